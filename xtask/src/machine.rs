@@ -19,7 +19,7 @@ pub const GDB_ADDRESS: &str = "127.0.0.1:1234";
 pub enum Kind {
     /// The classic PC.
     Pc,
-    /// A PC with PCI Express.
+    /// A PC with PCI Express, and an IOMMU.
     Q35,
     /// A small machine without PCI.
     Microvm,
@@ -163,6 +163,10 @@ impl Machine {
             .args(["-device", "isa-debug-exit,iobase=0xf4,iosize=4"])
             .args(["-machine", self.machine(), "-cpu", &self.cpu])
             .args(["-m", &self.memory_mib.to_string(), "-smp", &self.cpus.to_string()]);
+        if self.kind == Kind::Q35 {
+            // Before all devices that are behind it. It keeps them from memory; what it could do with interrupts nobody uses.
+            command.args(["-device", "intel-iommu,intremap=off"]);
+        }
         if self.gdb {
             command.args(["-S", "-gdb", &format!("tcp:{GDB_ADDRESS}")]);
         }
@@ -176,25 +180,35 @@ impl Machine {
             // A comma ends a value, and two are one that does not.
             let file = disk.display().to_string().replace(',', ",,");
             command.args(["-drive", &format!("if=none,id=disk,format=raw,file={file}")]);
-            command.args(self.disk_devices().iter().flat_map(|device| ["-device", device]));
+            for device in self.disk_devices() {
+                command.args(["-device", &device]);
+            }
         }
         if let Some(Forward { host, guest }) = self.net {
             // Restricted: the card reaches the emulator's own servers, and nothing else. Forwarding listens on loopback only.
             let forward = format!("hostfwd=tcp:127.0.0.1:{host}-:{guest}");
             command.args(["-netdev", &format!("user,id=net,restrict=on,{forward}")]);
-            command.args(["-device", "virtio-net-pci,netdev=net,disable-legacy=on"]);
+            command.args(["-device", &self.virtio("virtio-net-pci,netdev=net")]);
         }
         command.args(&self.extra);
         Ok(command)
     }
 
     /// The devices of a disk.
-    fn disk_devices(&self) -> &'static [&'static str] {
+    fn disk_devices(&self) -> Vec<String> {
         match (self.disk_as, self.kind) {
-            (DiskAs::Virtio, _) => &["virtio-blk-pci,drive=disk,disable-legacy=on"],
-            (DiskAs::Ahci, Kind::Q35) => &["ide-hd,drive=disk,bus=ide.0"],
-            (DiskAs::Ahci, Kind::Pc | Kind::Microvm) => &["ahci,id=ahci", "ide-hd,drive=disk,bus=ahci.0"],
+            (DiskAs::Virtio, _) => vec![self.virtio("virtio-blk-pci,drive=disk")],
+            (DiskAs::Ahci, Kind::Q35) => vec!["ide-hd,drive=disk,bus=ide.0".into()],
+            (DiskAs::Ahci, Kind::Pc | Kind::Microvm) => {
+                vec!["ahci,id=ahci".into(), "ide-hd,drive=disk,bus=ahci.0".into()]
+            }
         }
+    }
+
+    /// A virtio device, which the emulator lets past the IOMMU unless it is told otherwise.
+    pub fn virtio(&self, device: &str) -> String {
+        let platform = if self.kind == Kind::Q35 { ",iommu_platform=on" } else { "" };
+        format!("{device},disable-legacy=on{platform}")
     }
 
     fn machine(&self) -> &'static str {

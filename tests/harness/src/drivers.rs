@@ -1,10 +1,12 @@
 //! Devices and their drivers: the bus server, and a disk that is a file of the host.
 
-use crate::world::{Named, Reply, Scratch, Verdict, World, usual_description};
+use crate::world::{LIMIT, Named, Reply, Scratch, Verdict, World, boot, failed, usual_description};
 use libtest_mimic::Trial;
 use std::fs;
 use std::path::PathBuf;
-use xtask::archive::Entry;
+use xtask::archive::{Entry, pack};
+use xtask::guest::End;
+use xtask::machine::{Boot, Kind};
 use xtask::paths;
 
 /// Sectors of the disk, and bytes of each.
@@ -17,7 +19,7 @@ const DISK: &str = "1af4:1042  010000";
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 9] = [
+    let trials: [Named; 11] = [
         ("devices_are_listed", devices_are_listed),
         ("without_a_disk_nobody_waits", without_a_disk_nobody_waits),
         ("what_is_written_is_in_the_file", what_is_written_is_in_the_file),
@@ -25,6 +27,8 @@ pub fn trials(world: &'static World) -> Vec<Trial> {
         ("a_driver_that_ended_is_started_again", a_driver_that_ended_is_started_again),
         ("a_bus_server_that_ended_is_started_again", a_bus_server_that_ended_is_started_again),
         ("each_device_has_one_driver", each_device_has_one_driver),
+        ("a_device_reaches_what_its_driver_got", a_device_reaches_what_its_driver_got),
+        ("without_an_iommu_a_device_reaches_everything", without_an_iommu_a_device_reaches_everything),
         ("nothing_acknowledged_is_lost", nothing_acknowledged_is_lost),
         ("nothing_acknowledged_is_lost_on_a_sata_disk", nothing_acknowledged_is_lost_on_a_sata_disk),
     ];
@@ -78,6 +82,14 @@ fn check_lines(reply: &Reply, expected: &[&str]) -> Verdict {
     }
 }
 
+/// Fails if an IOMMU has refused something.
+fn check_no_report(reply: &Reply) -> Verdict {
+    if reply.out.contains("bus: device") {
+        return Err(reply.failed("a device wanted what is not its own"));
+    }
+    Ok(())
+}
+
 fn devices_are_listed(world: &'static World) -> Verdict {
     let disk = Disk::new()?;
     for (machine, bridge) in [("pc", "8086:1237  060000"), ("q35", "8086:29c0  060000")] {
@@ -122,6 +134,7 @@ fn what_is_written_is_in_the_file(world: &'static World) -> Verdict {
         disk.check(9, "written-by-tern\0\0\0")?;
         disk.check(10, "sector-10.\0")?;
         disk.check(2047, "the-last\0\0")?;
+        check_no_report(&reply)?;
     }
     Ok(())
 }
@@ -156,20 +169,27 @@ fn a_driver_that_ended_is_started_again(world: &'static World) -> Verdict {
     let disk = Disk::new()?;
     let script = "run disk write 5 before\nkill virtio-block\nrun disk read 5\nrun disk write 6 after\nkill virtio-block\nrun disk read 6\n\
         run devices\n";
-    let reply = disk.script(world, &[], script)?;
-    reply.check_code(0)?;
-    check_lines(&reply, &["was killed", "before..", "was killed", "after..", DISK])?;
-    disk.check(5, "before\0")?;
-    disk.check(6, "after\0")
+    for machine in ["pc", "q35"] {
+        let reply = disk.script(world, &["--machine", machine], script)?;
+        reply.check_code(0)?;
+        check_lines(&reply, &["was killed", "before..", "was killed", "after..", DISK])?;
+        disk.check(5, "before\0")?;
+        disk.check(6, "after\0")?;
+        check_no_report(&reply)?;
+    }
+    Ok(())
 }
 
 /// Drivers lose what they had from it, and are started again, too.
 fn a_bus_server_that_ended_is_started_again(world: &'static World) -> Verdict {
     let disk = Disk::new()?;
     let script = "run disk write 5 before\nkill bus\nrun disk read 5\nrun disk read 5\nrun disk write 6 after\nrun devices\n";
-    let reply = disk.script(world, &[], script)?;
-    check_lines(&reply, &["bus (task", "virtio-block (task", "before..", DISK])?;
-    disk.check(6, "after\0")
+    for machine in ["pc", "q35"] {
+        let reply = disk.script(world, &["--machine", machine], script)?;
+        check_lines(&reply, &["bus (task", "virtio-block (task", "before..", DISK])?;
+        disk.check(6, "after\0")?;
+    }
+    Ok(())
 }
 
 /// Claims of programs that may not have the device are denied, and so are those that come second. Devices that were given back are free.
@@ -182,6 +202,69 @@ fn each_device_has_one_driver(world: &'static World) -> Verdict {
     let entry = "\n[[program]]\nname = \"bus-test\"\ndevices = [\"block\"]\ncontiguous = \"64 KiB\"\n";
     let reply = world.script_with(&entries(world, entry)?, &["--disk", &file], script.as_bytes())?;
     check_lines(&reply, &["bus-test: all is well", "bus-test: all is well", "sector-4.."])
+}
+
+/// A driver tells its device to write to memory of others. The IOMMU refuses that, the page stays as it was, and a person hears of it.
+fn a_device_reaches_what_its_driver_got(world: &'static World) -> Verdict {
+    let expected = [
+        "bus: configuration spaces at 0xb0000000",
+        "bus: IOMMU: a device reaches the memory that its driver got for it, and no other",
+        "dma-test: memory of its own is written",
+        "dma-test: memory of others is untouched",
+        "dma-test: the next driver tells it to write to 0x100000",
+        "bus: device 00:1f.2, driven by task ",
+        "wanted to write to 0x100000, which is not its own",
+        "dma-test: the next driver's memory is written",
+    ];
+    let text = hostile_driver(world, Kind::Q35, &["ide-hd,drive=second,bus=ide.0"], &expected)?;
+    let reports = text.lines().filter(|line| line.contains("bus: device")).count();
+    if reports == 2 { Ok(()) } else { Err(format!("{reports} reports\n{text}").into()) }
+}
+
+/// Nothing is in the device's way here: so the other trial would fail without an IOMMU.
+fn without_an_iommu_a_device_reaches_everything(world: &'static World) -> Verdict {
+    let expected = [
+        "bus: no IOMMU: a driver whose device uses memory is trusted with all of it",
+        "dma-test: memory of its own is written",
+        "dma-test: memory of others is overwritten",
+        "dma-test: the next driver's memory is written",
+    ];
+    let text =
+        hostile_driver(world, Kind::Pc, &["ahci,id=second", "ide-hd,drive=second,bus=second.0"], &expected)?;
+    if text.contains("bus: device") { Err(format!("a report of nothing\n{text}").into()) } else { Ok(()) }
+}
+
+/// Boots a machine whose first program drives a SATA disk as it likes, and looks for texts in order. Another disk keeps the usual drivers busy.
+fn hostile_driver(
+    world: &'static World,
+    kind: Kind,
+    devices: &[&str],
+    expected: &[&str],
+) -> Result<String, libtest_mimic::Failed> {
+    let entry = "\n[[program]]\nname = \"dma-test\"\ndevices = [\"block\"]\ncontiguous = \"4 KiB\"\n";
+    let scratch = Scratch::create()?;
+    let archive = scratch.0.join("boot.cpio");
+    paths::write(&archive, &pack(&entries(world, entry)?))?;
+    let mut machine = world.machine().with("init=dma-test");
+    machine.kind = kind;
+    machine.boot = Boot::Direct { kernel: world.system.kernel.clone(), archive: Some(archive) };
+    for name in ["first", "second"] {
+        machine.extra.push("-drive".into());
+        machine.extra.push(format!("if=none,id={name},driver=null-co,size=1M,read-zeroes=on"));
+    }
+    let first = machine.virtio("virtio-blk-pci,drive=first");
+    for device in [first.as_str()].iter().chain(devices) {
+        machine.extra.extend(["-device".into(), (*device).into()]);
+    }
+    let (end, text) = boot(&machine, LIMIT)?;
+    let mut rest = text.as_str();
+    for wanted in expected {
+        let Some(at) = rest.find(wanted) else {
+            return Err(failed(&format!("expected {wanted:?}, in this order"), &end, &text));
+        };
+        rest = &rest[at + wanted.len()..];
+    }
+    if end == End::Orderly(0) { Ok(text) } else { Err(failed("expected exit code 0", &end, &text)) }
 }
 
 fn nothing_acknowledged_is_lost(world: &'static World) -> Verdict {

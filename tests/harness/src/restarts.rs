@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 use xtask::archive::pack;
 use xtask::guest::{End, Guest};
-use xtask::machine::{Boot, Machine};
+use xtask::machine::{Boot, Kind, Machine};
 use xtask::paths;
 
 /// Kills in which at least one file is kept.
@@ -24,12 +24,15 @@ const VICTIMS: [&str; 8] =
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 1] = [("what_was_acknowledged_is_there", what_was_acknowledged_is_there)];
+    let trials: [Named; 2] = [
+        ("what_was_acknowledged_is_there", what_was_acknowledged_is_there),
+        ("what_was_acknowledged_is_there_behind_an_iommu", what_was_acknowledged_is_there_behind_an_iommu),
+    ];
     Vec::from(trials.map(|(name, verdict)| world.trial("files", format!("restarts::{name}"), verdict)))
 }
 
 /// The machine of `./tern run --script - --disk DISK`, whose servers may end as often as they like.
-fn machine(world: &World, scratch: &Path) -> Result<Machine, Failed> {
+fn machine(world: &World, kind: Kind, scratch: &Path) -> Result<Machine, Failed> {
     let entries = world.entries_of(|files| {
         let mut system = xtask::system::read("default", files)?;
         system.programs.iter_mut().for_each(|program| program.restarts = u8::MAX);
@@ -41,13 +44,23 @@ fn machine(world: &World, scratch: &Path) -> Result<Machine, Failed> {
     let kernel = world.system.kernel.clone();
     let mut machine =
         Machine::booting(Boot::Direct { kernel, archive: Some(archive) }).with("init=shell args=script");
+    machine.kind = kind;
     machine.disk = Some(disk);
     Ok(machine)
 }
 
 fn what_was_acknowledged_is_there(world: &'static World) -> Verdict {
+    survives(world, Kind::Pc)
+}
+
+/// Each driver that ends leaves a space that goes, and each bus server one whose tables the next takes over.
+fn what_was_acknowledged_is_there_behind_an_iommu(world: &'static World) -> Verdict {
+    survives(world, Kind::Q35)
+}
+
+fn survives(world: &'static World, kind: Kind) -> Verdict {
     let scratch = Scratch::create()?;
-    let mut guest = Guest::start(&machine(world, &scratch.0)?)?;
+    let mut guest = Guest::start(&machine(world, kind, &scratch.0)?)?;
     let kills = KILLS[usize::from(world.full)];
     guest.limit(Some(LIMIT + Duration::from_millis(600) * kills as u32));
     let outcome = campaign(&mut guest, kills);

@@ -10,7 +10,7 @@ extern crate alloc;
 use alloc::vec::Vec;
 use core::time::Duration;
 use rt::api::bus::{self, command};
-use rt::api::{Failure, Name, Result, Status, names};
+use rt::api::{Failure, Name, Result, Status, names, sigma0};
 use rt::device::Port;
 use rt::door::{Door, Room};
 use rt::frames::{Frame, Supply, Upstream, View, reserve};
@@ -60,6 +60,7 @@ fn check() -> Result<()> {
     expect_nothing(server, controller);
     expect("no place", bus::device(server, u32::MAX).map(drop), Status::NotFound);
     expect("no place", bus::read(server, u32::MAX, 0), Status::NotFound);
+    expect("the firmware's tables", sigma0::firmware(rt::home()).map(drop), Status::Denied);
     expect("other classes", claim(server, 2, CONTROLLER).map(drop), Status::Denied);
     expect("wild classes", claim(server, 0x81, CONTROLLER).map(drop), Status::Denied);
 

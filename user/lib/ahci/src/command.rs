@@ -99,25 +99,25 @@ impl Command {
         words
     }
 
-    /// Its header in the list, for memory at this physical address.
-    pub fn header(self, physical: u64) -> [u8; HEADER_BYTES] {
+    /// Its header in the list, for memory that the device knows at this address.
+    pub fn header(self, memory: u64) -> [u8; HEADER_BYTES] {
         let write = if matches!(self, Command::Write(..)) { IS_WRITE } else { 0 };
         let regions = u32::from(!self.is_empty()) << REGIONS_SHIFT;
-        let table = physical + TABLE as u64;
+        let table = memory + TABLE as u64;
         let mut header = [0; HEADER_BYTES];
         header[..4].copy_from_slice(&(WORDS | write | regions).to_le_bytes());
         header[8..16].copy_from_slice(&table.to_le_bytes());
         header
     }
 
-    /// Its table, for memory at this physical address.
-    pub fn table(self, physical: u64) -> [u8; TABLE_BYTES] {
+    /// Its table, for memory that the device knows at this address.
+    pub fn table(self, memory: u64) -> [u8; TABLE_BYTES] {
         debug_assert!(self.len() <= BYTES_MAX && self.len().is_multiple_of(2));
         let mut table = [0; TABLE_BYTES];
         let words = self.words();
         table[..words.len()].copy_from_slice(&words);
         if let Some(last) = self.len().checked_sub(1) {
-            let data = physical + DATA as u64;
+            let data = memory + DATA as u64;
             table[REGION..REGION + 8].copy_from_slice(&data.to_le_bytes());
             // The size is told less one, and is even.
             table[REGION + 12..REGION + 16].copy_from_slice(&(last as u32).to_le_bytes());

@@ -204,7 +204,7 @@ impl<H: Hardware> Disk<H> {
         }
         self.set(Host::Control, control::AHCI);
         let is_wide = self.get(Host::Abilities) & abilities::WIDE != 0;
-        let end = self.hardware.physical() + crate::MEMORY_BYTES as u64;
+        let end = self.hardware.device_address() + crate::MEMORY_BYTES as u64;
         if !is_wide && end > 1 << 32 {
             return Err(Trouble::Broken);
         }
@@ -242,12 +242,12 @@ impl<H: Hardware> Disk<H> {
     /// Starts the port, if a disk is behind it and gets ready.
     fn start(&mut self, since: u64) -> Result<()> {
         self.stop()?;
-        let physical = self.hardware.physical();
+        let memory = self.hardware.device_address();
         for (low, high, at) in [
             (Port::List, Port::ListHigh, command::LIST),
             (Port::Received, Port::ReceivedHigh, command::RECEIVED),
         ] {
-            let address = physical + at as u64;
+            let address = memory + at as u64;
             self.set_port(low, address as u32);
             self.set_port(high, (address >> 32) as u32);
         }
@@ -310,9 +310,9 @@ impl<H: Hardware> Disk<H> {
         if !is_there || self.of_port(Port::Issue) != 0 {
             return Err(Trouble::Failed);
         }
-        let physical = self.hardware.physical();
-        self.hardware.store(command::TABLE, &command.table(physical));
-        self.hardware.store(command::LIST, &command.header(physical));
+        let memory = self.hardware.device_address();
+        self.hardware.store(command::TABLE, &command.table(memory));
+        self.hardware.store(command::LIST, &command.header(memory));
         self.interrupts();
         self.set_port(Port::Issue, SLOT);
         let mut outcome = Err(Trouble::Failed);

@@ -36,8 +36,8 @@ pub trait Hardware {
     fn load(&mut self, at: usize, to: &mut [u8]);
     /// Copies to it.
     fn store(&mut self, at: usize, from: &[u8]);
-    /// Physical address of that memory, a multiple of 1 KiB.
-    fn physical(&self) -> u64;
+    /// Address by which the device knows that memory, a multiple of 1 KiB.
+    fn device_address(&self) -> u64;
     /// Nanoseconds since some time.
     fn now_ns(&self) -> u64;
     /// Waits for an interrupt, which may come for any reason, but no longer than this.

@@ -329,7 +329,7 @@ fn where_no_controller_is() {
             to.fill(0xff);
         }
         fn store(&mut self, _: usize, _: &[u8]) {}
-        fn physical(&self) -> u64 {
+        fn device_address(&self) -> u64 {
             0x1000
         }
         fn now_ns(&self) -> u64 {

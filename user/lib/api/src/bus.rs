@@ -72,8 +72,8 @@ pub fn interrupt(server: Uid, place: u32) -> Result<u8> {
     Ok(line)
 }
 
-/// Gets memory that the device may use into a window of exactly that size; returns its physical address.
+/// Gets memory that the device may use into a window of exactly that size; returns the address by which the device knows it.
 pub fn pages(server: Uid, place: u32, window: Fpage) -> Result<u64> {
-    let (physical, _) = Client { server }.pages(window, place, window.log2() as u8)?;
-    Ok(physical)
+    let (device_address, _) = Client { server }.pages(window, place, window.log2() as u8)?;
+    Ok(device_address)
 }

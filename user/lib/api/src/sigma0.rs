@@ -1,5 +1,5 @@
 //! Requests that only σ0 can carry out: switch the machine off, and tell about itself. For `root` alone, which passes on to
-//! the console what it is about the screen.
+//! the console what it is about the screen, and to the bus server where the firmware's tables are.
 //!
 //! σ0 also serves [`memory`](crate::memory) and the writing half of [`console`](crate::console).
 
@@ -30,6 +30,11 @@ pub fn thread(server: Uid) -> Result<ThreadEntry> {
 /// Screen of the machine. For `root`, and for the console server, which asks `root`.
 pub fn screen(server: Uid) -> Result<Screen> {
     Ok(Client { server }.display()?)
+}
+
+/// Physical address of the root of the firmware's tables (ACPI); 0 if there are none. For `root`, and for the bus server, which asks `root`.
+pub fn firmware(server: Uid) -> Result<u64> {
+    Ok(Client { server }.firmware()?)
 }
 
 /// The memory of a screen as a resource: the smallest piece that can be mapped at once. `None` if there is no screen.

@@ -109,18 +109,26 @@ const MEMORY_OF_THE_BOARD: [(u64, u64); 2] = [(0, 1 << 20), (0xfec0_0000, 1 << 3
 const PORTS_OF_THE_BOARD: [(u64, u64); 2] = [(0, 0x400), (0xcf8, 0xd00)];
 
 /// Memory or ports that a register of a function leads to, in units that can be handed to its driver alone: first and log2 of the number of bytes or
-/// ports. `None` if there is nothing, or if a part of it is another function's, too, or the board's.
-pub fn piece(functions: &[Function], place: usize, number: usize) -> Option<(u64, u32)> {
+/// ports. `None` if there is nothing, or if a part of it is another function's, too, or the board's: to what each PC has belongs the memory in
+/// `board`, given as first and end.
+pub fn piece(
+    functions: &[Function],
+    board: &[(u64, u64)],
+    place: usize,
+    number: usize,
+) -> Option<(u64, u32)> {
     let bar = *functions.get(place)?.bars.get(number)?;
     let own = range(bar)?;
     let others = functions.iter().enumerate().filter(|(other, _)| *other != place);
     let mut others =
         others.flat_map(|(_, function)| function.bars).filter(|other| is_of_one_kind(bar, *other));
     let overlaps = |other: (u64, u64)| other.0 < own.1 && own.0 < other.1;
-    let of_the_board =
-        if matches!(bar, Bar::Ports { .. }) { PORTS_OF_THE_BOARD } else { MEMORY_OF_THE_BOARD };
-    let is_shared =
-        others.any(|other| range(other).is_some_and(overlaps)) || of_the_board.into_iter().any(overlaps);
+    let (of_each, more) = match bar {
+        Bar::Ports { .. } => (PORTS_OF_THE_BOARD, &[][..]),
+        _ => (MEMORY_OF_THE_BOARD, board),
+    };
+    let is_shared = others.any(|other| range(other).is_some_and(overlaps))
+        || of_each.iter().chain(more).copied().any(overlaps);
     (!is_shared).then_some((own.0, (own.1 - own.0).ilog2()))
 }
 

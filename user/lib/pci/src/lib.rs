@@ -15,6 +15,7 @@ mod tests;
 pub use bar::{BARS, Bar, piece};
 
 use alloc::vec::Vec;
+use core::fmt;
 
 /// Bus (bits 8 to 15), device (3 to 7) and function.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -24,6 +25,18 @@ impl Address {
     /// A function of a device on a bus.
     pub const fn new(bus: u8, device: u8, function: u8) -> Address {
         Address((bus as u16) << 8 | (device as u16 & 31) << 3 | function as u16 & 7)
+    }
+
+    /// Bus, device and function.
+    pub const fn parts(self) -> (u8, u8, u8) {
+        ((self.0 >> 8) as u8, self.0 as u8 >> 3, self.0 as u8 & 7)
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (bus, device, function) = self.parts();
+        write!(formatter, "{bus:02x}:{device:02x}.{function}")
     }
 }
 
@@ -47,7 +60,7 @@ pub mod offset {
     pub const HEADER: u8 = 0x0c;
     /// First base address register.
     pub const BAR: u8 = 0x10;
-    /// Of a bridge: number of the bus behind it in byte 1.
+    /// Of a bridge: number of the bus behind it in byte 1, and of the last one there in byte 2.
     pub const BUSES: u8 = 0x18;
     /// First capability in byte 0.
     pub const CAPABILITIES: u8 = 0x34;
@@ -125,7 +138,7 @@ pub fn find(configuration: &mut impl Configuration) -> Vec<Function> {
         for device in 0..32 {
             for function in 0..functions_of(configuration, bus, device) {
                 let address = Address::new(bus, device, function);
-                if let Some(behind) = bus_behind(configuration, address)
+                if let Some((behind, _)) = buses_behind(configuration, address)
                     && !buses.contains(&behind)
                 {
                     buses.push(behind);
@@ -158,12 +171,12 @@ fn header_type(configuration: &impl Configuration, address: Address) -> u8 {
     (configuration.read(address, offset::HEADER) >> 16) as u8 & 0x7f
 }
 
-/// Number of the bus behind a function, if it is a bridge to one.
-fn bus_behind(configuration: &impl Configuration, address: Address) -> Option<u8> {
+/// Numbers of the bus behind a function, if it is a bridge to one, and of the last one there.
+pub fn buses_behind(configuration: &impl Configuration, address: Address) -> Option<(u8, u8)> {
     const BRIDGE: u8 = 1;
     vendor_at(configuration, address)?;
-    let behind = (configuration.read(address, offset::BUSES) >> 8) as u8;
-    (header_type(configuration, address) == BRIDGE && behind != 0).then_some(behind)
+    let [_, behind, last, _] = configuration.read(address, offset::BUSES).to_le_bytes();
+    (header_type(configuration, address) == BRIDGE && behind != 0).then_some((behind, last))
 }
 
 fn look_at(configuration: &mut impl Configuration, address: Address) -> Option<Function> {

@@ -139,7 +139,7 @@ fn buses_behind_bridges_are_visited_once() {
         |fake: Fake, address, behind: u32| {
             fake.function(address, 0x000c_1b36, 0x06_04_00)
                 .with(address, offset::HEADER, 0x0001_0000, 0)
-                .with(address, offset::BUSES, behind << 8, 0)
+                .with(address, offset::BUSES, (behind + 2) << 16 | behind << 8, 0)
         };
     let (first, second) = (Address::new(0, 1, 0), Address::new(7, 0, 0));
     // The second leads back, in a circle; another one says that its own bus is behind it.
@@ -148,6 +148,8 @@ fn buses_behind_bridges_are_visited_once() {
     let mut fake = fake.function(Address::new(7, 2, 0), 0x1041_1af4, 0x02_00_00);
     let found: Vec<u16> = find(&mut fake).iter().map(|function| function.address.0).collect();
     assert_eq!(found, vec![first.0, HERE.0, second.0, second.0 + 8, second.0 + 16]);
+    assert_eq!(buses_behind(&fake, first), Some((7, 9)));
+    assert_eq!(buses_behind(&fake, second), None);
     assert_ne!(fake.read(first, offset::COMMAND) & command::MASTER, 0, "bridges go on for others");
 }
 
@@ -191,11 +193,11 @@ fn pieces_are_of_one_function() {
             fake.with(other, offset::BAR, base, 0xffff_ff00).with(other, offset::BAR + 4, 0xc081, 0xffc0);
         let found = find(&mut fake);
         [
-            piece(&found, 0, 0),
-            piece(&found, 0, 1),
-            piece(&found, 0, 2),
-            piece(&found, 2, 0),
-            piece(&found, 0, 6),
+            piece(&found, &[], 0, 0),
+            piece(&found, &[], 0, 1),
+            piece(&found, &[], 0, 2),
+            piece(&found, &[], 2, 0),
+            piece(&found, &[], 0, 6),
         ]
     };
     assert_eq!(pieces(0xfebf_2000), [Some((0xfebf_1000, 12)), Some((0xc040, 6)), None, None, None]);
@@ -216,6 +218,22 @@ fn what_is_the_boards_is_no_piece() {
     ] {
         let found = find(&mut bar(0, value, writable));
         assert_ne!(found[0].bars[0], Bar::Nothing, "{value:#x}");
-        assert_eq!(piece(&found, 0, 0), None, "{value:#x}");
+        assert_eq!(piece(&found, &[], 0, 0), None, "{value:#x}");
     }
+    // Memory that is another machine's board's, as tables say.
+    let found = find(&mut bar(0, 0xb123_4000, 0xffff_f000));
+    for (board, wanted) in [
+        (&[][..], Some((0xb123_4000, 12))),
+        (&[(0xb000_0000, 0xb123_4000), (0xb123_5000, 0xb124_0000)], Some((0xb123_4000, 12))),
+        (&[(0x1000, 0x2000), (0xb000_0000, 0xc000_0000)], None),
+        (&[(0xb123_4800, 0xb123_4900)], None),
+    ] {
+        assert_eq!(piece(&found, board, 0, 0), wanted, "{board:x?}");
+    }
+}
+
+#[test]
+fn addresses_as_people_write_them() {
+    let address = Address::new(0x3a, 31, 5);
+    assert_eq!((address.parts(), alloc::format!("{address}").as_str()), ((0x3a, 31, 5), "3a:1f.5"));
 }

@@ -1,7 +1,7 @@
 //! Memory of a device, and memory that it may use. A task drives one device, so there is one of each.
 //!
-//! Data for the device is copied to pages of which the bus server has told the physical address, and back when the device is
-//! done: so a device that does what it should reaches nothing else of the driver's.
+//! Data for the device is copied to pages of which the bus server has told the address by which the device knows them, and back when the device is
+//! done: so a device that does what it should reaches nothing else of the driver's. What the crate calls a physical address is that address.
 #![allow(unsafe_code)]
 
 use alloc::vec::Vec;
@@ -21,6 +21,7 @@ const PAGES: usize = 64;
 /// Memory that the device may use.
 struct Pages {
     address: u64,
+    /// Address by which the device knows them.
     physical: u64,
     /// One bit for each page that is in use.
     used: u64,

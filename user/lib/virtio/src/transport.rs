@@ -1,5 +1,7 @@
-//! The crate's way to a device by PCI, less the features that we do not want.
+//! The crate's way to a device by PCI, less the features that we do not want, and with one of which it knows nothing.
 //!
+//! A device that offers *access platform* reaches memory as the platform lets it, which is by an IOMMU where there is one, and takes no driver that does
+//! not accept that (virtio 1.2, 6.1). The bus server has told the addresses by which the device knows its memory, so nothing else is to be done.
 //! Without *flush* a device has nothing in a cache when it says that it has written (virtio 1.2, 5.2.5): so no request for that is needed,
 //! for which the crate would spin. Without *event index* nobody has to compare numbers that wrap around. Indirect descriptors need a heap.
 
@@ -15,6 +17,9 @@ const EVENT_INDEX: u64 = 1 << 29;
 
 /// Features that no driver accepts.
 const UNWANTED: u64 = FLUSH | INDIRECT | EVENT_INDEX;
+
+/// Accepted wherever it is offered.
+const ACCESS_PLATFORM: u64 = 1 << 33;
 
 /// How often what may change meanwhile is read.
 const TRIES: usize = 1000;
@@ -33,7 +38,8 @@ impl Transport for Plain {
     }
 
     fn write_driver_features(&mut self, features: u64) {
-        self.0.write_driver_features(features);
+        let platform = self.0.read_device_features() & ACCESS_PLATFORM;
+        self.0.write_driver_features(features | platform);
     }
 
     fn max_queue_size(&mut self, queue: u16) -> u32 {

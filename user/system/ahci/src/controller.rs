@@ -65,8 +65,8 @@ impl Hardware for Controller {
         self.memory.copy_to(at, from);
     }
 
-    fn physical(&self) -> u64 {
-        self.memory.physical()
+    fn device_address(&self) -> u64 {
+        self.memory.device_address()
     }
 
     fn now_ns(&self) -> u64 {

@@ -1,33 +1,51 @@
 //! Functions and who drives them.
 //!
 //! A claim goes with a thread, and ends with its lease. Then the function is silenced *before* anything of it is taken back: first the right to
-//! use memory, then its parts. Memory that a device was told of stays with its function, since what it began to write may still come.
+//! use memory, then its parts, then, where there is an IOMMU, its space. Memory that a device was told of stays with its function, since what it
+//! began to write may still come.
 
-use crate::ports::Ports;
+use crate::configuration::ConfigurationSpaces;
+use crate::firmware::Firmware;
+use crate::iommu::{Iommus, Space};
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
-use pci::{BARS, Bar, Configuration, Function, offset, piece};
+use pci::{Address, BARS, Bar, CLASS_BRIDGE, Configuration, Function, offset, piece};
 use rt::api::bus::{Entry, Kind, command};
 use rt::api::{Status, memory, process};
 use rt::frames::{Block, Lent, Supply, Upstream, reserve};
 use rt::sys::{self, Fpage, Rights, Uid};
+use rt::time;
+use vtd::Fault;
 
 type Result<T> = core::result::Result<T, Status>;
 
 /// Pieces of memory that one function may use, and their bytes together.
 const BLOCKS_MAX: usize = 16;
 /// See [`BLOCKS_MAX`].
-const BYTES_MAX: u64 = 1 << 20;
+pub const BYTES_MAX: u64 = 1 << 20;
 
 /// Line numbers of firmware from here on mean that there is none.
 const LINES: u8 = 192;
 
+/// Least time between two reports of one function, in nanoseconds.
+const REPORTS_NS: u64 = 1_000_000_000;
+
+/// Functions that nobody has found and that are reported, at most.
+const STRANGERS_MAX: usize = 16;
+
 /// All functions.
 #[derive(Debug)]
 pub struct Claims {
-    ports: Ports,
+    configuration: ConfigurationSpaces,
+    iommus: Iommus,
+    /// Memory that is no function's: first and end of each piece.
+    board: Vec<(u64, u64)>,
     functions: Vec<Function>,
     /// Of each function, in the order of the functions.
     claims: Vec<Claim>,
+    /// Functions that nobody has found, and that wanted to use memory.
+    strangers: Vec<u16>,
 }
 
 #[derive(Debug, Default)]
@@ -39,14 +57,60 @@ struct Claim {
     has_line: bool,
     lent: Vec<Lent>,
     free: Vec<Block>,
+    /// Memory that it reaches, if there is an IOMMU and it reaches some.
+    space: Option<Space>,
+    /// Whether it was reported since it was claimed.
+    is_reported: bool,
+    /// When it was reported last.
+    reported_ns: Option<u64>,
 }
 
 impl Claims {
-    /// Finds all functions, and silences them.
-    pub fn new(mut ports: Ports) -> Claims {
-        let functions = pci::find(&mut ports);
+    /// Finds all functions, and silences them; then lets none of them reach any memory, where there is an IOMMU.
+    pub fn new(mut firmware: Firmware, mut configuration: ConfigurationSpaces) -> Claims {
+        let functions = pci::find(&mut configuration);
+        let iommus = Iommus::open(&mut firmware, &configuration, &functions);
+        let board = configuration.range().into_iter().chain(iommus.registers().iter().copied()).collect();
         let claims = functions.iter().map(|_| Claim::default()).collect();
-        Claims { ports, functions, claims }
+        Claims { configuration, iommus, board, functions, claims, strangers: Vec::new() }
+    }
+
+    /// Words for a person about the machine: where it differs from others, and who is trusted.
+    pub fn about(&self) -> Vec<String> {
+        let devices =
+            self.functions.iter().enumerate().filter(|(_, function)| function.class() != CLASS_BRIDGE);
+        let trusted: Vec<Address> = devices
+            .filter(|(place, _)| !self.iommus.is_before(*place))
+            .map(|(_, function)| function.address)
+            .collect();
+        let memory =
+            self.configuration.range().map(|(first, _)| format!("configuration spaces at {first:#x}"));
+        let about = if self.functions.is_empty() {
+            Vec::new()
+        } else if self.iommus.is_empty() {
+            Vec::from([String::from("no IOMMU: a driver whose device uses memory is trusted with all of it")])
+        } else {
+            let all =
+                String::from("IOMMU: a device reaches the memory that its driver got for it, and no other");
+            let but = trusted
+                .into_iter()
+                .map(|address| format!("no IOMMU before {address}: its driver is trusted with all memory"));
+            [all].into_iter().chain(but).collect()
+        };
+        memory.into_iter().chain(about).collect()
+    }
+
+    /// Whether accesses to memory can be refused at all.
+    pub fn has_iommu(&self) -> bool {
+        !self.iommus.is_empty()
+    }
+
+    /// Tells of functions that wanted to use memory which is not theirs: of each once for each claim, and not too often.
+    pub fn reports(&mut self) -> Vec<String> {
+        let Claims { iommus, functions, claims, strangers, .. } = self;
+        let mut reports = Vec::new();
+        iommus.faults(|fault| reports.extend(report(functions, claims, strangers, fault)));
+        reports
     }
 
     /// Function at a place.
@@ -84,7 +148,7 @@ impl Claims {
         if !offset.is_multiple_of(4) {
             return Err(Status::BadRequest);
         }
-        Ok(self.ports.read(self.functions[place as usize].address, offset))
+        Ok(self.configuration.read(self.functions[place as usize].address, offset))
     }
 
     /// Claims a function for a thread, if the system description says that its program may drive the class.
@@ -102,7 +166,7 @@ impl Claims {
             self.claims.iter_mut().enumerate().filter(|(place, _)| is_meant(&self.functions[*place]))
         {
             if claim.owner.is_none() {
-                claim.owner = Some(thread);
+                (claim.owner, claim.is_reported) = (Some(thread), false);
                 return Ok(place as u32);
             }
             outcome = Err(Status::Taken);
@@ -110,13 +174,10 @@ impl Claims {
         outcome
     }
 
-    /// The function and its claim, if the thread has claimed it.
-    fn own(&mut self, thread: Uid, place: u32) -> Result<(&mut Ports, &Function, &mut Claim)> {
-        let claim = self.claims.get_mut(place as usize).ok_or(Status::NotFound)?;
-        if claim.owner != Some(thread) {
-            return Err(Status::Denied);
-        }
-        Ok((&mut self.ports, &self.functions[place as usize], claim))
+    /// Place of a function that the thread has claimed.
+    fn own(&self, thread: Uid, place: u32) -> Result<usize> {
+        let claim = self.claims.get(place as usize).ok_or(Status::NotFound)?;
+        if claim.owner == Some(thread) { Ok(place as usize) } else { Err(Status::Denied) }
     }
 
     /// Sets the bits of the command register that are a driver's.
@@ -124,15 +185,17 @@ impl Claims {
         if bits & !command::ALL != 0 {
             return Err(Status::BadRequest);
         }
-        let (ports, function, _) = self.own(thread, place)?;
-        set_command(ports, function, bits);
+        let place = self.own(thread, place)?;
+        if bits & command::MASTER != 0 && !self.iommus.allows(place) {
+            return Err(Status::Denied);
+        }
+        set_command(&mut self.configuration, &self.functions[place], bits);
         Ok(())
     }
 
     /// Memory or ports behind a base address register, to be mapped.
     pub fn part(&mut self, thread: Uid, place: u32, number: u8) -> Result<Fpage> {
-        self.own(thread, place)?;
-        let place = place as usize;
+        let place = self.own(thread, place)?;
         let bar = *self.functions[place].bars.get(number as usize).ok_or(Status::BadRequest)?;
         if let Some(part) = self.claims[place].parts[number as usize] {
             return Ok(part);
@@ -140,7 +203,8 @@ impl Claims {
         if bar == Bar::Nothing {
             return Err(Status::NotFound);
         }
-        let (first, log2) = piece(&self.functions, place, number as usize).ok_or(Status::Denied)?;
+        let (first, log2) =
+            piece(&self.functions, &self.board, place, number as usize).ok_or(Status::Denied)?;
         let (wanted, window) = match bar {
             Bar::Ports { base, .. } => (Fpage::ports(base, log2), Fpage::ports(base, log2)),
             _ => (Fpage::memory(first, log2, Rights::RW), reserve(log2).ok_or(Status::Exhausted)?),
@@ -153,8 +217,7 @@ impl Claims {
 
     /// The interrupt line. One that two functions share goes to the first of their drivers.
     pub fn interrupt(&mut self, thread: Uid, place: u32) -> Result<Fpage> {
-        self.own(thread, place)?;
-        let place = place as usize;
+        let place = self.own(thread, place)?;
         let (line, pin) = (self.functions[place].line, self.functions[place].pin);
         if pin == 0 || line == 0 || line >= LINES {
             return Err(Status::NotFound);
@@ -172,10 +235,11 @@ impl Claims {
         Ok(interrupt)
     }
 
-    /// Memory that the function may use, and its physical address.
+    /// Memory that the function may use, and the address by which it knows that.
     pub fn pages(&mut self, thread: Uid, place: u32, log2: u8) -> Result<(u64, Fpage)> {
         let log2 = memory::block_log2(log2)?;
-        let (_, _, claim) = self.own(thread, place)?;
+        let place = self.own(thread, place)?;
+        let (claim, address) = (&mut self.claims[place], self.functions[place].address);
         let bytes: u64 = claim.lent.iter().map(|lent| 1 << lent.fpage().log2()).sum();
         if claim.lent.len() >= BLOCKS_MAX || bytes + (1 << log2) > BYTES_MAX {
             return Err(Status::Exhausted);
@@ -185,8 +249,13 @@ impl Claims {
             None => Upstream(rt::home()).block(log2).ok_or(Status::Exhausted)?,
         };
         block.bytes_mut().fill(0);
+        let Ok(known_as) = self.iommus.give(place, address, &mut claim.space, block.physical(), log2) else {
+            // Either it has nothing of it, or its IOMMU is broken and it gets nothing any more.
+            claim.free.push(block);
+            return Err(Status::Exhausted);
+        };
         let lent = block.lend();
-        let item = (lent.physical(), lent.fpage().with_rights(Rights::RW));
+        let item = (known_as, lent.fpage().with_rights(Rights::RW));
         claim.lent.push(lent);
         Ok(item)
     }
@@ -197,21 +266,66 @@ impl Claims {
         let (Some(function), Some(claim)) = (self.functions.get(place), self.claims.get_mut(place)) else {
             return;
         };
-        set_command(&mut self.ports, function, command::NO_INTERRUPT);
+        set_command(&mut self.configuration, function, command::NO_INTERRUPT);
         let line = claim.has_line.then(|| Fpage::interrupt(function.line));
         for part in claim.parts.into_iter().flatten().chain(line) {
             // A flush of one's own cannot fail but for lack of memory, and then whoever had it is gone.
             let _ = sys::flush(part.with_rights(Rights::RWX));
         }
         claim.has_line = false;
-        claim.free.extend(claim.lent.drain(..).map(Lent::reclaim));
+        let is_over = claim.space.take().is_none_or(|space| self.iommus.take_back(space).is_ok());
+        let blocks = claim.lent.drain(..).map(Lent::reclaim);
+        if is_over {
+            claim.free.extend(blocks);
+        } else {
+            // The function may reach them for ever, so nobody gets them.
+            blocks.for_each(drop);
+        }
         claim.owner = None;
     }
 }
 
 /// Sets the driver's bits of the command register, and leaves the others.
-fn set_command(ports: &mut Ports, function: &Function, bits: u16) {
-    let before = ports.read(function.address, offset::COMMAND) & 0xffff;
+fn set_command(configuration: &mut ConfigurationSpaces, function: &Function, bits: u16) {
+    let before = configuration.read(function.address, offset::COMMAND) & 0xffff;
     // The status is in the upper half, where ones clear bits.
-    ports.write(function.address, offset::COMMAND, before & !u32::from(command::ALL) | u32::from(bits));
+    configuration.write(
+        function.address,
+        offset::COMMAND,
+        before & !u32::from(command::ALL) | u32::from(bits),
+    );
+    // A function that answers this has brought to memory all that it wrote before.
+    configuration.read(function.address, offset::COMMAND);
+}
+
+/// Words for a person about an access that was refused, unless there were some already.
+fn report(
+    functions: &[Function],
+    claims: &mut [Claim],
+    strangers: &mut Vec<u16>,
+    fault: Fault,
+) -> Option<String> {
+    let address = Address(fault.source);
+    let wanted = if fault.is_write { "write to" } else { "read from" };
+    let rest = format!("wanted to {wanted} {:#x}, which is not its own", fault.address);
+    let Some(place) = functions.iter().position(|function| function.address == address) else {
+        if strangers.contains(&fault.source) || strangers.len() >= STRANGERS_MAX {
+            return None;
+        }
+        strangers.push(fault.source);
+        return Some(format!("device {address}, which nobody has found, {rest}"));
+    };
+    let claim = &mut claims[place];
+    let now_ns = time::now_ns();
+    if claim.is_reported || claim.reported_ns.is_some_and(|last| now_ns - last < REPORTS_NS) {
+        return None;
+    }
+    (claim.is_reported, claim.reported_ns) = (true, Some(now_ns));
+    Some(match claim.owner {
+        None => format!("device {address}, which nobody drives, {rest}"),
+        Some(owner) => match process::task_of(rt::home(), owner) {
+            Ok(task) => format!("device {address}, driven by task {}, {rest}", task.number()),
+            Err(_) => format!("device {address}, whose driver has ended, {rest}"),
+        },
+    })
 }

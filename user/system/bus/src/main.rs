@@ -3,7 +3,8 @@
 //! One thread answers. A lease is an object behind a door, without methods: when its last identifier goes, because the driver let go
 //! or ended, the kernel says so to another thread, which gives the function back.
 //!
-//! Reading order: [`claims`], then [`ports`], the way to the devices. What a device is made of is told in the library `pci`.
+//! Reading order: [`claims`]; [`configuration`] and [`ports`], the ways to the devices; [`iommu`], what devices reach; [`firmware`], which says where all of
+//! that is. What a device is made of is told in the library `pci`, what an IOMMU is in `vtd`, and what the firmware's tables are in `acpi`.
 
 #![no_std]
 #![no_main]
@@ -12,19 +13,30 @@
 extern crate alloc;
 
 mod claims;
+mod configuration;
+mod firmware;
+mod iommu;
 mod ports;
 
+use alloc::string::String;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use claims::Claims;
-use ports::Ports;
+use configuration::ConfigurationSpaces;
+use core::time::Duration;
+use firmware::Firmware;
 use rt::api::bus::{self, Answer, Request};
 use rt::api::{self, Name, Reply, Status, names};
 use rt::door::{self, Door, Object};
 use rt::server;
 use rt::sync::Mutex;
-use rt::sys::{Kind, Message, Rights};
+use rt::sys::{self, Kind, Message, Rights};
+use rt::{println, thread, time};
 
 rt::entry!(main);
+
+/// How often the IOMMUs are asked whether they have refused something.
+const LOOKS: Duration = Duration::from_millis(250);
 
 /// A claim, as long as somebody has it.
 struct Lease {
@@ -40,7 +52,12 @@ impl Object for Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.claims.lock().release(self.place);
+        let mut claims = self.claims.lock();
+        // Of a driver that is still known.
+        let reports = claims.reports();
+        claims.release(self.place);
+        drop(claims);
+        tell(&reports);
     }
 }
 
@@ -52,10 +69,39 @@ fn main() -> i32 {
 }
 
 fn prepare() -> api::Result<Arc<Mutex<Claims>>> {
-    let claims = Arc::new(Mutex::new(Claims::new(Ports::open()?)));
+    let mut firmware = Firmware::open();
+    let configuration = ConfigurationSpaces::open(&mut firmware)?;
+    let claims = Claims::new(firmware, configuration);
+    tell(&claims.about());
+    let has_iommu = claims.has_iommu();
+    let claims = Arc::new(Mutex::new(claims));
+    if has_iommu {
+        watch(claims.clone());
+    }
     let name = Name::new(bus::NAME).ok_or(api::Failure::Garbled)?;
     names::register(rt::home(), &name)?;
     Ok(claims)
+}
+
+/// Tells a person. Nobody has the claims meanwhile, since the console may take its time.
+fn tell(lines: &[String]) {
+    lines.iter().for_each(|line| println!("bus: {line}"));
+}
+
+/// Tells of what devices were refused. An IOMMU would say so by an interrupt that is a message, which there is not yet.
+fn watch(claims: Arc<Mutex<Claims>>) {
+    let body = move || -> () {
+        loop {
+            time::sleep(LOOKS);
+            let reports: Vec<String> = claims.lock().reports();
+            tell(&reports);
+        }
+    };
+    // Urgent like this thread, which waits for it when both want the claims. Without it faults are told of when a driver lets go of its function.
+    let own = sys::thread_info(sys::myself());
+    if let Ok(handle) = own.and_then(|own| thread::spawn(own.priority, body)) {
+        handle.detach();
+    }
 }
 
 fn serve(claims: &Arc<Mutex<Claims>>) -> ! {

@@ -1,5 +1,5 @@
 //! Configuration spaces by ports: an address register and four bytes of what it selects. All PCs have it, those with PCI Express
-//! too, for the first 256 bytes of each function. Tables of firmware, which say where these spaces lie in memory, are not needed.
+//! too, for the first 256 bytes of each function. No table of the firmware is needed for it.
 
 use pci::{Address, Configuration};
 use rt::api::{Result, memory};

@@ -90,7 +90,7 @@ impl Display {
 
     /// Where in the memory the screen begins.
     fn offset(&self) -> usize {
-        (self.screen.address - self.memory.physical()) as usize
+        (self.screen.address - self.memory.device_address()) as usize
     }
 }
 

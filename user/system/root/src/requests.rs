@@ -63,6 +63,7 @@ impl Supervisor {
             process::NUMBER => self.process(index, client, Request::read(message)?),
             sigma0::NUMBER => match sigma0::Request::read(message)? {
                 sigma0::Request::Display => now(sigma0::Answer::Display(self.screen_of(index)?)),
+                sigma0::Request::Firmware => self.firmware(index),
                 _ => Err(Status::Denied),
             },
             _ => Err(Status::BadRequest),
@@ -144,6 +145,14 @@ impl Supervisor {
             return Err(Status::Denied);
         }
         sigma0::screen(rt::home()).map_err(|_| Status::Busy)
+    }
+
+    /// Root of the firmware's tables, which are the bus server's to read.
+    fn firmware(&self, index: usize) -> Decision {
+        if !self.programs[index].policy.is_bus {
+            return Err(Status::Denied);
+        }
+        now(sigma0::Answer::Firmware(sigma0::firmware(rt::home()).map_err(|_| Status::Busy)?))
     }
 
     /// Contiguous memory, whose physical address the program learns. It stays in `root`'s own space, so that it can be

@@ -77,6 +77,7 @@ impl Server {
                 sigma0::Request::Usage => Ok(sigma0::Answer::Usage(usage()?).into()),
                 sigma0::Request::Thread => Ok(sigma0::Answer::Thread(thread()?).into()),
                 sigma0::Request::Display => Ok(sigma0::Answer::Display(self.screen()).into()),
+                sigma0::Request::Firmware => Ok(sigma0::Answer::Firmware(self.info.rsdp).into()),
             },
             _ => Err(Status::BadRequest),
         }

@@ -388,7 +388,7 @@ impl Hardware for Model {
         self.memory[at..at + from.len()].copy_from_slice(from);
     }
 
-    fn physical(&self) -> u64 {
+    fn device_address(&self) -> u64 {
         self.physical
     }
 
