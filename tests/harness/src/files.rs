@@ -17,8 +17,11 @@ pub fn trials(world: &'static World) -> Vec<Trial> {
     Vec::from(trials.map(|(name, verdict)| world.trial("files", format!("files::{name}"), verdict)))
 }
 
+/// A command, and lines that it says.
+pub type Said = (&'static str, &'static [&'static str]);
+
 /// Commands, and what each says.
-const COMMANDS: &[(&str, &[&str])] = &[
+const COMMANDS: &[Said] = &[
     ("mkdir /a /a/b", &[]),
     ("echo one  two > /a/file", &[]),
     ("echo three >> a/b/../file", &[]),
@@ -88,11 +91,21 @@ const COMMANDS: &[(&str, &[&str])] = &[
 ];
 
 fn commands_do_what_they_say(world: &'static World) -> Verdict {
-    let script: String = COMMANDS.iter().map(|(command, _)| format!("{command}\n")).collect();
-    let reply = world.script((script + "exit 0\n").as_bytes())?;
+    let reply = world.script(script_of(COMMANDS).as_bytes())?;
+    check_said(&reply, COMMANDS)
+}
+
+/// The commands as a script.
+pub fn script_of(commands: &[Said]) -> String {
+    let script: String = commands.iter().map(|(command, _)| format!("{command}\n")).collect();
+    script + "exit 0\n"
+}
+
+/// Fails unless each command has said its lines, and nothing else was said.
+pub fn check_said(reply: &Reply, commands: &[Said]) -> Verdict {
     reply.check_code(0)?;
     let mut lines = reply.out.lines();
-    for (command, says) in COMMANDS {
+    for (command, says) in commands {
         for expected in *says {
             let line = lines.next().unwrap_or_default();
             // Numbers of tasks are nobody's business here.
@@ -135,13 +148,15 @@ pub fn check_disk(disk: &str) -> Verdict {
 }
 
 /// A disk, made by `./tern run`.
-struct Disk {
-    file: PathBuf,
+pub struct Disk {
+    /// Its image.
+    pub file: PathBuf,
     _scratch: Scratch,
 }
 
 impl Disk {
-    fn new() -> xtask::Result<Disk> {
+    /// One that is not there yet.
+    pub fn new() -> xtask::Result<Disk> {
         let scratch = Scratch::create()?;
         Ok(Disk { file: scratch.0.join("a disk"), _scratch: scratch })
     }
@@ -156,7 +171,8 @@ impl Disk {
         world.tern(&options, script.as_bytes())
     }
 
-    fn path(&self) -> &str {
+    /// Path of its image.
+    pub fn path(&self) -> &str {
         self.file.to_str().unwrap_or_default()
     }
 
@@ -212,8 +228,8 @@ fn without_a_file_system_there_is_an_error(world: &'static World) -> Verdict {
     xtask::paths::write(&disk.file, &vec![0; 1 << 20])?;
     let reply =
         disk.run(world, "ls /disk\necho text > /disk/file\necho text > /file\ncat /file\nexit 0\n")?;
-    reply.check_contains("ls: /disk: there is no file system that makes sense")?;
-    reply.check_contains("echo: /disk/file: there is no file system that makes sense")?;
+    reply.check_contains("ls: /disk: what is stored there makes no sense")?;
+    reply.check_contains("echo: /disk/file: what is stored there makes no sense")?;
     reply.check_contains("\ntext\n")
 }
 
