@@ -40,6 +40,11 @@ const OVER: &[u8] = b".merge/over/";
 /// Target of the link whose name tells how many names of a file are covered.
 const COUNT: &[u8] = b".merge/covered";
 
+/// Beginnings of names in the upper one's `.merge`: covers that are owed; directories that are out of the way, and what says to where they go back.
+const OWED: &[u8] = b"owed-";
+const OLD: &[u8] = b"old-";
+const BACK: &[u8] = b"back-";
+
 /// Bytes that are copied at once.
 const PIECE: usize = 64 * 1024;
 
@@ -60,6 +65,8 @@ pub struct Merge<U, L> {
     shared: BTreeMap<Inode, Shared>,
     /// The next name in [`own`](Merge::own).
     next: u64,
+    /// A cover that is owed could not be put to its place. Nothing is seen before it is.
+    owes: bool,
 }
 
 /// Inodes that one is made of.
@@ -174,6 +181,7 @@ impl<U: FileSystem, L: FileSystem> Merge<U, L> {
             of_upper: BTreeMap::from([(root, number)]),
             shared: BTreeMap::new(),
             next: 0,
+            owes: false,
         };
         merge.settle()?;
         merge.recall()?;
@@ -207,25 +215,31 @@ impl<U: FileSystem, L: FileSystem> Merge<U, L> {
         Ok(())
     }
 
-    /// Puts covers that are owed to where they belong, if there is nothing else.
+    /// Puts covers that are owed, and directories that were moved out of the way, to where they belong, if there is nothing else.
     fn settle(&mut self) -> Result<()> {
         for entry in entries(&mut self.upper, self.own)? {
-            if !entry.name.starts_with(b"owed-") {
-                continue;
-            }
             let owed = Name::new(&entry.name)?;
+            // A directory goes back, and a cover is one itself.
+            let aside = match entry.name.strip_prefix(BACK) {
+                Some(number) => [OLD, number].concat(),
+                None if entry.name.starts_with(OWED) => entry.name.clone(),
+                None => continue,
+            };
             let target = self.upper.readlink(entry.inode)?;
             let path = target.strip_prefix(COVER).unwrap_or_default();
             let root = self.upper.root();
-            if let Ok(place) = path::walk(&mut self.upper, root, path, Last::Name)
+            if lookup(&mut self.upper, self.own, Name::new(&aside)?)?.is_some()
+                && let Ok(place) = path::walk(&mut self.upper, root, path, Last::Name)
                 && place.found.is_none()
                 && let Ok((directory, name)) = place.entry()
             {
-                self.upper.rename(self.own, owed, directory, name)?;
-            } else {
+                self.upper.rename(self.own, Name::new(&aside)?, directory, name)?;
+            }
+            if lookup(&mut self.upper, self.own, owed)?.is_some() {
                 self.discard(owed, entry.inode)?;
             }
         }
+        self.owes = false;
         Ok(())
     }
 
@@ -256,7 +270,7 @@ impl<U: FileSystem, L: FileSystem> Merge<U, L> {
     /// A name of [`own`](Merge::own) that is not used.
     fn new_name(&mut self, kind: &str) -> String {
         self.next += 1;
-        format!("{kind}-{:x}", self.next)
+        format!("{kind}{:x}", self.next)
     }
 
     fn is_cover(&mut self, upper: Inode) -> Result<bool> {
@@ -272,6 +286,9 @@ impl<U: FileSystem, L: FileSystem> Merge<U, L> {
     fn look(&mut self, directory: Inode, name: Name) -> Result<Seen> {
         if name.bytes() == OWN {
             return Err(Error::NotFound);
+        }
+        if self.owes {
+            self.settle()?;
         }
         let Sides { upper, lower, .. } = self.places.get(directory)?.clone();
         let mut seen = Seen { above: Above::Nothing, below: None };
@@ -435,7 +452,7 @@ impl<U: FileSystem, L: FileSystem> Merge<U, L> {
             let name = name.bytes().to_vec();
             Some((self.raise(parent)?, name))
         };
-        let made = self.new_name("new");
+        let made = self.new_name("new-");
         let made = Name::new(made.as_bytes())?;
         let copy = match found.kind {
             Kind::Symlink => {
@@ -539,7 +556,7 @@ impl<U: FileSystem, L: FileSystem> Merge<U, L> {
         if !is_above {
             return self.upper.create(upper, name, New::Symlink(COVER), 0o777).map(drop);
         }
-        let made = self.new_name("new");
+        let made = self.new_name("new-");
         let made = Name::new(made.as_bytes())?;
         let cover = self.upper.create(self.own, made, New::Symlink(COVER), 0o777)?;
         let moved = self.upper.rename(self.own, made, upper, name);
@@ -551,21 +568,28 @@ impl<U: FileSystem, L: FileSystem> Merge<U, L> {
 
     /// Makes a cover that is put to a name of a directory as soon as there is nothing, by whoever sees that first.
     fn owe(&mut self, directory: Inode, name: Name) -> Result<Owed> {
+        let owed = self.new_name("owed-").into_bytes();
+        self.owe_as(owed, directory, name)
+    }
+
+    fn owe_as(&mut self, owed: Vec<u8>, directory: Inode, name: Name) -> Result<Owed> {
         let path = self.places.path(directory)?;
         let target = [COVER, b"/", &path, b"/", name.bytes()].concat();
-        let owed = self.new_name("owed").into_bytes();
         let inode = self.upper.create(self.own, Name::new(&owed)?, New::Symlink(&target), 0o777)?;
         Ok(Owed { name: owed, inode })
     }
 
-    /// Puts a cover that is owed.
-    fn pay(&mut self, owed: &Owed, upper: Inode, name: Name) -> Result<()> {
-        self.upper.rename(self.own, Name::new(&owed.name)?, upper, name)
+    /// Puts a cover that is owed. What it covers is not seen in any case.
+    fn pay(&mut self, owed: &Owed, upper: Inode, name: Name) {
+        let paid = Name::new(&owed.name).and_then(|owed| self.upper.rename(self.own, owed, upper, name));
+        self.owes |= paid.is_err();
     }
 
-    /// A cover that is owed is not needed.
-    fn waive(&mut self, owed: &Owed) -> Result<()> {
-        self.discard(Name::new(&owed.name)?, owed.inode)
+    /// A cover that is owed is not needed. If it stays, the next to settle removes it.
+    fn waive(&mut self, owed: &Owed) {
+        if let Ok(name) = Name::new(&owed.name) {
+            let _ = self.discard(name, owed.inode);
+        }
     }
 
     fn is_empty(&mut self, directory: Inode) -> Result<bool> {
@@ -606,17 +630,13 @@ impl<U: FileSystem, L: FileSystem> Merge<U, L> {
         Ok(())
     }
 
-    /// Moves a directory of the upper one out of the way, to [`own`](Merge::own).
-    fn set_aside(&mut self, directory: Inode, name: Name) -> Result<Vec<u8>> {
-        let aside = self.new_name("old").into_bytes();
-        self.upper.rename(directory, name, self.own, Name::new(&aside)?)?;
-        Ok(aside)
-    }
-
-    /// Removes what was set aside. Its inode stays for whoever has it.
-    fn remove_aside(&mut self, aside: &[u8], inode: Inode) -> Result<()> {
-        self.empty(inode)?;
-        self.upper.rmdir(self.own, Name::new(aside)?)
+    /// Removes a directory that was moved out of the way, but for its inode, which stays for whoever has it. If that fails, the next start does it.
+    fn remove_aside(&mut self, aside: &[u8], inode: Inode) {
+        if self.empty(inode).is_ok()
+            && let Ok(aside) = Name::new(aside)
+        {
+            let _ = self.upper.rmdir(self.own, aside);
+        }
     }
 
     fn rename_file(&mut self, inode: Inode, from: (Inode, Name), to: (Inode, Name)) -> Result<()> {
@@ -624,32 +644,27 @@ impl<U: FileSystem, L: FileSystem> Merge<U, L> {
         let target = self.look(to.0, to.1)?;
         let upper = self.raise(inode)?;
         let (from_upper, to_upper) = (self.raise(from.0)?, self.raise(to.0)?);
-        // A copy of a file with several names has none here that is not the upper one's own.
-        let has_name = lookup(&mut self.upper, from_upper, from.1)?.is_some();
-        if has_name {
-            let owed = seen.below.map(|_| self.owe(from.0, from.1)).transpose()?;
-            let moved = self.upper.rename(from_upper, from.1, to_upper, to.1);
-            if let Some(owed) = owed {
-                if moved.is_err() {
-                    let _ = self.waive(&owed);
-                } else {
-                    self.pay(&owed, from_upper, from.1)?;
-                }
-            }
-            moved?;
-        } else {
-            self.link_over(upper, to_upper, to.1)?;
-            self.cover(from_upper, from.1, false)?;
+        if lookup(&mut self.upper, from_upper, from.1)?.is_none() {
+            // The copy of a file with several names has this one only in the lower one. Now it has it here.
+            self.link_over(upper, from_upper, from.1)?;
             if let Some(below) = seen.below {
                 self.covered(&below)?;
             }
         }
+        let owed = seen.below.map(|_| self.owe(from.0, from.1)).transpose()?;
+        let moved = self.upper.rename(from_upper, from.1, to_upper, to.1);
+        match owed {
+            Some(owed) if moved.is_ok() => self.pay(&owed, from_upper, from.1),
+            Some(owed) => self.waive(&owed),
+            None => {}
+        }
+        moved?;
         self.replaced(&target)
     }
 
     /// Gives an inode of the upper one a name, in the place of whatever has it there.
     fn link_over(&mut self, inode: Inode, directory: Inode, name: Name) -> Result<()> {
-        let made = self.new_name("new");
+        let made = self.new_name("new-");
         let made = Name::new(made.as_bytes())?;
         self.upper.link(inode, self.own, made)?;
         let moved = self.upper.rename(self.own, made, directory, name);
@@ -682,36 +697,34 @@ impl<U: FileSystem, L: FileSystem> Merge<U, L> {
         let (from_upper, to_upper) = (self.raise(from.0)?, self.raise(to.0)?);
         self.mark(inode, upper, target.below.is_some())?;
         let old = seen.below.map(|_| self.owe(from.0, from.1)).transpose()?;
+        let number = self.new_name("");
+        let aside = [OLD, number.as_bytes()].concat();
         let new = match target.above {
             Above::Nothing => None,
-            _ => target.below.map(|_| self.owe(to.0, to.1)).transpose()?,
+            Above::Cover(_) => Some(self.owe(to.0, to.1)?),
+            Above::Found(_) => Some(self.owe_as([BACK, number.as_bytes()].concat(), to.0, to.1)?),
         };
-        let mut aside = None;
         let moved = match target.above {
             Above::Nothing => Ok(()),
             Above::Cover(cover) => {
                 self.upper.unlink(to_upper, to.1).map(|()| let_go(&mut self.upper, cover))
             }
-            Above::Found(above) => {
-                self.set_aside(to_upper, to.1).map(|name| aside = Some((name, above.inode)))
-            }
+            Above::Found(_) => self.upper.rename(to_upper, to.1, self.own, Name::new(&aside)?),
         };
         let moved = moved.and_then(|()| self.upper.rename(from_upper, from.1, to_upper, to.1));
         if let Err(error) = moved {
-            if let Some((aside, _)) = &aside {
-                let _ = self.upper.rename(self.own, Name::new(aside)?, to_upper, to.1);
-            }
-            let _ = self.settle();
+            // Everything goes back to where it was.
+            self.owes = self.settle().is_err();
             return Err(error);
         }
         if let Some(old) = old {
-            self.pay(&old, from_upper, from.1)?;
+            self.pay(&old, from_upper, from.1);
         }
         if let Some(new) = new {
-            self.waive(&new)?;
+            self.waive(&new);
         }
-        if let Some((aside, inode)) = aside {
-            self.remove_aside(&aside, inode)?;
+        if let Above::Found(above) = target.above {
+            self.remove_aside(&aside, above.inode);
         }
         if let Some(there) = there {
             self.places.get_mut(there)?.is_gone = true;
@@ -909,7 +922,7 @@ impl<U: FileSystem, L: FileSystem> FileSystem for Merge<U, L> {
         let inode = match cover {
             None => self.upper.create(upper, name, new, permissions)?,
             Some(cover) => {
-                let made_name = self.new_name("new");
+                let made_name = self.new_name("new-");
                 let made_name = Name::new(made_name.as_bytes())?;
                 let made = self.upper.create(self.own, made_name, new, permissions)?;
                 let moved = if new == New::Directory {
@@ -978,20 +991,15 @@ impl<U: FileSystem, L: FileSystem> FileSystem for Merge<U, L> {
         let upper = self.raise(directory)?;
         if let Above::Found(above) = seen.above {
             let owed = seen.below.map(|_| self.owe(directory, name)).transpose()?;
-            match (self.set_aside(upper, name), owed) {
-                (Ok(aside), owed) => {
-                    if let Some(owed) = owed {
-                        self.pay(&owed, upper, name)?;
-                    }
-                    self.remove_aside(&aside, above.inode)?;
-                }
-                (Err(error), owed) => {
-                    if let Some(owed) = owed {
-                        let _ = self.waive(&owed);
-                    }
-                    return Err(error);
-                }
+            let aside = [OLD, self.new_name("").as_bytes()].concat();
+            let moved = self.upper.rename(upper, name, self.own, Name::new(&aside)?);
+            match owed {
+                Some(owed) if moved.is_ok() => self.pay(&owed, upper, name),
+                Some(owed) => self.waive(&owed),
+                None => {}
             }
+            moved?;
+            self.remove_aside(&aside, above.inode);
         } else {
             self.cover(upper, name, false)?;
         }
@@ -1032,7 +1040,11 @@ impl<U: FileSystem, L: FileSystem> FileSystem for Merge<U, L> {
         }
         if let Some(upper) = sides.upper {
             self.of_upper.remove(&upper);
-            self.upper.forget(upper)?;
+            match self.upper.forget(upper) {
+                // A directory that could not be removed from `.merge`: the next start does it.
+                Err(Error::Busy) if sides.is_gone => {}
+                outcome => outcome?,
+            }
         }
         self.places.remove(inode);
         Ok(())
@@ -1114,9 +1126,10 @@ impl<U: FileSystem, L: FileSystem> Merge<U, L> {
             .unlink(upper, at.1)
             .and_then(|()| self.upper.rename(self.own, made_name, upper, at.1));
         if moved.is_err() {
-            let _ = self.settle();
+            self.owes = self.settle().is_err();
             return moved;
         }
-        self.waive(&owed)
+        self.waive(&owed);
+        Ok(())
     }
 }

@@ -531,11 +531,13 @@ impl<S: Server> FileSystem for Remote<S> {
         match self.files.get_mut(&inode) {
             Some(open) if open.is_lost => Err(Error::Io),
             Some(open) if open.is_dirty => {
-                self.with_file(inode, false, |file| file.sync())?;
+                let was_told = open.is_told;
+                let synced = self.with_file(inode, false, |file| file.sync());
                 if let Some(open) = self.files.get_mut(&inode) {
-                    open.is_dirty = false;
+                    open.is_dirty = synced.is_err();
+                    open.is_told = was_told;
                 }
-                Ok(())
+                synced
             }
             // Names are safe as soon as a call comes back.
             Some(_) => Ok(()),
