@@ -10,6 +10,7 @@ use argon2::{Algorithm, Argon2, Block, Params, Version};
 use chacha20poly1305::aead::AeadInOut;
 use chacha20poly1305::{KeyInit, Tag, XChaCha20Poly1305, XNonce};
 use core::fmt;
+use core::ops::RangeInclusive;
 
 /// The first bytes of the file: its kind and version.
 const MAGIC: &[u8; 8] = b"TernCry1";
@@ -43,6 +44,15 @@ pub struct Cost {
 impl Cost {
     /// The first choice of OWASP's advice for argon2id: 19 MiB, twice.
     pub const USUAL: Cost = Cost { memory_kib: 19 * 1024, passes: 2, lanes: 1 };
+
+    /// Memory that there may be.
+    pub const MEMORY_KIB: RangeInclusive<u32> = Params::MIN_M_COST..=COST_MAX.memory_kib;
+
+    /// The usual cost, but for the memory in KiB, which is a text.
+    pub fn of_memory(kib: &str) -> Option<Cost> {
+        let memory_kib = kib.parse().ok().filter(|kib| Cost::MEMORY_KIB.contains(kib))?;
+        Some(Cost { memory_kib, ..Cost::USUAL })
+    }
 }
 
 /// The keys.
@@ -162,6 +172,13 @@ mod tests {
         assert_eq!(read(&file, b"open barley").err(), Some(NoKeys::WrongPassphrase));
         assert_eq!(read(&file, b"").err(), Some(NoKeys::WrongPassphrase));
         assert_eq!(read(&file[1..], b"open sesame").err(), Some(NoKeys::Damaged));
+    }
+
+    #[test]
+    fn memory_has_bounds() {
+        let kib = |text| Cost::of_memory(text).map(|cost| cost.memory_kib);
+        assert_eq!((kib("8"), kib("32768"), kib("7"), kib("32769")), (Some(8), Some(32768), None, None));
+        assert_eq!((kib(""), kib("-8"), kib("99999999999")), (None, None, None));
     }
 
     /// No changed byte is overlooked, and none makes trying a passphrase cost more than there is.

@@ -6,6 +6,7 @@ use crate::page::{PAGE, Paged};
 use crate::path::{self, Last, Place};
 use crate::{Attributes, Changes, Entry, Error, FileSystem, Inode, Kind, New, Result, Space};
 use alloc::collections::BTreeMap;
+use alloc::collections::btree_map::Entry as MapEntry;
 use alloc::vec::Vec;
 
 /// Longest file. Offsets beyond are refused before a file system hears of them.
@@ -81,11 +82,11 @@ impl<F: FileSystem> Volume<F> {
 
     /// Opens what is open once more.
     pub fn opened(&mut self, inode: Inode) -> Result<Inode> {
-        match self.open.get_mut(&inode) {
-            Some(count) => *count += 1,
-            None => {
+        match self.open.entry(inode) {
+            MapEntry::Occupied(mut count) => *count.get_mut() += 1,
+            MapEntry::Vacant(place) => {
                 self.fs.hold(inode)?;
-                self.open.insert(inode, 1);
+                place.insert(1);
             }
         }
         Ok(inode)

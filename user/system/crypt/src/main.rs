@@ -1,5 +1,6 @@
-//! A file system that keeps its files encrypted in a directory of another one: `crypt DIRECTORY PASSPHRASE [NAME]`. The directory is a server of files, behind whose
-//! name a path may stand, such as `disk/vault`; if it is empty it is given new keys. It is served under the name `crypt`, or the one that is given.
+//! A file system that keeps its files encrypted in a directory of another one: `crypt DIRECTORY PASSPHRASE [NAME [KIB]]`. The directory is a server of files, behind whose
+//! name a path may stand, such as `disk/vault`; if it is empty it is given new keys, and to try a passphrase for these takes so many KiB of memory. It is served under the
+//! name `crypt`, or the one that is given.
 //!
 //! Whoever may read the system description knows the passphrase: it is in the boot archive.
 
@@ -25,13 +26,21 @@ const PAGES_MAX: usize = 1024;
 fn main() -> i32 {
     let arguments = rt::arguments();
     let mut words = arguments.iter().map(|argument| argument.as_str());
-    let (Some(directory), Some(passphrase), name, None) =
-        (words.next(), words.next(), words.next().unwrap_or("crypt"), words.next())
-    else {
-        println!("crypt: usage: crypt SERVER[/PATH] PASSPHRASE [NAME]");
+    let (Some(directory), Some(passphrase), name, cost, None) = (
+        words.next(),
+        words.next(),
+        words.next().unwrap_or("crypt"),
+        words.next().map_or(Some(Cost::USUAL), Cost::of_memory),
+        words.next(),
+    ) else {
+        println!("crypt: usage: crypt SERVER[/PATH] PASSPHRASE [NAME [KIB]]");
         return 2;
     };
-    let failure = match crypt(directory, passphrase) {
+    let Some(cost) = cost else {
+        println!("crypt: a passphrase is tried with {} to {} KiB", Cost::MEMORY_KIB.start(), Cost::MEMORY_KIB.end());
+        return 2;
+    };
+    let failure = match crypt(directory, passphrase, cost) {
         _ if !random::is_strong() => {
             println!("crypt: this processor has no random numbers, and whatever others can guess is no key");
             files::hand_out(name, |_| Err(Status::Unsupported))
@@ -46,9 +55,9 @@ fn main() -> i32 {
     1
 }
 
-fn crypt(directory: &str, passphrase: &str) -> Result<Crypt<Remote<Below>>, Refusal> {
+fn crypt(directory: &str, passphrase: &str, cost: Cost) -> Result<Crypt<Remote<Below>>, Refusal> {
     let below = Remote::new(Below::new(directory))?;
-    Crypt::new(below, passphrase.as_bytes(), Cost::USUAL, random::fill)
+    Crypt::new(below, passphrase.as_bytes(), cost, random::fill)
 }
 
 /// Status that everybody gets who asks for the files.
