@@ -607,3 +607,29 @@ fn open_files_of_the_lower_one_stay_open() {
     }
     assert_eq!(get(&mut volume, "d/one").unwrap(), b"another");
 }
+
+/// An upper one in memory whose server ends is empty, and is used again.
+#[test]
+fn an_upper_one_that_lost_everything_begins_anew() {
+    let mut lower = Volume::new(ram());
+    let base = lower.root();
+    lower.mkdir(base, b"d", 0o755).unwrap();
+    put(&mut lower, "d/one", b"one").unwrap();
+    put(&mut lower, "d/two", b"two").unwrap();
+    let served = Served::new(ram(), 100);
+    let upper = Remote::new(served.clone()).unwrap();
+    let mut volume = Volume::new(Merge::new(upper, Fixed(lower.into_inner())).unwrap());
+    let root = volume.root();
+    for _ in 0..3 {
+        assert_eq!(volume.readdir(root, 0, 10).unwrap().len(), 1);
+        volume.unlink(root, b"d/one").unwrap();
+        put(&mut volume, "d/two", b"2").unwrap();
+        put(&mut volume, "d/three", b"three").unwrap();
+        volume.rename(root, b"d", b"moved").unwrap();
+        assert_eq!(get(&mut volume, "moved/two").unwrap(), b"2wo");
+        assert_eq!(get(&mut volume, "d/two"), Err(Error::NotFound));
+        served.restart(|_| ram());
+        assert_eq!(get(&mut volume, "moved/two"), Err(Error::NotFound));
+        assert_eq!(get(&mut volume, "d/two").unwrap(), b"two");
+    }
+}

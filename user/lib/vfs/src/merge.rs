@@ -268,9 +268,27 @@ impl<U: FileSystem, L: FileSystem> Merge<U, L> {
     }
 
     /// A name of [`own`](Merge::own) that is not used.
-    fn new_name(&mut self, kind: &str) -> String {
+    fn new_name(&mut self, kind: &str) -> Result<String> {
+        self.find_own()?;
         self.next += 1;
-        format!("{kind}{:x}", self.next)
+        Ok(format!("{kind}{:x}", self.next))
+    }
+
+    /// If the upper one has lost everything, as one in memory does whose server ends, nothing is known of it any more, and it begins anew.
+    fn find_own(&mut self) -> Result<()> {
+        match self.upper.attributes(self.own) {
+            Err(Error::NotFound) => {}
+            outcome => return outcome.map(drop),
+        }
+        let root = self.upper.root();
+        self.own = match lookup(&mut self.upper, root, own_name()?)? {
+            Some(own) => own,
+            None => self.upper.create(root, own_name()?, New::Directory, 0o700)?,
+        };
+        self.upper.hold(self.own)?;
+        self.shared.clear();
+        self.of_upper.retain(|upper, _| *upper == root);
+        Ok(())
     }
 
     fn is_cover(&mut self, upper: Inode) -> Result<bool> {
@@ -452,7 +470,7 @@ impl<U: FileSystem, L: FileSystem> Merge<U, L> {
             let name = name.bytes().to_vec();
             Some((self.raise(parent)?, name))
         };
-        let made = self.new_name("new-");
+        let made = self.new_name("new-")?;
         let made = Name::new(made.as_bytes())?;
         let copy = match found.kind {
             Kind::Symlink => {
@@ -537,6 +555,7 @@ impl<U: FileSystem, L: FileSystem> Merge<U, L> {
             }
             return Ok(());
         }
+        self.find_own()?;
         let shared = self.share(below.inode)?;
         let (before, now) = (shared.covered, shared.covered + 1);
         let name = |count| format!("covered-{:x}-{count}", below.inode.0);
@@ -556,7 +575,7 @@ impl<U: FileSystem, L: FileSystem> Merge<U, L> {
         if !is_above {
             return self.upper.create(upper, name, New::Symlink(COVER), 0o777).map(drop);
         }
-        let made = self.new_name("new-");
+        let made = self.new_name("new-")?;
         let made = Name::new(made.as_bytes())?;
         let cover = self.upper.create(self.own, made, New::Symlink(COVER), 0o777)?;
         let moved = self.upper.rename(self.own, made, upper, name);
@@ -568,7 +587,7 @@ impl<U: FileSystem, L: FileSystem> Merge<U, L> {
 
     /// Makes a cover that is put to a name of a directory as soon as there is nothing, by whoever sees that first.
     fn owe(&mut self, directory: Inode, name: Name) -> Result<Owed> {
-        let owed = self.new_name("owed-").into_bytes();
+        let owed = self.new_name("owed-")?.into_bytes();
         self.owe_as(owed, directory, name)
     }
 
@@ -664,7 +683,7 @@ impl<U: FileSystem, L: FileSystem> Merge<U, L> {
 
     /// Gives an inode of the upper one a name, in the place of whatever has it there.
     fn link_over(&mut self, inode: Inode, directory: Inode, name: Name) -> Result<()> {
-        let made = self.new_name("new-");
+        let made = self.new_name("new-")?;
         let made = Name::new(made.as_bytes())?;
         self.upper.link(inode, self.own, made)?;
         let moved = self.upper.rename(self.own, made, directory, name);
@@ -697,7 +716,7 @@ impl<U: FileSystem, L: FileSystem> Merge<U, L> {
         let (from_upper, to_upper) = (self.raise(from.0)?, self.raise(to.0)?);
         self.mark(inode, upper, target.below.is_some())?;
         let old = seen.below.map(|_| self.owe(from.0, from.1)).transpose()?;
-        let number = self.new_name("");
+        let number = self.new_name("")?;
         let aside = [OLD, number.as_bytes()].concat();
         let new = match target.above {
             Above::Nothing => None,
@@ -922,7 +941,7 @@ impl<U: FileSystem, L: FileSystem> FileSystem for Merge<U, L> {
         let inode = match cover {
             None => self.upper.create(upper, name, new, permissions)?,
             Some(cover) => {
-                let made_name = self.new_name("new-");
+                let made_name = self.new_name("new-")?;
                 let made_name = Name::new(made_name.as_bytes())?;
                 let made = self.upper.create(self.own, made_name, new, permissions)?;
                 let moved = if new == New::Directory {
@@ -991,7 +1010,7 @@ impl<U: FileSystem, L: FileSystem> FileSystem for Merge<U, L> {
         let upper = self.raise(directory)?;
         if let Above::Found(above) = seen.above {
             let owed = seen.below.map(|_| self.owe(directory, name)).transpose()?;
-            let aside = [OLD, self.new_name("").as_bytes()].concat();
+            let aside = [OLD, self.new_name("")?.as_bytes()].concat();
             let moved = self.upper.rename(upper, name, self.own, Name::new(&aside)?);
             match owed {
                 Some(owed) if moved.is_ok() => self.pay(&owed, upper, name),

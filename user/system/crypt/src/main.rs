@@ -47,8 +47,12 @@ fn main() -> i32 {
         }
         Ok(crypt) => files::serve_at_most(name, Cached::<_, OwnPage>::new(crypt, PAGES_MAX), OBJECTS_MAX),
         Err(refusal) => {
-            println!("crypt: {directory}: {refusal}");
-            files::hand_out(name, |_| Err(status(refusal)))
+            let status = status(refusal);
+            match refusal {
+                Refusal::Files(_) => println!("crypt: {directory}: {}", status.describe()),
+                _ => println!("crypt: {directory}: {refusal}"),
+            }
+            files::hand_out(name, |_| Err(status))
         }
     };
     println!("crypt: {failure}");
