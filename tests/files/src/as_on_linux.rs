@@ -12,7 +12,9 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, sy
 use std::path::{Path, PathBuf};
 use vfs::page::{PAGE, Page, Paged, Plain};
 use vfs::path::Last;
-use vfs::{Attributes, Cached, Changes, Entry, Error, FileSystem, How, Inode, Kind, Name, New, Ram, Space, Volume};
+use vfs::{
+    Attributes, Cached, Changes, Entry, Error, FileSystem, How, Inode, Kind, Name, New, Ram, Space, Volume,
+};
 
 /// A generator that gives the same numbers for the same seed.
 pub struct Random(pub u64);
@@ -462,7 +464,14 @@ impl Run {
     pub fn new(name: &str, seed: u64) -> Run {
         let mut random = Random(seed);
         let has_links = random.chance(2);
-        Run { seed, random, has_links, folder: Folder::new(&format!("{name}-{seed}")), done: 0, last: String::new() }
+        Run {
+            seed,
+            random,
+            has_links,
+            folder: Folder::new(&format!("{name}-{seed}")),
+            done: 0,
+            last: String::new(),
+        }
     }
 
     /// Runs more steps in a file system, and gives it back when nothing is open any more.

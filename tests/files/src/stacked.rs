@@ -11,8 +11,8 @@ use vfs::page::Plain;
 use vfs::path::Last;
 use vfs::remote::Remote;
 use vfs::{
-    Attributes, Cached, Changes, Entry, Error, FileSystem, How, Inode, Kind, Merge, Name, New, Ram, Result, Space,
-    Volume,
+    Attributes, Cached, Changes, Entry, Error, FileSystem, How, Inode, Kind, Merge, Name, New, Ram, Result,
+    Space, Volume,
 };
 
 const CREATE: How = How { create: true, exclusive: false, truncate: false };
@@ -93,7 +93,8 @@ fn crypt_and_linux_agree() {
 #[test]
 fn crypt_on_a_server_and_linux_agree() {
     let make = |_: &mut Run| paged(crypt(Remote::new(Served::new(ram(), 100)).unwrap()));
-    let again = |fs: Cached<Crypt<Remote<Served<InMemory>>>, Plain>| paged(crypt(fs.into_inner().into_inner()));
+    let again =
+        |fs: Cached<Crypt<Remote<Served<InMemory>>>, Plain>| paged(crypt(fs.into_inner().into_inner()));
     compare("crypt-on-a-server", programs() / 3, 300, make, again);
 }
 
@@ -585,7 +586,8 @@ fn open_files_of_the_lower_one_stay_open() {
     let mut volume = Volume::new(Merge::new(ram(), Fixed(lower.into_inner())).unwrap());
     let root = volume.root();
     let plain = How::default();
-    let [one, two, three] = ["d/one", "d/two", "d/three"].map(|path| volume.open(root, path.as_bytes(), plain, 0).unwrap());
+    let [one, two, three] =
+        ["d/one", "d/two", "d/three"].map(|path| volume.open(root, path.as_bytes(), plain, 0).unwrap());
     assert_eq!(two, three);
     let mut bytes = [0; 3];
     volume.unlink(root, b"d/one").unwrap();

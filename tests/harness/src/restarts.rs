@@ -33,10 +33,16 @@ const DEFAULT: Campaign = Campaign {
 };
 
 /// File systems over others: one that encrypts, and one over another that is on the disk, too.
-const ENCRYPTED: Campaign =
-    Campaign { system: "stacked", victims: &["crypt", "ext4", "mounts", "virtio-block", "crypt"], place: "/secret/load" };
-const MERGED: Campaign =
-    Campaign { system: "stacked", victims: &["merge", "ext4", "mounts", "virtio-block", "merge"], place: "/load" };
+const ENCRYPTED: Campaign = Campaign {
+    system: "stacked",
+    victims: &["crypt", "ext4", "mounts", "virtio-block", "crypt"],
+    place: "/secret/load",
+};
+const MERGED: Campaign = Campaign {
+    system: "stacked",
+    victims: &["merge", "ext4", "mounts", "virtio-block", "merge"],
+    place: "/load",
+};
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {

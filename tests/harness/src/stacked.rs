@@ -69,7 +69,8 @@ fn what_lies_below_stays(world: &'static World) -> Verdict {
     check_said(&run(world, &disk, &[], &script_of(MERGED))?, MERGED)?;
     // With the upper one on the disk, too, everything is there after the next start.
     let on_disk = [("merge", "disk/written disk/base")];
-    let written: &[Said] = &[("echo more >> /etc/motd", &[]), ("rm /etc/other", &[]), ("mv /etc /settings", &[])];
+    let written: &[Said] =
+        &[("echo more >> /etc/motd", &[]), ("rm /etc/other", &[]), ("mv /etc /settings", &[])];
     check_said(&run(world, &disk, &on_disk, &script_of(written))?, written)?;
     let read: &[Said] = &[
         ("ls /settings", &["motd"]),
@@ -109,11 +110,14 @@ const ENCRYPTED: &[Said] = &[
 const AGAIN: &[Said] = &[
     ("cat /secret/link", &["attack at dawn", "attack again"]),
     ("cat /secret/second", &["or at dawn of another day"]),
-    ("ls -l /secret", &[
-        "lrwxrwxrwx   1         11 link -> plans/first",
-        "drwxr-xr-x   2       4096 plans/",
-        "-rw-r--r--   1         26 second",
-    ]),
+    (
+        "ls -l /secret",
+        &[
+            "lrwxrwxrwx   1         11 link -> plans/first",
+            "drwxr-xr-x   2       4096 plans/",
+            "-rw-r--r--   1         26 second",
+        ],
+    ),
 ];
 
 fn what_is_encrypted_is_nobody_elses(world: &'static World) -> Verdict {
@@ -154,7 +158,12 @@ fn only_the_passphrase_opens(world: &'static World) -> Verdict {
     let disk = Disk::new()?;
     run(world, &disk, &[], "echo text > /secret/file\nexit 0\n")?.check_code(0)?;
     let wrong = [("crypt", "disk/vault open-barley")];
-    let reply = run(world, &disk, &wrong, "ls /secret\necho more > /secret/file\necho text > /file\ncat /file\nexit 0\n")?;
+    let reply = run(
+        world,
+        &disk,
+        &wrong,
+        "ls /secret\necho more > /secret/file\necho text > /file\ncat /file\nexit 0\n",
+    )?;
     reply.check_contains("crypt: disk/vault: the passphrase is wrong, or .key was changed")?;
     reply.check_contains("ls: /secret: not allowed\necho: /secret/file: not allowed\ntext\n")?;
     let read: &[Said] = &[("cat /secret/file", &["text"])];

@@ -71,7 +71,13 @@ const fn ciphertext(number: u64) -> core::ops::Range<usize> {
 }
 
 /// Encrypts a block that has contents in its place, and in the first the length in front of them.
-pub fn seal(keys: &Keys, file: &[u8; ID], number: u64, block: &mut [u8; BLOCK], random: fn(&mut [u8])) -> Result<()> {
+pub fn seal(
+    keys: &Keys,
+    file: &[u8; ID],
+    number: u64,
+    block: &mut [u8; BLOCK],
+    random: fn(&mut [u8]),
+) -> Result<()> {
     let own = ciphertext(number);
     if number == 0 {
         block[..ID].copy_from_slice(file);

@@ -432,7 +432,12 @@ impl<F: FileSystem> Crypt<F> {
         self.keep(made, header);
         let outcome = self.put(made, 0, zeros()).and_then(|()| {
             self.fs.sync(made)?;
-            self.fs.rename(self.making, name_of(made_name.as_bytes())?, directory, name_of(sealed.as_bytes())?)
+            self.fs.rename(
+                self.making,
+                name_of(made_name.as_bytes())?,
+                directory,
+                name_of(sealed.as_bytes())?,
+            )
         });
         if let Err(error) = outcome {
             self.drop_file(made);
@@ -444,9 +449,15 @@ impl<F: FileSystem> Crypt<F> {
 
     fn create_directory(&mut self, directory: Inode, sealed: &str, permissions: u16) -> Result<Inode> {
         let made_name = self.new_name();
-        let made = self.fs.create(self.making, name_of(made_name.as_bytes())?, New::Directory, permissions)?;
+        let made =
+            self.fs.create(self.making, name_of(made_name.as_bytes())?, New::Directory, permissions)?;
         let outcome = make_id(&mut self.fs, made, self.random).and_then(|_| {
-            self.fs.rename(self.making, name_of(made_name.as_bytes())?, directory, name_of(sealed.as_bytes())?)
+            self.fs.rename(
+                self.making,
+                name_of(made_name.as_bytes())?,
+                directory,
+                name_of(sealed.as_bytes())?,
+            )
         });
         if let Err(error) = outcome {
             let _ = discard(&mut self.fs, self.making, made_name.as_bytes(), made);
@@ -665,4 +676,3 @@ impl<F: FileSystem> FileSystem for Crypt<F> {
         self.fs.release(inode);
     }
 }
-

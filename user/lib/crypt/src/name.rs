@@ -3,8 +3,8 @@
 //! A name is to be found, so in one directory it is always the same text: AES-SIV, with the directory's number beside it. In another directory it is another text, and
 //! a text of another directory is none.
 
-use crate::key::{Keys, nonce_of, tag_of};
 use crate::block::{NONCE, TAG};
+use crate::key::{Keys, nonce_of, tag_of};
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -72,7 +72,12 @@ pub fn open_target(keys: &Keys, sealed: &[u8]) -> Result<Vec<u8>> {
     let len = sealed.len().checked_sub(NONCE + TAG).ok_or(Error::Damaged)?;
     let mut target = sealed[NONCE..NONCE + len].to_vec();
     keys.contents
-        .decrypt_inout_detached(&nonce_of(&sealed), LINK, (&mut target[..]).into(), &tag_of(&sealed[NONCE + len..]))
+        .decrypt_inout_detached(
+            &nonce_of(&sealed),
+            LINK,
+            (&mut target[..]).into(),
+            &tag_of(&sealed[NONCE + len..]),
+        )
         .map_err(|_| Error::Damaged)?;
     Ok(target)
 }

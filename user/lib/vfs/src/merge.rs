@@ -12,9 +12,7 @@
 //! Numbers of inodes: the lower one's are odd here, those of the upper one even. A copy keeps the number of its original as long as somebody has it open.
 
 use crate::path::{self, Last};
-use crate::{
-    Attributes, Changes, Entry, Error, FileSystem, Inode, Kind, Name, New, Places, Result, Space,
-};
+use crate::{Attributes, Changes, Entry, Error, FileSystem, Inode, Kind, Name, New, Places, Result, Space};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -328,7 +326,11 @@ impl<U: FileSystem, L: FileSystem> Merge<U, L> {
     }
 
     /// The directory of the lower one that one of the upper one lies over, and its path if it is none that the name says.
-    fn over(&mut self, upper: Inode, below: Option<Attributes>) -> Result<(Option<Inode>, Option<Box<[u8]>>)> {
+    fn over(
+        &mut self,
+        upper: Inode,
+        below: Option<Attributes>,
+    ) -> Result<(Option<Inode>, Option<Box<[u8]>>)> {
         let Some(mark) = lookup(&mut self.upper, upper, own_name()?)? else {
             let lower = below.filter(|found| found.kind == Kind::Directory).map(|found| found.inode);
             return Ok((lower, None));
@@ -725,9 +727,7 @@ impl<U: FileSystem, L: FileSystem> Merge<U, L> {
         };
         let moved = match target.above {
             Above::Nothing => Ok(()),
-            Above::Cover(cover) => {
-                self.upper.unlink(to_upper, to.1).map(|()| let_go(&mut self.upper, cover))
-            }
+            Above::Cover(cover) => self.upper.unlink(to_upper, to.1).map(|()| let_go(&mut self.upper, cover)),
             Above::Found(_) => self.upper.rename(to_upper, to.1, self.own, Name::new(&aside)?),
         };
         let moved = moved.and_then(|()| self.upper.rename(from_upper, from.1, to_upper, to.1));
@@ -1135,15 +1135,20 @@ impl<U: FileSystem, L: FileSystem> FileSystem for Merge<U, L> {
 
 impl<U: FileSystem, L: FileSystem> Merge<U, L> {
     /// Moves a directory that was made in [`own`](Merge::own) to where a cover is. In between the cover is owed.
-    fn uncover(&mut self, made: Inode, made_name: Name, at: (Inode, Name), upper: Inode, seen: &Seen) -> Result<()> {
+    fn uncover(
+        &mut self,
+        made: Inode,
+        made_name: Name,
+        at: (Inode, Name),
+        upper: Inode,
+        seen: &Seen,
+    ) -> Result<()> {
         if seen.below.is_some() {
             self.upper.create(made, own_name()?, New::Symlink(ALONE), 0o777)?;
         }
         let owed = self.owe(at.0, at.1)?;
-        let moved = self
-            .upper
-            .unlink(upper, at.1)
-            .and_then(|()| self.upper.rename(self.own, made_name, upper, at.1));
+        let moved =
+            self.upper.unlink(upper, at.1).and_then(|()| self.upper.rename(self.own, made_name, upper, at.1));
         if moved.is_err() {
             self.owes = self.settle().is_err();
             return moved;

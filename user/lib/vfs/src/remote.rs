@@ -223,8 +223,12 @@ impl<S: Server> Remote<S> {
 
     /// Closes files that nobody has open, but so many. Says whether there were some.
     fn close_spare(&mut self, count: usize) -> bool {
-        let mut spare: Vec<(u64, Inode)> =
-            self.files.iter().filter(|(_, open)| !open.is_held).map(|(&inode, open)| (open.used, inode)).collect();
+        let mut spare: Vec<(u64, Inode)> = self
+            .files
+            .iter()
+            .filter(|(_, open)| !open.is_held)
+            .map(|(&inode, open)| (open.used, inode))
+            .collect();
         spare.sort_unstable();
         spare.truncate(spare.len().saturating_sub(count));
         for &(_, inode) in &spare {

@@ -37,7 +37,11 @@ fn main() -> i32 {
         return 2;
     };
     let Some(cost) = cost else {
-        println!("crypt: a passphrase is tried with {} to {} KiB", Cost::MEMORY_KIB.start(), Cost::MEMORY_KIB.end());
+        println!(
+            "crypt: a passphrase is tried with {} to {} KiB",
+            Cost::MEMORY_KIB.start(),
+            Cost::MEMORY_KIB.end()
+        );
         return 2;
     };
     let failure = match crypt(directory, passphrase, cost) {
