@@ -186,7 +186,7 @@ impl<F: FileSystem> FileSystem for Stopping<F> {
     }
 }
 
-/// What must be there when an operation was interrupted.
+/// Promise for an operation that was interrupted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Whole {
     /// All as it was before, or all as it is afterwards.
@@ -417,7 +417,7 @@ fn blocks_that_are_moved_or_missing_are_missed() {
         assert_eq!(change(&|fs, files| fs.truncate(files[1].0, len).unwrap()), 1, "{len}");
     }
     assert_eq!(change(&|fs, files| fs.truncate(files[0].0, 0).unwrap()), 1);
-    // What is behind the end is nothing, as after a loss of power.
+    // Bytes behind the end are nothing, as after a loss of power.
     assert_eq!(change(&|fs, files| overwrite(fs, files[1].0, 1 << 20, b"more")), 0);
     // The record says so: two files can change places.
     assert_eq!(
@@ -512,7 +512,7 @@ fn a_server_below_ends() {
     put(&mut volume, "new", b"text").unwrap();
 }
 
-/// What others move past this file system is not found, or is found where it is now.
+/// Files that others move past this file system are not found, or are found where they are now.
 #[test]
 fn others_move_things_below() {
     let served = Served::new(ram(), 100);
@@ -531,7 +531,7 @@ fn others_move_things_below() {
     volume.close(one).unwrap();
 }
 
-/// Whoever opens more than there may be is refused, and gets more as soon as something is closed.
+/// A client that opens more than there may be is refused, and gets more as soon as something is closed.
 #[test]
 fn a_server_below_has_no_more() {
     let served = Served::new(ram(), 20);

@@ -95,7 +95,7 @@ pub struct Crypt<F> {
     clock: u64,
 }
 
-/// What the first block of a file says, and what it is to say.
+/// Beginning of a file: the first block as it is, and as it is to be.
 #[derive(Clone, Copy, Debug)]
 struct Header {
     id: [u8; block::ID],

@@ -57,7 +57,7 @@ pub struct Merge<U, L> {
     /// The directory `.merge` of the upper one's root.
     own: Inode,
     places: Places<Sides>,
-    /// What an inode of the upper one is here, if that is not said by its number.
+    /// Inodes by those of the upper one whose number does not say it.
     of_upper: BTreeMap<Inode, Inode>,
     /// Files of the lower one that have, or had, several names there.
     shared: BTreeMap<Inode, Shared>,
@@ -87,7 +87,7 @@ struct Shared {
     covered: u32,
 }
 
-/// What the upper one has at a name.
+/// Finding of the upper one at a name.
 #[derive(Clone, Copy, Debug)]
 enum Above {
     Nothing,
@@ -95,7 +95,7 @@ enum Above {
     Found(Attributes),
 }
 
-/// What both have at a name.
+/// Findings of both at a name.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     above: Above,
@@ -167,7 +167,7 @@ impl<U: FileSystem, L: FileSystem> Merge<U, L> {
                 upper.create(root, own_name()?, New::Directory, 0o700)?
             }
         };
-        // What begins with it is always there.
+        // It is needed as long as the file system is in use.
         upper.hold(own)?;
         let top = Sides { upper: Some(root), lower: Some(lower.root()), over: None, is_gone: false };
         let number = number_of_lower(lower.root())?;
@@ -298,7 +298,7 @@ impl<U: FileSystem, L: FileSystem> Merge<U, L> {
         Ok(target.strip_prefix(COVER).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/")))
     }
 
-    /// What both have at a name of a directory.
+    /// Looks in both for a name of a directory.
     fn look(&mut self, directory: Inode, name: Name) -> Result<Seen> {
         if name.bytes() == OWN {
             return Err(Error::NotFound);

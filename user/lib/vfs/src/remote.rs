@@ -126,7 +126,7 @@ struct Open<F> {
     is_held: bool,
     /// It was written to and not synced.
     is_dirty: bool,
-    /// What was written may be lost.
+    /// Something that was written may be lost.
     is_lost: bool,
     /// A call has failed since. A sync does not count: who closes a file may sync it and not look at what comes of that.
     is_told: bool,

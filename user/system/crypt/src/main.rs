@@ -2,7 +2,7 @@
 //! name a path may stand, such as `disk/vault`; if it is empty it is given new keys, and to try a passphrase for these takes so many KiB of memory. It is served under the
 //! name `crypt`, or the one that is given.
 //!
-//! Whoever may read the system description knows the passphrase: it is in the boot archive.
+//! The passphrase is in the boot archive, so it is no secret from anybody who may read that.
 
 #![no_std]
 #![no_main]
