@@ -15,8 +15,14 @@ pub const KERNEL_FLAGS: [&str; 3] =
     ["-Crelocation-model=static", "-Ccode-model=kernel", "-Cforce-frame-pointers=yes"];
 
 /// The compiler's options for user programs. Their code is position-independent, because σ0 lies beyond the reach
-/// of 32-bit addresses; the files are not.
-pub const USER_FLAGS: [&str; 2] = ["-Crelocation-model=pic", "-Clink-arg=--no-pie"];
+/// of 32-bit addresses; the files are not. Ciphers do without vector instructions, for which the compiler of this target has no registers.
+pub const USER_FLAGS: [&str; 5] = [
+    "-Crelocation-model=pic",
+    "-Clink-arg=--no-pie",
+    "--cfg=aes_backend=\"soft\"",
+    "--cfg=chacha20_backend=\"soft\"",
+    "--cfg=poly1305_backend=\"soft\"",
+];
 
 /// System that a machine boots.
 #[derive(Clone, Debug)]

@@ -12,7 +12,9 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, sy
 use std::path::{Path, PathBuf};
 use vfs::page::{PAGE, Page, Paged, Plain};
 use vfs::path::Last;
-use vfs::{Cached, Changes, Error, FileSystem, How, Inode, Kind, Ram, Volume};
+use vfs::{
+    Attributes, Cached, Changes, Entry, Error, FileSystem, How, Inode, Kind, Name, New, Ram, Space, Volume,
+};
 
 /// A generator that gives the same numbers for the same seed.
 pub struct Random(pub u64);
@@ -153,6 +155,7 @@ fn number(error: Error) -> i32 {
         Error::TooLarge => 27,
         Error::NoSpace => 28,
         Error::ReadOnly => 30,
+        Error::TooManyOpen => 24,
         Error::TooManyLinks => 31,
         Error::NameTooLong => 36,
         Error::NotEmpty => 39,
@@ -445,41 +448,109 @@ fn alike(step: &Step, here: &Seen, linux: &Seen) -> bool {
     }
 }
 
-/// Runs programs on file systems that `make` makes.
-fn compare<F: Paged>(name: &str, programs: u64, steps: u64, make: impl Fn() -> F) {
-    let mut done = 0;
-    for seed in 1..=programs {
+/// A program that runs here and on Linux.
+pub struct Run {
+    seed: u64,
+    random: Random,
+    has_links: bool,
+    folder: Folder,
+    /// How many steps succeeded.
+    done: u64,
+    /// The last step that was run by itself.
+    pub last: String,
+}
+
+impl Run {
+    pub fn new(name: &str, seed: u64) -> Run {
         let mut random = Random(seed);
         let has_links = random.chance(2);
-        let folder = Folder::new(&format!("{name}-{seed}"));
-        let mut volume = Volume::new(make());
+        Run {
+            seed,
+            random,
+            has_links,
+            folder: Folder::new(&format!("{name}-{seed}")),
+            done: 0,
+            last: String::new(),
+        }
+    }
+
+    /// Runs more steps in a file system, and gives it back when nothing is open any more.
+    pub fn go_on<F: Paged>(&mut self, steps: u64, fs: F) -> F {
+        let seed = self.seed;
+        let mut volume = Volume::new(fs);
         let root = volume.root();
         // ext4 begins with a directory of its own.
         let _ = volume.rmdir(root, b"lost+found");
         let mut here = Here { volume, root };
         let mut held = Vec::new();
         for number in 0..steps {
-            let step = step(&mut random, has_links);
+            let step = step(&mut self.random, self.has_links);
             let ours = match &step {
                 Step::Poke { at, offset, len } => {
                     here.poke(at, *offset, *len, &mut held).map_err(self::number)
                 }
                 step => here.run(step),
             };
-            let linux = on_linux(&folder.0, &step);
+            let linux = on_linux(&self.folder.0, &step);
             assert!(
                 alike(&step, &ours, &linux),
                 "seed {seed}, step {number}: {step:?}: {ours:?}, Linux {linux:?}"
             );
-            done += u64::from(ours.is_ok());
+            self.done += u64::from(ours.is_ok());
             here.check(&mut held).unwrap();
         }
         held.into_iter().for_each(|held| here.let_go(held).unwrap());
-        let (mut ours, mut linux) = (BTreeMap::new(), BTreeMap::new());
-        here.all(root, "", &mut ours);
-        all_on_linux(&folder.0, "", &mut linux);
-        assert_eq!(ours, linux, "seed {seed}");
         assert_eq!(here.volume.open_count(), 1, "seed {seed}: only the root is open");
+        self.check(here)
+    }
+
+    /// Runs one step more, which need not succeed here. Says whether it has changed anything on Linux.
+    pub fn step<F: FileSystem>(&mut self, here: &mut Here<F>) -> bool {
+        let step = loop {
+            let step = step(&mut self.random, self.has_links);
+            if !matches!(step, Step::Poke { .. }) {
+                break step;
+            }
+        };
+        let _ = here.run(&step);
+        self.last = format!("{step:?}");
+        on_linux(&self.folder.0, &step).is_ok()
+    }
+
+    /// All that is there on Linux.
+    pub fn all(&self) -> BTreeMap<String, String> {
+        let mut all = BTreeMap::new();
+        all_on_linux(&self.folder.0, "", &mut all);
+        all
+    }
+
+    /// All that is there is alike.
+    fn check<F: FileSystem>(&self, mut here: Here<F>) -> F {
+        let mut ours = BTreeMap::new();
+        here.all(here.root, "", &mut ours);
+        assert_eq!(ours, self.all(), "seed {}", self.seed);
+        here.volume.into_inner()
+    }
+}
+
+/// Runs programs on file systems that `make` makes, which may begin a program. `again` brings one to an end in the middle of it, and begins with it anew.
+pub fn compare<F: Paged>(
+    name: &str,
+    programs: u64,
+    steps: u64,
+    make: impl Fn(&mut Run) -> F,
+    again: impl Fn(F) -> F,
+) {
+    let mut done = 0;
+    for seed in 1..=programs {
+        let mut run = Run::new(name, seed);
+        let fs = make(&mut run);
+        let fs = run.go_on(steps / 2, fs);
+        let fs = run.go_on(steps - steps / 2, again(fs));
+        let mut volume = Volume::new(again(fs));
+        let root = volume.root();
+        run.check(Here { volume, root });
+        done += run.done;
     }
     assert!(done > programs * steps / 8, "hardly anything succeeds: {done}");
 }
@@ -489,7 +560,7 @@ pub fn is_full() -> bool {
     std::env::var_os("TERN_FULL").is_some_and(|full| full == "1")
 }
 
-fn programs() -> u64 {
+pub fn programs() -> u64 {
     if is_full() { 1500 } else { 150 }
 }
 
@@ -500,13 +571,81 @@ pub fn ext4() -> ext4::Mounted<Memory> {
     ext4::Mounted::new(disk, || 0).unwrap()
 }
 
+pub fn ram() -> Ram<Plain> {
+    Ram::new(16 << 20, || 0)
+}
+
+/// Gives pages to a file system that has none.
+pub fn paged<F: FileSystem>(fs: F) -> Cached<F, Plain> {
+    Cached::new(fs, HELD_MAX + 1)
+}
+
 #[test]
 fn ext4_and_linux_agree() {
-    let make = || Cached::<_, Plain>::new(ext4(), HELD_MAX + 1);
-    compare("ext4", programs() / 3, 300, make);
+    compare("ext4", programs() / 3, 300, |_| paged(ext4()), |fs| fs);
 }
 
 #[test]
 fn ram_and_linux_agree() {
-    compare("ram", programs(), 300, || Ram::<Plain>::new(16 << 20, || 0));
+    compare("ram", programs(), 300, |_| ram(), |fs| fs);
+}
+
+/// A file system that nobody writes to: whoever tries is a mistake of the test's subject.
+pub struct Fixed<F>(pub F);
+
+impl<F: FileSystem> FileSystem for Fixed<F> {
+    fn root(&self) -> Inode {
+        self.0.root()
+    }
+    fn attributes(&mut self, inode: Inode) -> vfs::Result<Attributes> {
+        self.0.attributes(inode)
+    }
+    fn change(&mut self, inode: Inode, _: &Changes) -> vfs::Result<()> {
+        panic!("{inode:?} is changed")
+    }
+    fn lookup(&mut self, directory: Inode, name: Name) -> vfs::Result<Inode> {
+        self.0.lookup(directory, name)
+    }
+    fn readdir(&mut self, directory: Inode, cursor: u64, count_max: usize) -> vfs::Result<Vec<Entry>> {
+        self.0.readdir(directory, cursor, count_max)
+    }
+    fn create(&mut self, _: Inode, name: Name, _: New, _: u16) -> vfs::Result<Inode> {
+        panic!("{name:?} is made")
+    }
+    fn link(&mut self, _: Inode, _: Inode, name: Name) -> vfs::Result<()> {
+        panic!("{name:?} is made")
+    }
+    fn unlink(&mut self, _: Inode, name: Name) -> vfs::Result<()> {
+        panic!("{name:?} is removed")
+    }
+    fn rmdir(&mut self, _: Inode, name: Name) -> vfs::Result<()> {
+        panic!("{name:?} is removed")
+    }
+    fn rename(&mut self, _: Inode, name: Name, _: Inode, _: Name) -> vfs::Result<()> {
+        panic!("{name:?} is moved")
+    }
+    fn forget(&mut self, inode: Inode) -> vfs::Result<()> {
+        panic!("{inode:?} is forgotten")
+    }
+    fn readlink(&mut self, inode: Inode) -> vfs::Result<Vec<u8>> {
+        self.0.readlink(inode)
+    }
+    fn read(&mut self, inode: Inode, offset: u64, to: &mut [u8]) -> vfs::Result<usize> {
+        self.0.read(inode, offset, to)
+    }
+    fn write(&mut self, inode: Inode, _: u64, _: &[u8]) -> vfs::Result<usize> {
+        panic!("{inode:?} is written to")
+    }
+    fn truncate(&mut self, inode: Inode, _: u64) -> vfs::Result<()> {
+        panic!("{inode:?} is cut off")
+    }
+    fn sync(&mut self, inode: Inode) -> vfs::Result<()> {
+        panic!("{inode:?} is synced")
+    }
+    fn space(&mut self) -> vfs::Result<Space> {
+        self.0.space()
+    }
+    fn is_read_only(&self) -> bool {
+        true
+    }
 }

@@ -115,13 +115,15 @@ pub fn check_disk(disk: &str) -> Verdict {
 }
 
 /// A disk, made by `./tern run`.
-struct Disk {
-    file: PathBuf,
+pub struct Disk {
+    /// Its image.
+    pub file: PathBuf,
     _scratch: Scratch,
 }
 
 impl Disk {
-    fn new() -> xtask::Result<Disk> {
+    /// One that is not there yet.
+    pub fn new() -> xtask::Result<Disk> {
         let scratch = Scratch::create()?;
         Ok(Disk { file: scratch.0.join("a disk"), _scratch: scratch })
     }
@@ -136,7 +138,8 @@ impl Disk {
         world.tern(&options, script.as_bytes())
     }
 
-    fn path(&self) -> &str {
+    /// Path of its image.
+    pub fn path(&self) -> &str {
         self.file.to_str().unwrap_or_default()
     }
 
@@ -192,8 +195,8 @@ fn without_a_file_system_there_is_an_error(world: &'static World) -> Verdict {
     xtask::paths::write(&disk.file, &vec![0; 1 << 20])?;
     let reply =
         disk.run(world, "ls /disk\necho text > /disk/file\necho text > /file\ncat /file\nexit 0\n")?;
-    reply.check_contains("ls: /disk: there is no file system that makes sense")?;
-    reply.check_contains("echo: /disk/file: there is no file system that makes sense")?;
+    reply.check_contains("ls: /disk: what is stored there makes no sense")?;
+    reply.check_contains("echo: /disk/file: what is stored there makes no sense")?;
     reply.check_contains("\ntext\n")
 }
 

@@ -29,6 +29,7 @@ mod restarts;
 mod screens;
 mod sdk;
 mod shell;
+mod stacked;
 mod stretches;
 mod stubs;
 mod suite;
@@ -68,6 +69,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(web::trials(world));
     trials.extend(files::trials(world));
     trials.extend(pipes::trials(world));
+    trials.extend(stacked::trials(world));
     trials.extend(restarts::trials(world));
     trials.extend(crashes::trials(world));
     trials.extend(screens::trials(world));

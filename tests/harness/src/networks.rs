@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 3] = [
+    let trials: [Named; 4] = [
         ("the_host_is_answered_whoever_is_killed", the_host_is_answered_whoever_is_killed),
         ("the_host_is_answered_behind_an_iommu", the_host_is_answered_behind_an_iommu),
         ("clients_share_loopback", clients_share_loopback),

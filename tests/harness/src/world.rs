@@ -86,28 +86,9 @@ impl World {
         self.tern(&["run", "--script", "-"], script)
     }
 
-    /// Runs commands, and compares what they say, line by line, with what they should say; of a line that ends with `…` the beginning.
+    /// Runs commands, and compares what they say with what they should say: see [`Reply::check_says`].
     pub fn says(&self, commands: &[Says]) -> Verdict {
-        let script: String = commands.iter().map(|(command, _)| format!("{command}\n")).collect();
-        let reply = self.script((script + "exit 0\n").as_bytes())?;
-        reply.check_code(0)?;
-        let mut lines = reply.out.lines();
-        for (command, says) in commands {
-            for expected in *says {
-                let line = lines.next().unwrap_or_default();
-                let is_as_expected = match expected.strip_suffix('…') {
-                    Some(start) => line.starts_with(start),
-                    None => line == *expected,
-                };
-                if !is_as_expected {
-                    return Err(reply.failed(&format!("{command}: expected {expected:?}, found {line:?}")));
-                }
-            }
-        }
-        match lines.next() {
-            None => Ok(()),
-            Some(line) => Err(reply.failed(&format!("expected nothing more, found {line:?}"))),
-        }
+        self.script(script_of(commands).as_bytes())?.check_says(commands)
     }
 
     /// Feeds a script to the shell of a system whose boot archive has these files.
@@ -180,6 +161,28 @@ impl Reply {
         if self.err.contains(text) { Ok(()) } else { Err(self.failed(&format!("expected {text:?}"))) }
     }
 
+    /// Fails unless each command has said its lines, and nothing else was said; of a line that ends with `…` the beginning.
+    pub fn check_says(&self, commands: &[Says]) -> Verdict {
+        self.check_code(0)?;
+        let mut lines = self.out.lines();
+        for (command, says) in commands {
+            for expected in *says {
+                let line = lines.next().unwrap_or_default();
+                let is_as_expected = match expected.strip_suffix('…') {
+                    Some(start) => line.starts_with(start),
+                    None => line == *expected,
+                };
+                if !is_as_expected {
+                    return Err(self.failed(&format!("{command}: expected {expected:?}, found {line:?}")));
+                }
+            }
+        }
+        match lines.next() {
+            None => Ok(()),
+            Some(line) => Err(self.failed(&format!("expected nothing more, found {line:?}"))),
+        }
+    }
+
     /// Fails unless the exit code is this one.
     pub fn check_code(&self, code: u8) -> Verdict {
         if self.code == code { Ok(()) } else { Err(self.failed(&format!("expected exit code {code}"))) }
@@ -247,6 +250,12 @@ pub fn boot(machine: &Machine, limit: Duration) -> xtask::Result<(End, String)> 
 /// A failure that shows how a machine ended and what it said.
 pub fn failed(why: &str, end: &End, text: &str) -> Failed {
     format!("{why}\nthe machine: {end:?}\n--- serial line\n{text}").into()
+}
+
+/// Commands as a script that ends with status 0.
+pub fn script_of(commands: &[Says]) -> String {
+    let script: String = commands.iter().map(|(command, _)| format!("{command}\n")).collect();
+    script + "exit 0\n"
 }
 
 /// The text of the description that `./tern run` boots.

@@ -3,7 +3,7 @@
 use super::*;
 use description::{Device, MODULES};
 
-const FILES: [&str; 22] = [
+const FILES: [&str; 24] = [
     "mm",
     "console",
     "bus",
@@ -14,6 +14,8 @@ const FILES: [&str; 22] = [
     "ramfs",
     "ext4",
     "mounts",
+    "merge",
+    "crypt",
     "httpd",
     "modules",
     "shell",

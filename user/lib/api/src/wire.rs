@@ -41,7 +41,7 @@ pub enum Status {
     Loop = 17,
     /// A device does not do its work.
     Io = 18,
-    /// There is no file system, or none that makes sense.
+    /// What is stored is no file system, or no file, that makes sense.
     Damaged = 19,
     /// The server knows what is wanted, and does not do that.
     Unsupported = 20,
@@ -72,7 +72,7 @@ impl Status {
         (Status::TooManyLinks, "too many links"),
         (Status::Loop, "too many symbolic links"),
         (Status::Io, "input/output error"),
-        (Status::Damaged, "there is no file system that makes sense"),
+        (Status::Damaged, "what is stored there makes no sense"),
         (Status::Unsupported, "not supported"),
         (Status::OtherFileSystem, "in another file system"),
         (Status::TooManyOpen, "too many open files"),

@@ -80,7 +80,7 @@ const char *tern_refusal_text(uint32_t refusal)
     case 18:
         return "input/output error";
     case 19:
-        return "there is no file system that makes sense";
+        return "what is stored there makes no sense";
     case 20:
         return "not supported";
     case 21:

@@ -10,7 +10,7 @@ use rt::api::{Failure, Result, Status};
 use rt::door::Reference;
 use rt::module::ask;
 use rt::page::{PAGE, Window};
-use vfs::{Attributes, Entry, How, Space};
+use vfs::{Attributes, Changes, Entry, How, Space};
 
 /// Permissions of a file that a program makes.
 const FILE: u16 = 0o644;
@@ -20,6 +20,22 @@ const MAPPED_MAX: usize = 1 << 20;
 
 /// Permissions of a directory that a program makes.
 const DIRECTORY: u16 = 0o755;
+
+/// Changes attributes of an object.
+macro_rules! change {
+    ($object:expr, $changes:expr) => {{
+        if let Some(permissions) = $changes.permissions {
+            $object.chmod(permissions).map_err(failed)?;
+        }
+        if let Some((owner, group)) = $changes.owner {
+            $object.chown(owner, group).map_err(failed)?;
+        }
+        if let Some((accessed, modified)) = $changes.times {
+            $object.utimes(accessed, modified).map_err(failed)?;
+        }
+        Ok(())
+    }};
+}
 
 /// A directory that the program has a reference to. Paths begin there, and no path leads out of it.
 #[derive(Debug)]
@@ -43,7 +59,12 @@ impl Directory {
 
     /// Opens a file.
     pub fn open(&self, path: impl AsRef<[u8]>, how: How) -> Result<File> {
-        self.0.open(path.as_ref(), how_to_bits(how), FILE).map(File).map_err(failed)
+        self.open_with(path, how, FILE)
+    }
+
+    /// Opens a file. One that is made has these permissions.
+    pub fn open_with(&self, path: impl AsRef<[u8]>, how: How, permissions: u16) -> Result<File> {
+        self.0.open(path.as_ref(), how_to_bits(how), permissions).map(File).map_err(failed)
     }
 
     /// Another directory, by itself.
@@ -75,27 +96,38 @@ impl Directory {
 
     /// All entries, in no order.
     pub fn entries(&self) -> Result<Vec<Entry>> {
-        let mut replies = Box::new(directory::Replies::new());
         let mut all: Vec<Entry> = Vec::new();
         loop {
-            let cursor = all.last().map_or(0, |entry| entry.next);
-            let before = all.len();
-            stub::Inbox::open(&mut *replies, |inbox| {
-                let entries = self.0.readdir(inbox, cursor)?;
-                all.extend(entries.iter().map(entry_from_wire));
-                Ok(())
-            })
-            .and_then(|done| done)
-            .map_err(failed)?;
-            if all.len() == before {
+            let more = self.some_entries(all.last().map_or(0, |entry| entry.next))?;
+            if more.is_empty() {
                 return Ok(all);
             }
+            all.extend(more);
         }
+    }
+
+    /// Entries from a cursor on. None are the end.
+    pub fn some_entries(&self, cursor: u64) -> Result<Vec<Entry>> {
+        let mut replies = Box::new(directory::Replies::new());
+        let found = stub::Inbox::open(&mut *replies, |inbox| {
+            self.0.readdir(inbox, cursor).map(|entries| entries.iter().map(entry_from_wire).collect())
+        });
+        found.and_then(|found| found).map_err(failed)
     }
 
     /// Makes a directory.
     pub fn mkdir(&self, path: impl AsRef<[u8]>) -> Result<()> {
-        self.0.mkdir(path.as_ref(), DIRECTORY).map_err(failed)
+        self.mkdir_with(path, DIRECTORY)
+    }
+
+    /// Makes a directory with these permissions.
+    pub fn mkdir_with(&self, path: impl AsRef<[u8]>, permissions: u16) -> Result<()> {
+        self.0.mkdir(path.as_ref(), permissions).map_err(failed)
+    }
+
+    /// Changes attributes of the directory.
+    pub fn change(&self, changes: &Changes) -> Result<()> {
+        change!(self.0, changes)
     }
 
     /// Makes a symbolic link.
@@ -221,14 +253,24 @@ impl File {
     pub fn write_at(&self, offset: u64, from: &[u8]) -> Result<()> {
         let mut done = 0;
         while done < from.len() {
-            let piece = &from[done..from.len().min(done + BYTES_MAX)];
-            let count = self.0.write(offset + done as u64, piece).map_err(failed)? as usize;
-            if count == 0 || count > piece.len() {
-                return Err(Failure::Garbled);
+            match self.write_some(offset + done as u64, &from[done..])? {
+                0 => return Err(Failure::Garbled),
+                count => done += count,
             }
-            done += count;
         }
         Ok(())
+    }
+
+    /// Writes at most [`BYTES_MAX`] bytes, and gives back how many it were.
+    pub fn write_some(&self, offset: u64, from: &[u8]) -> Result<usize> {
+        let piece = &from[..from.len().min(BYTES_MAX)];
+        let count = self.0.write(offset, piece).map_err(failed)? as usize;
+        if count > piece.len() { Err(Failure::Garbled) } else { Ok(count) }
+    }
+
+    /// Changes its attributes.
+    pub fn change(&self, changes: &Changes) -> Result<()> {
+        change!(self.0, changes)
     }
 
     /// Writes at most [`BYTES_MAX`] bytes at the end, all or none, and gives back where that was.

@@ -1,21 +1,23 @@
 //! Files behind doors (`idl/interfaces/files.idl`): how programs use them, and how a file system is served.
 //!
 //! [`Directory`] and [`File`] are references, for programs. [`serve`] is a whole server: it puts a [`vfs::FileSystem`] behind doors, each open
-//! file an object of its own. [`wire`] says how the two sides write one thing.
+//! file an object of its own. [`Below`] is where a file system over another server's files begins. [`wire`] says how the two sides write one thing.
 
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+mod below;
 mod client;
 mod desk;
 mod server;
 pub mod wire;
 
+pub use below::Below;
 pub use client::{Directory, File, Inbox, Mapped, reading};
 pub use desk::hand_out;
-pub use server::{OwnPage, serve};
+pub use server::{OBJECTS_MAX, OwnPage, serve, serve_at_most};
 
 /// Stubs of the interfaces: [`files.idl`](../../../../idl/interfaces/files.idl).
 pub mod stubs {

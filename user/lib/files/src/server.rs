@@ -28,7 +28,7 @@ use vfs::{Changes, Error, How, Inode, Kind, Part, Shares, Volume};
 
 /// Objects that there are at most, of all clients: open files and directories. The kernel memory that the default system gives a file system's server
 /// suffices for twice as many.
-const OBJECTS_MAX: usize = 1024;
+pub const OBJECTS_MAX: usize = 1024;
 
 /// Roots that one task has at most, each with a share of its own. `mounts` has one for each client that uses this file system.
 const ROOTS_MAX: usize = 128;
@@ -63,13 +63,22 @@ impl Page for OwnPage {
 
 /// Serves a file system under a name, for ever. Comes back if that cannot be.
 pub fn serve<F: Paged<Page = OwnPage> + Send + 'static>(name: &str, fs: F) -> api::Failure {
+    serve_at_most(name, fs, OBJECTS_MAX)
+}
+
+/// Serves a file system of which so many files and directories may be open. One over others says what these let it have, so that it shares that out.
+pub fn serve_at_most<F: Paged<Page = OwnPage> + Send + 'static>(
+    name: &str,
+    fs: F,
+    objects_max: usize,
+) -> api::Failure {
     if let Err(error) = door::make_room::<PagedFile::Object<Open<F>>>() {
         return api::Failure::Kernel(error);
     }
     let volume = Volume::new(fs);
     let mut pages = Shares::new(volume.pages_max(), ROOTS_MAX);
     let volume = Arc::new(Mutex::new(volume));
-    let mut shares = Shares::new(OBJECTS_MAX, ROOTS_MAX);
+    let mut shares = Shares::new(objects_max, ROOTS_MAX);
     crate::hand_out(name, |task| {
         let part = shares.open(task).ok_or(Status::TooManyOpen)?;
         let pages = pages.open(task).ok_or(Status::TooManyOpen)?;

@@ -53,8 +53,35 @@ pub fn status(error: Error) -> Status {
         Error::Io => Status::Io,
         Error::Damaged => Status::Damaged,
         Error::Unsupported => Status::Unsupported,
+        Error::TooManyOpen => Status::TooManyOpen,
     }
 }
+
+/// Error of a status. One that no file system has is a fault of the server, and so of what it serves.
+pub fn error_of(status: Status) -> Error {
+    ERRORS.into_iter().find(|&error| self::status(error) == status).unwrap_or(Error::Io)
+}
+
+/// All errors.
+const ERRORS: [Error; 17] = [
+    Error::NotFound,
+    Error::Exists,
+    Error::NotDirectory,
+    Error::IsDirectory,
+    Error::NotEmpty,
+    Error::ReadOnly,
+    Error::NoSpace,
+    Error::NameTooLong,
+    Error::TooLarge,
+    Error::TooManyLinks,
+    Error::Loop,
+    Error::Invalid,
+    Error::Busy,
+    Error::Io,
+    Error::Damaged,
+    Error::Unsupported,
+    Error::TooManyOpen,
+];
 
 /// Answer of a method that fails.
 pub fn refused(error: Error) -> Failure {

@@ -28,6 +28,11 @@ impl<F: FileSystem, P: Page> Cached<F, P> {
         Cached { fs, pages: BTreeMap::new(), pages_max }
     }
 
+    /// The file system. Nobody has pages of it any more; what was written to them was synced before, or is lost.
+    pub fn into_inner(self) -> F {
+        self.fs
+    }
+
     /// The end of a file is there, or was. Bytes behind it are zeros, whatever somebody has put there who has the page.
     fn clear_behind(&mut self, file: Inode, end: u64) {
         let at = (end % PAGE as u64) as usize;
@@ -227,5 +232,13 @@ impl<F: FileSystem, P: Page> FileSystem for Cached<F, P> {
 
     fn is_read_only(&self) -> bool {
         self.fs.is_read_only()
+    }
+
+    fn hold(&mut self, inode: Inode) -> Result<()> {
+        self.fs.hold(inode)
+    }
+
+    fn release(&mut self, inode: Inode) {
+        self.fs.release(inode);
     }
 }

@@ -3,7 +3,9 @@
 //! In reading order: [`FileSystem`], what one must be able to do, with inodes and single names only; [`path`], from a path to an inode;
 //! [`Volume`], a file system that is in use: it walks paths, knows what is open, and keeps what has no name until it is closed;
 //! [`page`], pages that others map; [`Ram`], a file system in memory; [`Cached`], pages for one
-//! that has none of its own; [`mounts`], several file systems as one; [`share`], how much of it all each client may have.
+//! that has none of its own; [`mounts`], several file systems as one; [`share`], how much of it all each client may have;
+//! [`Places`], inodes that a file system over others has found; [`Merge`], a file system over another one that stays as it is;
+//! [`remote`], a file system that somebody else serves.
 //!
 //! Nothing here talks to a kernel, so all of it runs on the host, where Linux's own file system is the oracle (`tests/files`).
 
@@ -13,17 +15,22 @@
 extern crate alloc;
 
 mod cached;
+mod merge;
 pub mod mounts;
 pub mod page;
 pub mod path;
+mod places;
 mod ram;
+pub mod remote;
 pub mod share;
 mod volume;
 
 pub use cached::Cached;
+pub use merge::Merge;
+pub use places::Places;
 pub use ram::Ram;
 pub use share::{Part, Shares};
-pub use volume::{How, Volume};
+pub use volume::{How, TARGET_MAX, Volume};
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -62,10 +69,12 @@ pub enum Error {
     Busy,
     /// The device does not read or write.
     Io,
-    /// The device reads, and there is no file system in what it says.
+    /// The device reads, and what it says is no file system, or no file of one.
     Damaged,
     /// This file system cannot do that.
     Unsupported,
+    /// A file system below has as much open as it may.
+    TooManyOpen,
 }
 
 /// Result of an operation.
@@ -261,4 +270,13 @@ pub trait FileSystem {
     fn is_read_only(&self) -> bool {
         false
     }
+
+    /// Somebody has an inode open from now on, once however many have it. A file system over others keeps it open there, so that it
+    /// can be read when it has no name any more.
+    fn hold(&mut self, _: Inode) -> Result<()> {
+        Ok(())
+    }
+
+    /// Nobody has an inode open any more. It may have been [forgotten](FileSystem::forget) before.
+    fn release(&mut self, _: Inode) {}
 }

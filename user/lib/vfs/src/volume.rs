@@ -6,6 +6,7 @@ use crate::page::{PAGE, Paged};
 use crate::path::{self, Last, Place};
 use crate::{Attributes, Changes, Entry, Error, FileSystem, Inode, Kind, New, Result, Space};
 use alloc::collections::BTreeMap;
+use alloc::collections::btree_map::Entry as MapEntry;
 use alloc::vec::Vec;
 
 /// Longest file. Offsets beyond are refused before a file system hears of them.
@@ -47,7 +48,9 @@ impl<F: FileSystem> Volume<F> {
     /// The root directory, open.
     pub fn root(&mut self) -> Inode {
         let root = self.fs.root();
-        self.opened(root)
+        // It is there as long as its file system, so nobody needs to keep it open.
+        *self.open.entry(root).or_default() += 1;
+        root
     }
 
     /// Opens a file.
@@ -66,21 +69,27 @@ impl<F: FileSystem> Volume<F> {
         if how.truncate && place.found.is_some() {
             self.fs.truncate(inode, 0)?;
         }
-        Ok(self.opened(inode))
+        self.opened(inode)
     }
 
     /// Opens a directory.
     pub fn enter(&mut self, base: Inode, path: &[u8]) -> Result<Inode> {
         match self.walk(base, path, Last::Follow)?.existing()? {
-            (inode, Kind::Directory) => Ok(self.opened(inode)),
+            (inode, Kind::Directory) => self.opened(inode),
             _ => Err(Error::NotDirectory),
         }
     }
 
     /// Opens what is open once more.
-    pub fn opened(&mut self, inode: Inode) -> Inode {
-        *self.open.entry(inode).or_default() += 1;
-        inode
+    pub fn opened(&mut self, inode: Inode) -> Result<Inode> {
+        match self.open.entry(inode) {
+            MapEntry::Occupied(mut count) => *count.get_mut() += 1,
+            MapEntry::Vacant(place) => {
+                self.fs.hold(inode)?;
+                place.insert(1);
+            }
+        }
+        Ok(inode)
     }
 
     /// Closes what was opened. Without a name it is gone, if nobody else has it open.
@@ -89,7 +98,9 @@ impl<F: FileSystem> Volume<F> {
         *count -= 1;
         if *count == 0 {
             self.open.remove(&inode);
-            self.reap(inode)?;
+            let reaped = self.reap(inode);
+            self.fs.release(inode);
+            reaped?;
         }
         Ok(())
     }

@@ -1,0 +1,169 @@
+//! Files of another server, for a file system over them: [`Below`] is where [`vfs::remote::Remote`] begins.
+
+use crate::client::{Directory, File, reading};
+use crate::wire::error_of;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+use rt::api::{self, Status};
+use rt::{sys, time};
+use vfs::remote::{self, Answer, Failure};
+use vfs::{Attributes, Changes, Entry, Error, How, Result, Space};
+
+/// How often a server is asked for its files that ends meanwhile, and how long to wait before.
+const TRIES: usize = 50;
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A directory of a server.
+#[derive(Clone, Debug)]
+pub struct Below {
+    server: String,
+    path: Vec<u8>,
+}
+
+impl Below {
+    /// Reads a server's name, behind which a path may stand, such as `disk` or `disk/vault`. A directory that is not there is made, if only the last name is
+    /// missing.
+    pub fn new(place: &str) -> Below {
+        let (server, path) = place.split_once('/').unwrap_or((place, ""));
+        Below { server: server.into(), path: path.as_bytes().to_vec() }
+    }
+
+    fn find(&self) -> api::Result<Directory> {
+        let root = Directory::of(&self.server)?;
+        if self.path.is_empty() {
+            return Ok(root);
+        }
+        match root.enter(&self.path) {
+            Err(api::Failure::Refused(Status::NotFound)) => {
+                root.mkdir(&self.path)?;
+                root.enter(&self.path)
+            }
+            found => found,
+        }
+    }
+}
+
+impl remote::Server for Below {
+    type Directory = Directory;
+
+    fn connect(&mut self) -> Result<Directory> {
+        for _ in 0..TRIES {
+            match self.find() {
+                Err(failure) if failure.server_is_gone() => time::sleep(PAUSE),
+                Err(api::Failure::Refused(status)) => return Err(error_of(status)),
+                Err(_) => return Err(Error::Io),
+                Ok(found) => return Ok(found),
+            }
+        }
+        Err(Error::Io)
+    }
+}
+
+/// An answer as [`vfs::remote`] has it.
+fn answer<T>(result: api::Result<T>) -> Answer<T> {
+    result.map_err(|failure| match failure {
+        api::Failure::Refused(status) => Failure::Refused(error_of(status)),
+        // The object is gone, or nobody was there to be called.
+        api::Failure::Kernel(sys::Error::NoSuch) => Failure::NotBegun,
+        // This program has no room for one more reference.
+        api::Failure::Kernel(sys::Error::Limit) => Failure::Refused(Error::TooManyOpen),
+        api::Failure::Kernel(_) => Failure::Broken,
+        api::Failure::Garbled => Failure::Refused(Error::Io),
+    })
+}
+
+impl remote::Directory for Directory {
+    type File = File;
+
+    fn open(&self, path: &[u8], how: How, permissions: u16) -> Answer<File> {
+        answer(self.open_with(path, how, permissions))
+    }
+
+    fn enter(&self, path: &[u8]) -> Answer<Directory> {
+        answer(Directory::enter(self, path))
+    }
+
+    fn stat(&self, path: &[u8]) -> Answer<Attributes> {
+        answer(Directory::stat(self, path, false))
+    }
+
+    fn readdir(&self, cursor: u64) -> Answer<Vec<Entry>> {
+        answer(self.some_entries(cursor))
+    }
+
+    fn mkdir(&self, path: &[u8], permissions: u16) -> Answer<()> {
+        answer(self.mkdir_with(path, permissions))
+    }
+
+    fn symlink(&self, target: &[u8], path: &[u8]) -> Answer<()> {
+        answer(Directory::symlink(self, target, path))
+    }
+
+    fn readlink(&self, path: &[u8]) -> Answer<Vec<u8>> {
+        answer(Directory::readlink(self, path))
+    }
+
+    fn link(&self, existing: &[u8], path: &[u8]) -> Answer<()> {
+        answer(Directory::link(self, existing, path))
+    }
+
+    fn rename(&self, existing: &[u8], path: &[u8]) -> Answer<()> {
+        answer(Directory::rename(self, existing, path))
+    }
+
+    fn unlink(&self, path: &[u8]) -> Answer<()> {
+        answer(Directory::unlink(self, path))
+    }
+
+    fn rmdir(&self, path: &[u8]) -> Answer<()> {
+        answer(Directory::rmdir(self, path))
+    }
+
+    fn change(&self, changes: &Changes) -> Answer<()> {
+        answer(Directory::change(self, changes))
+    }
+
+    fn sync(&self) -> Answer<()> {
+        answer(Directory::sync(self))
+    }
+
+    fn space(&self) -> Answer<Space> {
+        answer(Directory::space(self))
+    }
+}
+
+impl remote::File for File {
+    fn stat(&self) -> Answer<Attributes> {
+        answer(File::stat(self))
+    }
+
+    fn len(&self) -> Answer<u64> {
+        answer(File::len(self))
+    }
+
+    fn read(&self, offset: u64, to: &mut [u8]) -> Answer<usize> {
+        let copy = |piece: &[u8], to: &mut [u8]| {
+            let count = piece.len().min(to.len());
+            to[..count].copy_from_slice(&piece[..count]);
+            count
+        };
+        answer(reading(|inbox| File::read(self, inbox, offset, to.len(), |piece| copy(piece, to))))
+    }
+
+    fn write(&self, offset: u64, from: &[u8]) -> Answer<usize> {
+        answer(self.write_some(offset, from))
+    }
+
+    fn truncate(&self, len: u64) -> Answer<()> {
+        answer(File::truncate(self, len))
+    }
+
+    fn change(&self, changes: &Changes) -> Answer<()> {
+        answer(File::change(self, changes))
+    }
+
+    fn sync(&self) -> Answer<()> {
+        answer(File::sync(self))
+    }
+}

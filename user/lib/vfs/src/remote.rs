@@ -1,0 +1,590 @@
+//! A file system that somebody else serves, as one of ours: so it can lie below another one.
+//!
+//! The other side knows paths, and objects that are open. So [`Remote`] notes at which path it has found an inode ([`Places`]), and has a file open there as long as
+//! somebody has it open here, besides a few that were used last. Directories are reached by their paths.
+//!
+//! If the server ends and is started anew, files are opened again by their paths, without a word; but one that was written to and not synced may have lost
+//! something. So all calls of it fail until it is closed; and if none was made until then, opening it fails, once. Whoever moves and removes things past this file system
+//! makes calls fail that meant them, and nothing worse: a file that has another inode is none that was found.
+
+use crate::{
+    Attributes, Changes, Entry, Error, FileSystem, How, Inode, Kind, Name, New, Places, Result, Space,
+};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+/// Most files that are open though nobody has them open.
+const SPARE_MAX: usize = 8;
+
+/// Most directories with which all begins. Each has a share of what may be open there.
+const BASES_MAX: usize = 6;
+
+/// Most files of which it is kept in mind that they may have lost something.
+const LOST_MAX: usize = 1024;
+
+/// How often a call is made whose server is gone.
+const TRIES: usize = 3;
+
+/// Why a call fails.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Failure {
+    /// The server refuses it.
+    Refused(Error),
+    /// The server was gone before.
+    NotBegun,
+    /// The server ended meanwhile, and may have done it.
+    Broken,
+}
+
+/// Result of a call.
+pub type Answer<T> = core::result::Result<T, Failure>;
+
+/// Somebody who serves files.
+pub trait Server {
+    /// Its directories.
+    type Directory: Directory;
+
+    /// The directory with which all begins. Each counts as a client of its own. A server that was started anew is found again.
+    fn connect(&mut self) -> Result<Self::Directory>;
+}
+
+/// A directory that is open. Paths begin there.
+pub trait Directory: Sized {
+    /// Files below.
+    type File: File;
+
+    /// Opens a file.
+    fn open(&self, path: &[u8], how: How, permissions: u16) -> Answer<Self::File>;
+    /// Opens a directory.
+    fn enter(&self, path: &[u8]) -> Answer<Self>;
+    /// Attributes of what is at a path, of a symbolic link its own.
+    fn stat(&self, path: &[u8]) -> Answer<Attributes>;
+    /// Some entries of this directory from a cursor on. None are the end.
+    fn readdir(&self, cursor: u64) -> Answer<Vec<Entry>>;
+    /// Makes a directory.
+    fn mkdir(&self, path: &[u8], permissions: u16) -> Answer<()>;
+    /// Makes a symbolic link.
+    fn symlink(&self, target: &[u8], path: &[u8]) -> Answer<()>;
+    /// Where a symbolic link leads.
+    fn readlink(&self, path: &[u8]) -> Answer<Vec<u8>>;
+    /// Another name for a file.
+    fn link(&self, existing: &[u8], path: &[u8]) -> Answer<()>;
+    /// Another place, in that of what was there.
+    fn rename(&self, existing: &[u8], path: &[u8]) -> Answer<()>;
+    /// Takes a name away from a file or symbolic link.
+    fn unlink(&self, path: &[u8]) -> Answer<()>;
+    /// Removes an empty directory.
+    fn rmdir(&self, path: &[u8]) -> Answer<()>;
+    /// Changes attributes of this directory.
+    fn change(&self, changes: &Changes) -> Answer<()>;
+    /// Done when all of the file system survives a loss of power.
+    fn sync(&self) -> Answer<()>;
+    /// How much there is.
+    fn space(&self) -> Answer<Space>;
+}
+
+/// A file that is open.
+pub trait File {
+    /// Its attributes.
+    fn stat(&self) -> Answer<Attributes>;
+    /// How many bytes it has.
+    fn len(&self) -> Answer<u64>;
+    /// Some bytes from an offset on. None are the end.
+    fn read(&self, offset: u64, to: &mut [u8]) -> Answer<usize>;
+    /// Writes some bytes.
+    fn write(&self, offset: u64, from: &[u8]) -> Answer<usize>;
+    /// Makes it shorter, or longer by zeros.
+    fn truncate(&self, len: u64) -> Answer<()>;
+    /// Changes attributes.
+    fn change(&self, changes: &Changes) -> Answer<()>;
+    /// Done when all of it survives a loss of power.
+    fn sync(&self) -> Answer<()>;
+}
+
+/// A file system that a server has.
+pub struct Remote<S: Server> {
+    server: S,
+    root: Inode,
+    /// The last one is used; others are there for the files that were opened with them.
+    bases: Vec<S::Directory>,
+    /// Of what has lost the name that was known, its attributes: nobody else has them any more.
+    places: Places<Option<Attributes>>,
+    files: BTreeMap<Inode, Open<FileOf<S>>>,
+    /// Files that may have lost something that nobody was told of.
+    lost: BTreeSet<Inode>,
+    /// The directory that was listed last.
+    listed: Option<(Inode, S::Directory)>,
+    clock: u64,
+}
+
+type FileOf<S> = <<S as Server>::Directory as Directory>::File;
+
+#[derive(Debug)]
+struct Open<F> {
+    /// None if the server was started anew since.
+    file: Option<F>,
+    is_held: bool,
+    /// It was written to and not synced.
+    is_dirty: bool,
+    /// Something that was written may be lost.
+    is_lost: bool,
+    /// A call has failed since. A sync does not count: who closes a file may sync it and not look at what comes of that.
+    is_told: bool,
+    used: u64,
+}
+
+impl<S: Server> Remote<S> {
+    /// The file system of a server.
+    pub fn new(mut server: S) -> Result<Remote<S>> {
+        let base = server.connect()?;
+        let root = match base.stat(b"") {
+            Ok(found) if found.kind == Kind::Directory => found.inode,
+            Ok(_) => return Err(Error::NotDirectory),
+            Err(Failure::Refused(error)) => return Err(error),
+            Err(_) => return Err(Error::Io),
+        };
+        Ok(Remote {
+            server,
+            root,
+            bases: Vec::from([base]),
+            places: Places::new(root, None),
+            files: BTreeMap::new(),
+            lost: BTreeSet::new(),
+            listed: None,
+            clock: 0,
+        })
+    }
+
+    /// How many objects of the server are open.
+    pub fn open_count(&self) -> usize {
+        let files = self.files.values().filter(|open| open.file.is_some()).count();
+        self.bases.len() + files + usize::from(self.listed.is_some())
+    }
+
+    /// The server has ended: what was open there is not any more.
+    fn lose(&mut self) {
+        self.bases.clear();
+        self.listed = None;
+        for (&inode, open) in &mut self.files {
+            open.file = None;
+            open.is_lost |= open.is_dirty;
+            if open.is_lost && !open.is_held {
+                self.lost.insert(inode);
+            }
+        }
+        self.files.retain(|_, open| open.is_held);
+        while self.lost.len() > LOST_MAX {
+            self.lost.pop_first();
+        }
+    }
+
+    /// Makes a call that begins at the root, and again if it can be made twice, or was not begun.
+    fn call<T>(&mut self, can_repeat: bool, run: impl Fn(&S::Directory) -> Answer<T>) -> Result<T> {
+        for _ in 0..TRIES {
+            if self.bases.is_empty() {
+                let base = self.server.connect()?;
+                self.bases.push(base);
+            }
+            match self.bases.last().map(&run) {
+                Some(Ok(done)) => return Ok(done),
+                Some(Err(Failure::Refused(error))) => return Err(error),
+                Some(Err(failure)) => {
+                    self.lose();
+                    if failure == Failure::Broken && !can_repeat {
+                        break;
+                    }
+                }
+                None => break,
+            }
+        }
+        Err(Error::Io)
+    }
+
+    /// Makes a call that opens something. If there is too much open, what nobody needs is closed; if it still is, this is one client more.
+    fn opening<T>(&mut self, can_repeat: bool, run: impl Fn(&S::Directory) -> Answer<T>) -> Result<T> {
+        for _ in 0..=BASES_MAX {
+            match self.call(can_repeat, &run) {
+                Err(Error::TooManyOpen) => {}
+                outcome => return outcome,
+            }
+            if self.listed.take().is_some() || self.close_spare(0) {
+                continue;
+            }
+            if self.bases.len() >= BASES_MAX {
+                // One that was used before may have some again.
+                self.bases.rotate_right(1);
+                return self.call(can_repeat, &run);
+            }
+            let base = self.server.connect()?;
+            self.bases.push(base);
+        }
+        Err(Error::TooManyOpen)
+    }
+
+    /// Closes files that nobody has open, but so many. Says whether there were some.
+    fn close_spare(&mut self, count: usize) -> bool {
+        let mut spare: Vec<(u64, Inode)> = self
+            .files
+            .iter()
+            .filter(|(_, open)| !open.is_held)
+            .map(|(&inode, open)| (open.used, inode))
+            .collect();
+        spare.sort_unstable();
+        spare.truncate(spare.len().saturating_sub(count));
+        for &(_, inode) in &spare {
+            if let Some(open) = self.files.remove(&inode)
+                && open.is_dirty
+                && open.file.is_none_or(|file| file.sync().is_err())
+            {
+                self.lost.insert(inode);
+            }
+        }
+        !spare.is_empty()
+    }
+
+    /// Path of an inode that has the name that is known.
+    fn path(&mut self, inode: Inode) -> Result<Vec<u8>> {
+        match self.places.get(inode)? {
+            Some(_) => Err(Error::NotFound),
+            None => self.places.path(inode),
+        }
+    }
+
+    /// Path of a name in a directory.
+    fn path_of(&mut self, directory: Inode, name: Name) -> Result<Vec<u8>> {
+        let mut path = self.path(directory)?;
+        if !path.is_empty() {
+            path.push(b'/');
+        }
+        path.extend_from_slice(name.bytes());
+        Ok(path)
+    }
+
+    /// Opens a file, unless it is open.
+    fn open(&mut self, inode: Inode) -> Result<()> {
+        if self.lost.remove(&inode) {
+            return Err(Error::Io);
+        }
+        match self.files.get_mut(&inode) {
+            Some(open) if open.is_lost => {
+                open.is_told = true;
+                return Err(Error::Io);
+            }
+            Some(open) if open.file.is_some() => return Ok(()),
+            _ => {}
+        }
+        let path = self.path(inode)?;
+        let file = self.opening(true, |base| {
+            let file = base.open(&path, How::default(), 0)?;
+            // It may be another one by now.
+            if file.stat()?.inode == inode { Ok(file) } else { Err(Failure::Refused(Error::NotFound)) }
+        })?;
+        self.opened(inode, file);
+        Ok(())
+    }
+
+    fn opened(&mut self, inode: Inode, file: FileOf<S>) {
+        self.clock += 1;
+        let used = self.clock;
+        let is_held = self.places.is_held(inode);
+        let open = Open { file: Some(file), is_held, is_dirty: false, is_lost: false, is_told: false, used };
+        self.files.insert(inode, open);
+        self.close_spare(SPARE_MAX);
+    }
+
+    /// Makes a call of a file, which can be made twice.
+    fn with_file<T>(
+        &mut self,
+        inode: Inode,
+        writes: bool,
+        mut run: impl FnMut(&FileOf<S>) -> Answer<T>,
+    ) -> Result<T> {
+        for _ in 0..TRIES {
+            self.open(inode)?;
+            self.clock += 1;
+            let Some(open) = self.files.get_mut(&inode) else { break };
+            open.used = self.clock;
+            let outcome = open.file.as_ref().map(&mut run);
+            match outcome {
+                Some(Ok(done)) => {
+                    open.is_dirty |= writes;
+                    return Ok(done);
+                }
+                Some(Err(Failure::Refused(error))) => return Err(error),
+                Some(Err(_)) => self.lose(),
+                None => break,
+            }
+        }
+        Err(Error::Io)
+    }
+
+    /// A file that is held is to be open before its name goes.
+    fn keep(&mut self, inode: Inode) {
+        if self.files.get(&inode).is_some_and(|open| open.is_held) {
+            let _ = self.open(inode);
+        }
+    }
+
+    /// A name of an inode is gone that has had these attributes.
+    fn lost_name(&mut self, found: &Attributes, directory: Inode, name: Name) -> Result<()> {
+        let links = if found.kind == Kind::Directory { 0 } else { found.links.saturating_sub(1) };
+        let left = Attributes { links, ..*found };
+        match self.places.entry(found.inode) {
+            Ok((parent, known)) if links > 0 && (parent, known) != (directory, name) => {}
+            Ok(_) => *self.places.get_mut(found.inode)? = Some(left),
+            Err(_) => drop(self.places.put(found.inode, directory, name, Some(left))?),
+        }
+        Ok(())
+    }
+
+    fn stat_at(&mut self, path: &[u8]) -> Result<Attributes> {
+        self.call(true, |base| base.stat(path))
+    }
+}
+
+impl<S: Server> FileSystem for Remote<S> {
+    fn root(&self) -> Inode {
+        self.root
+    }
+
+    fn attributes(&mut self, inode: Inode) -> Result<Attributes> {
+        if self.files.get(&inode).is_some_and(|open| open.file.is_some()) {
+            return self.with_file(inode, false, |file| file.stat());
+        }
+        if let Some(left) = self.places.get(inode)? {
+            return Ok(*left);
+        }
+        let path = self.places.path(inode)?;
+        let found = self.stat_at(&path)?;
+        if found.inode == inode { Ok(found) } else { Err(Error::NotFound) }
+    }
+
+    fn len(&mut self, file: Inode) -> Result<u64> {
+        if self.files.contains_key(&file) {
+            self.with_file(file, false, |file| file.len())
+        } else {
+            self.attributes(file).map(|found| found.len)
+        }
+    }
+
+    fn change(&mut self, inode: Inode, changes: &Changes) -> Result<()> {
+        match self.attributes(inode)?.kind {
+            Kind::File => self.with_file(inode, false, |file| file.change(changes)),
+            Kind::Directory => {
+                let path = self.path(inode)?;
+                self.opening(true, |base| {
+                    if path.is_empty() { base.change(changes) } else { base.enter(&path)?.change(changes) }
+                })
+            }
+            Kind::Symlink | Kind::Special => Err(Error::Unsupported),
+        }
+    }
+
+    fn lookup(&mut self, directory: Inode, name: Name) -> Result<Inode> {
+        let path = self.path_of(directory, name)?;
+        let found = self.stat_at(&path)?;
+        self.places.put(found.inode, directory, name, None)?;
+        Ok(found.inode)
+    }
+
+    fn readdir(&mut self, directory: Inode, cursor: u64, count_max: usize) -> Result<Vec<Entry>> {
+        let mut entries = Err(Error::Io);
+        for _ in 0..TRIES {
+            if self.listed.as_ref().is_none_or(|(listed, _)| *listed != directory) {
+                let path = self.path(directory)?;
+                self.listed = None;
+                let entered = self.opening(true, |base| base.enter(&path))?;
+                self.listed = Some((directory, entered));
+            }
+            match self.listed.as_ref().map(|(_, listed)| listed.readdir(cursor)) {
+                Some(Ok(found)) => entries = Ok(found),
+                Some(Err(Failure::Refused(error))) => entries = Err(error),
+                Some(Err(_)) => {
+                    self.lose();
+                    continue;
+                }
+                None => {}
+            }
+            break;
+        }
+        let mut entries = entries?;
+        entries.truncate(count_max);
+        for entry in &entries {
+            self.places.put(entry.inode, directory, Name::new(&entry.name)?, None)?;
+        }
+        Ok(entries)
+    }
+
+    fn create(&mut self, directory: Inode, name: Name, new: New, permissions: u16) -> Result<Inode> {
+        let path = self.path_of(directory, name)?;
+        match new {
+            New::File => {
+                let how = How { create: true, exclusive: true, truncate: false };
+                let (file, found) = self.opening(false, |base| {
+                    let file = base.open(&path, how, permissions)?;
+                    let found = file.stat()?;
+                    Ok((file, found))
+                })?;
+                self.places.put(found.inode, directory, name, None)?;
+                self.opened(found.inode, file);
+                return Ok(found.inode);
+            }
+            New::Directory => self.call(false, |base| base.mkdir(&path, permissions))?,
+            New::Symlink(target) => self.call(false, |base| base.symlink(target, &path))?,
+        }
+        self.lookup(directory, name)
+    }
+
+    fn link(&mut self, inode: Inode, directory: Inode, name: Name) -> Result<()> {
+        let (existing, path) = (self.path(inode)?, self.path_of(directory, name)?);
+        self.call(false, |base| base.link(&existing, &path))
+    }
+
+    fn unlink(&mut self, directory: Inode, name: Name) -> Result<()> {
+        let path = self.path_of(directory, name)?;
+        let found = self.stat_at(&path)?;
+        self.keep(found.inode);
+        self.call(false, |base| base.unlink(&path))?;
+        self.lost_name(&found, directory, name)
+    }
+
+    fn rmdir(&mut self, directory: Inode, name: Name) -> Result<()> {
+        let path = self.path_of(directory, name)?;
+        let found = self.stat_at(&path)?;
+        if self.listed.as_ref().is_some_and(|(listed, _)| *listed == found.inode) {
+            self.listed = None;
+        }
+        self.call(false, |base| base.rmdir(&path))?;
+        self.lost_name(&found, directory, name)
+    }
+
+    fn rename(&mut self, from: Inode, name: Name, to: Inode, new_name: Name) -> Result<()> {
+        let (existing, path) = (self.path_of(from, name)?, self.path_of(to, new_name)?);
+        let moved = self.stat_at(&existing)?;
+        let replaced = match self.stat_at(&path) {
+            Ok(found) => Some(found),
+            Err(Error::NotFound) => None,
+            Err(error) => return Err(error),
+        };
+        if let Some(replaced) = &replaced {
+            self.keep(replaced.inode);
+            if self.listed.as_ref().is_some_and(|(listed, _)| *listed == replaced.inode) {
+                self.listed = None;
+            }
+        }
+        self.call(false, |base| base.rename(&existing, &path))?;
+        if let Some(replaced) = replaced {
+            self.lost_name(&replaced, to, new_name)?;
+        }
+        if self.places.has(moved.inode) {
+            self.places.moved(moved.inode, to, new_name);
+            *self.places.get_mut(moved.inode)? = None;
+        }
+        Ok(())
+    }
+
+    fn forget(&mut self, inode: Inode) -> Result<()> {
+        if self.attributes(inode)?.links > 0 {
+            return Err(Error::Busy);
+        }
+        // With the last reference the server forgets it.
+        self.files.remove(&inode);
+        self.lost.remove(&inode);
+        self.places.remove(inode);
+        Ok(())
+    }
+
+    fn readlink(&mut self, inode: Inode) -> Result<Vec<u8>> {
+        let path = self.path(inode)?;
+        self.call(true, |base| base.readlink(&path))
+    }
+
+    fn read(&mut self, inode: Inode, offset: u64, to: &mut [u8]) -> Result<usize> {
+        let mut done = 0;
+        while done < to.len() {
+            let at = offset.saturating_add(done as u64);
+            let rest = &mut to[done..];
+            match self.with_file(inode, false, |file| file.read(at, rest))? {
+                0 => break,
+                count => done += count.min(rest.len()),
+            }
+        }
+        Ok(done)
+    }
+
+    fn write(&mut self, inode: Inode, offset: u64, from: &[u8]) -> Result<usize> {
+        let mut done = 0;
+        while done < from.len() {
+            let rest = &from[done..];
+            let at = offset.checked_add(done as u64).ok_or(Error::TooLarge)?;
+            match self.with_file(inode, true, |file| file.write(at, rest)) {
+                Ok(0) => break,
+                Ok(count) => done += count.min(rest.len()),
+                Err(Error::NoSpace) if done > 0 => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(done)
+    }
+
+    fn truncate(&mut self, inode: Inode, len: u64) -> Result<()> {
+        self.with_file(inode, true, |file| file.truncate(len))
+    }
+
+    fn sync(&mut self, inode: Inode) -> Result<()> {
+        match self.files.get_mut(&inode) {
+            Some(open) if open.is_lost => Err(Error::Io),
+            Some(open) if open.is_dirty => {
+                let was_told = open.is_told;
+                let synced = self.with_file(inode, false, |file| file.sync());
+                if let Some(open) = self.files.get_mut(&inode) {
+                    open.is_dirty = synced.is_err();
+                    open.is_told = was_told;
+                }
+                synced
+            }
+            // Names are safe as soon as a call comes back.
+            Some(_) => Ok(()),
+            None if self.lost.remove(&inode) => Err(Error::Io),
+            // A directory, and with it all of the file system.
+            None => {
+                self.call(true, |base| base.sync())?;
+                self.files.values_mut().for_each(|open| open.is_dirty = false);
+                Ok(())
+            }
+        }
+    }
+
+    fn space(&mut self) -> Result<Space> {
+        self.call(true, |base| base.space())
+    }
+
+    fn hold(&mut self, inode: Inode) -> Result<()> {
+        if inode == self.root {
+            return Ok(());
+        }
+        if self.attributes(inode)?.kind == Kind::File {
+            self.open(inode)?;
+        }
+        self.places.hold(inode)?;
+        if let Some(open) = self.files.get_mut(&inode) {
+            open.is_held = true;
+        }
+        Ok(())
+    }
+
+    fn release(&mut self, inode: Inode) {
+        self.places.release(inode);
+        if let Some(open) = self.files.get_mut(&inode) {
+            open.is_held = false;
+            if open.is_lost {
+                if !open.is_told {
+                    self.lost.insert(inode);
+                }
+                self.files.remove(&inode);
+            } else {
+                self.close_spare(SPARE_MAX);
+            }
+        }
+    }
+}
