@@ -5,3 +5,4 @@ mod as_on_linux;
 mod ext4_on_disk;
 mod hostile;
 mod paths;
+mod watches;

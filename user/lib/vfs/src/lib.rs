@@ -3,7 +3,7 @@
 //! In reading order: [`FileSystem`], what one must be able to do, with inodes and single names only; [`path`], from a path to an inode;
 //! [`Volume`], a file system that is in use: it walks paths, knows what is open, and keeps what has no name until it is closed;
 //! [`page`], pages that others map; [`Ram`], a file system in memory; [`Cached`], pages for one
-//! that has none of its own; [`mounts`], several file systems as one; [`share`], how much of it all each client may have.
+//! that has none of its own; [`watch`], what has happened, for whoever wants to know, and [`Waiters`], who sleep until then; [`mounts`], several file systems as one; [`share`], how much of it all each client may have.
 //!
 //! Nothing here talks to a kernel, so all of it runs on the host, where Linux's own file system is the oracle (`tests/files`).
 
@@ -19,11 +19,14 @@ pub mod path;
 mod ram;
 pub mod share;
 mod volume;
+mod waiters;
+pub mod watch;
 
 pub use cached::Cached;
 pub use ram::Ram;
 pub use share::{Part, Shares};
 pub use volume::{How, Volume};
+pub use waiters::Waiters;
 
 use alloc::vec::Vec;
 use core::fmt;
