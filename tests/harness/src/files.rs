@@ -1,18 +1,20 @@
 //! Files: the commands of the shell on a file system in memory, and on a disk that Linux's tools make before and check afterwards.
 
-use crate::world::{Named, Reply, Scratch, Verdict, World};
+use crate::world::{LIMIT, Named, Reply, Scratch, Verdict, World, failed};
 use libtest_mimic::Trial;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use xtask::guest::{End, Guest};
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 5] = [
+    let trials: [Named; 6] = [
         ("commands_do_what_they_say", commands_do_what_they_say),
         ("what_is_on_the_disk_stays_there", what_is_on_the_disk_stays_there),
         ("what_is_on_a_sata_disk_stays_there", what_is_on_a_sata_disk_stays_there),
         ("without_a_file_system_there_is_an_error", without_a_file_system_there_is_an_error),
         ("who_opens_all_leaves_some", who_opens_all_leaves_some),
+        ("watches_tell_what_happens", watches_tell_what_happens),
     ];
     Vec::from(trials.map(|(name, verdict)| world.trial("files", format!("files::{name}"), verdict)))
 }
@@ -220,10 +222,73 @@ fn without_a_file_system_there_is_an_error(world: &'static World) -> Verdict {
 /// A client that opens all that it can, and another one beside it; and when the first is gone, there is as much as before.
 fn who_opens_all_leaves_some(world: &'static World) -> Verdict {
     let round = |name| format!("run file-test greedy {name} &\nrun file-test modest {name}\n");
-    let reply = world.script((round("one") + &round("two") + "exit 0\n").as_bytes())?;
+    let hoard = "run file-test hoard three &\nrun file-test modest three\n";
+    let reply = world.script((round("one") + &round("two") + hoard + "exit 0\n").as_bytes())?;
     reply.check_code(0)?;
     match reply.out.matches("file-test: ").count() {
-        2 if reply.out.matches("file-test: all is well").count() == 2 => Ok(()),
-        _ => Err(reply.failed("expected twice that all is well")),
+        3 if reply.out.matches("file-test: all is well").count() == 3 => Ok(()),
+        _ => Err(reply.failed("expected three times that all is well")),
     }
+}
+
+/// Programs that watch, in memory and on a disk, and go on when servers end.
+fn watches_tell_what_happens(world: &'static World) -> Verdict {
+    let scratch = Scratch::create()?;
+    let disk = scratch.0.join("disk");
+    tool("mke2fs", &["-q", "-t", "ext4", "-b", "4096", &disk.display().to_string(), "64M"])?;
+    let mut machine = world.machine().with("init=shell args=script");
+    machine.disk = Some(disk.clone());
+    let mut guest = Guest::start(&machine)?;
+    guest.limit(Some(LIMIT));
+    let talked = talk(&mut guest);
+    guest.send(b"exit 0\n");
+    let end = guest.finish();
+    match talked {
+        Some(text) => Err(failed(&format!("expected {text:?}"), &end, &guest.text())),
+        None if end != End::Orderly(0) => Err(failed("it did not end in order", &end, &guest.text())),
+        None => check_disk(&disk.display().to_string()),
+    }
+}
+
+/// Commands for [`watches_tell_what_happens`], and what is to be seen then.
+const TALK: &[(&str, &[&str])] = &[
+    ("run file-test watching /", &["file-test: all is well"]),
+    ("mkdir /disk/w", &[]),
+    ("run file-test watching /disk/w", &["file-test: all is well"]),
+    ("cd /disk", &[]),
+    ("run watch -n 6 w &", &["w is watched"]),
+    ("echo one > w/a", &["made a", "contents of a"]),
+    ("mv w/a w/b", &["moved from a", "moved to b"]),
+    ("kill ext4", &["events are lost: look again"]),
+    ("echo two >> w/b", &["contents of b"]),
+    ("run tail -f -n 1 w/b &", &["two"]),
+    ("echo three >> w/b", &["three"]),
+    ("kill ext4", &["was killed"]),
+    ("echo four >> w/b", &["four"]),
+    ("kill mounts", &["was killed"]),
+    ("echo five >> w/b", &["five"]),
+    ("echo > w/b", &["was cut off"]),
+    ("run watch w &", &["w is watched"]),
+    ("rm w/b", &["removed b"]),
+    ("rmdir w", &["gone"]),
+    ("run watch w", &["watch: w: not found"]),
+    ("run watch -n x w", &["usage: watch [-n COUNT] PATH"]),
+];
+
+/// Says what is not seen, if there is something.
+fn talk(guest: &mut Guest) -> Option<&'static str> {
+    if !guest.expect_begin() {
+        return Some("the shell's begin");
+    }
+    TALK.iter().find_map(|(command, seen)| {
+        let before = guest.text().len();
+        guest.send(format!("{command}\n").as_bytes());
+        seen.iter().copied().find(|text| {
+            let mut is_seen = false;
+            while !is_seen && guest.next_event().is_some() {
+                is_seen = guest.text().get(before..).is_some_and(|said| said.contains(text));
+            }
+            !is_seen
+        })
+    })
 }
