@@ -11,7 +11,7 @@
 //! server that ends loses no more than a loss of power does.
 
 use crate::desk::hand_out_and_wake;
-use crate::stubs::Files::{self as idl, Directory, File, PagedFile, Watch};
+use crate::stubs::Files::{self as idl, Directory, File, PagedFile, Watcher};
 use crate::stubs::Watches::Waiting;
 use crate::wire::{
     BYTES_MAX, ENTRIES_MAX, EVENTS_MAX, PATH_MAX, attributes_to_wire, entry_to_wire, event_to_wire,
@@ -368,14 +368,14 @@ impl<F: Paged<Page = OwnPage> + Send + 'static> Directory::Relay for Open<F> {
         self.with(|volume, _| volume.space()).map(space_to_wire)
     }
 
-    fn watch(&self, at: &[u8]) -> Result<Reference<Watch::Client<View>>, Failure> {
+    fn watch(&self, at: &[u8]) -> Result<Reference<Watcher::Client<View>>, Failure> {
         let parts = [&self.part, &self.account.watches].map(Part::another);
         let [Some(object), Some(watch)] = parts else { return Err(too_many()) };
         let ticket = random::number();
         self.with(|volume, base| volume.watch(base, at, ticket))?;
         // Whatever fails from here on, it is not wanted any more.
         let watching = Watching { served: self.served.clone(), ticket, _parts: [object, watch] };
-        Ok(door::serve(Watch::Object(watching)).map_err(exhausted)?.into())
+        Ok(door::serve(Watcher::Object(watching)).map_err(exhausted)?.into())
     }
 }
 
@@ -394,8 +394,8 @@ impl<F: Paged> Drop for Watching<F> {
     }
 }
 
-impl<F: Paged + Send + 'static> Watch::Relay for Watching<F> {
-    fn next<'a>(&'a self, hold: &'a mut Hold<'a, Watch::Replies>) -> Result<&'a [idl::Event], Failure> {
+impl<F: Paged + Send + 'static> Watcher::Relay for Watching<F> {
+    fn next<'a>(&'a self, hold: &'a mut Hold<'a, Watcher::Replies>) -> Result<&'a [idl::Event], Failure> {
         let events = self.served.with(|volume| volume.events(self.ticket, EVENTS_MAX)).map_err(refused)?;
         let events: Vec<_> = events.iter().filter_map(event_to_wire).collect();
         hold.keep(events.as_slice())

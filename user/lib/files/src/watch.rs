@@ -1,6 +1,6 @@
 //! What happens to a file or a directory, for programs that want to know.
 
-use crate::stubs::Files::{Directory as directory, Watch as watch};
+use crate::stubs::Files::{Directory as directory, Watcher as watcher};
 use crate::stubs::Watches::Waiting;
 use crate::wire::{event_from_wire, failed};
 use alloc::boxed::Box;
@@ -23,13 +23,13 @@ pub struct Watch {
     directory: Reference<directory::Client<View>>,
     path: Vec<u8>,
     found: Found,
-    replies: Box<watch::Replies>,
+    replies: Box<watcher::Replies>,
     is_over: bool,
 }
 
 /// The object that has the events, and where to wait for them.
 struct Found {
-    watch: Reference<watch::Client<View>>,
+    watch: Reference<watcher::Client<View>>,
     server: Uid,
     ticket: u64,
 }
@@ -46,7 +46,7 @@ impl Watch {
     /// Watches what a path leads to.
     pub(crate) fn new(directory: Reference<directory::Client<View>>, path: &[u8]) -> Result<Watch> {
         let found = Found::new(&directory, path)?;
-        let replies = Box::new(watch::Replies::new());
+        let replies = Box::new(watcher::Replies::new());
         Ok(Watch { directory, path: path.to_vec(), found, replies, is_over: false })
     }
 

@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use files::Directory as Root;
-use files::stubs::Files::{self as idl, Directory, File, Watch};
+use files::stubs::Files::{self as idl, Directory, File, Watcher};
 use rt::api::stub::{Failure, Hold, View};
 use rt::api::{self, Status};
 use rt::door::{self, Reference};
@@ -256,7 +256,7 @@ impl Directory::Relay for Tree {
     }
 
     /// It is the file system's own: nothing of it comes by here.
-    fn watch(&self, at: &[u8]) -> Result<Reference<Watch::Client<View>>, Failure> {
+    fn watch(&self, at: &[u8]) -> Result<Reference<Watcher::Client<View>>, Failure> {
         self.at(at, |root, path| root.watch(path))
     }
 }
