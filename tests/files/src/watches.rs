@@ -1,4 +1,4 @@
-//! What watches tell: as Linux's inotify does, and enough for an owner who looks only where he is told to.
+//! Events that watches tell: as Linux's inotify does, and enough for an owner who looks only where he is told to.
 
 use crate::as_on_linux::{Folder, Here, Random, Step, ext4, on_linux, programs, step};
 use rustix::fs::inotify;
@@ -37,7 +37,7 @@ impl Both {
         is_here.ok().map(|()| Both { number, linux })
     }
 
-    /// What Linux tells.
+    /// Events that Linux tells.
     fn linux(&self) -> Vec<Told> {
         use inotify::{ReadFlags as Flags, Reader};
         let mut bytes = [MaybeUninit::uninit(); 4096];
@@ -66,7 +66,7 @@ impl Both {
         told
     }
 
-    /// What is told here.
+    /// Events that are told here.
     fn here<F: FileSystem>(&self, volume: &mut Volume<F>) -> Vec<Told> {
         let events = volume.events(self.number, usize::MAX).unwrap();
         let pairs: BTreeSet<u32> = events.iter().map(|event| event.pair).filter(|&pair| pair != 0).collect();
@@ -128,7 +128,7 @@ fn compare<F: FileSystem>(name: &str, programs: u64, make: impl Fn() -> F) {
             if matches!(step, Step::Poke { .. }) {
                 continue;
             }
-            // What Linux refuses in an order of its own changes nothing.
+            // Each side may refuse in an order of its own: nothing has changed then.
             assert_eq!(here.run(&step).is_ok(), on_linux(&folder.0, &step).is_ok(), "seed {seed}: {step:?}");
             all.retain(|watch| {
                 let (ours, linux) = (watch.here(&mut here.volume), watch.linux());

@@ -1,5 +1,5 @@
 //! `file-test watching DIRECTORY`: what happens to a directory and its files, as somebody hears of it who watches them. `file-test hoard ROUND` opens all
-//! watches that it can, and takes nothing from them, while `file-test modest ROUND` works.
+//! watches that it can, and takes nothing from them, while `file-test modest ROUND` works. `file-test boot DIRECTORY`: files that do not change.
 
 use crate::{TOO_MANY, check, wait_for};
 use alloc::format;
@@ -95,7 +95,7 @@ fn names(base: &Directory, watch: &mut Watch) -> Result<()> {
     expect(watch, &[(Removed, "c")])
 }
 
-/// What is written to a page that is mapped is not told.
+/// Bytes that are written to a page that is mapped are not told.
 fn pages(base: &Directory, watch: &mut Watch) -> Result<()> {
     base.write("watched/mapped", &[1; PAGE])?;
     expect(watch, &[(Change::Made, "mapped"), (Change::Contents, "mapped")])?;
@@ -124,10 +124,25 @@ fn sleeper(base: &Directory, directory: &str, watch: &mut Watch) -> Result<()> {
     while file.len()? < 40 {
         check(!watch.wait(LONG)?.is_empty(), "nobody has woken the one who waits")?;
     }
-    other.join()?;
+    other.join().unwrap_or(Err(Failure::Garbled))?;
     base.unlink("watched/a")?;
     while !watch.wait(LONG)?.iter().any(|event| event.change == Change::Removed) {}
     Ok(())
+}
+
+/// Files that do not change can be watched, and mapped to be read.
+pub fn nothing_happens(directory: &str) -> Result<()> {
+    const READ_ONLY: Failure = Failure::Refused(Status::ReadOnly);
+    let directory = Directory::root()?.enter(directory)?;
+    let mut watch = directory.watch("etc")?;
+    let file = directory.open("etc/motd", How::default())?;
+    check(file.map(0, 1, true).err() == Some(READ_ONLY), "a page that is not to be written can be")?;
+    let mapped = file.map(0, 2, false)?;
+    let begin = mapped.words().first().map(|word| word.load(core::sync::atomic::Ordering::Relaxed));
+    check(begin == Some(u64::from_le_bytes(*b"line 0 c")), &format!("it begins with {begin:x?}"))?;
+    check(file.append(b"x").err() == Some(READ_ONLY), "a file is written to")?;
+    check(file.truncate(0).err() == Some(READ_ONLY), "a file is cut off")?;
+    check(watch.wait(SHORT)?.is_empty(), "something has happened")
 }
 
 /// Opens watches until that is refused as it should be.

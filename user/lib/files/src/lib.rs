@@ -1,7 +1,7 @@
 //! Files behind doors (`idl/interfaces/files.idl`): how programs use them, and how a file system is served.
 //!
-//! [`Directory`] and [`File`] are references, for programs; a [`Watch`] tells what happens to them. [`serve`] is a whole server: it puts a [`vfs::FileSystem`] behind doors, each open
-//! file an object of its own. [`wire`] says how the two sides write one thing.
+//! [`Directory`] and [`File`] are references, for programs; a [`Watch`] tells what happens to them. [`serve`] is a whole server: it puts a
+//! [`vfs::FileSystem`] behind doors, each open file an object of its own. [`wire`] says how the two sides write one thing.
 
 #![no_std]
 #![forbid(unsafe_code)]

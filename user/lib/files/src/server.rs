@@ -4,8 +4,8 @@
 //!
 //! Each program that asks for the root gets an object of its own, and all that is opened from there counts as that client's: see [`vfs::share`].
 //!
-//! Nobody waits in here. Who [watches](vfs::watch) something takes what has happened when he likes, or waits in a call by ipc, which the first thread answers: whoever
-//! does something that one of them waits for pokes that thread, once nobody waits for the file system any more.
+//! Nobody waits in here. Who [watches](vfs::watch) something takes what has happened when he likes, or waits in a call by ipc, which the first
+//! thread answers: whoever does something that one of them waits for pokes that thread, when he has given the file system back.
 //!
 //! Names are safe when they are acknowledged: each call that makes, moves or removes one syncs. Contents are safe when a file is synced or closed. So a
 //! server that ends loses no more than a loss of power does.

@@ -1,4 +1,4 @@
-//! What happens to a file or a directory, for programs that want to know.
+//! Watches, for programs that want to know what happens to a file or a directory.
 
 use crate::stubs::Files::{Directory as directory, Watcher as watcher};
 use crate::stubs::Watches::Waiting;
@@ -16,9 +16,9 @@ use vfs::watch::{Change, Event};
 
 /// A file or directory that is watched.
 ///
-/// Events come in order, and each before what it tells can be seen has changed again unnoticed: who looks after he has got one sees that change, or a later one that is
-/// told as well. [`Change::Lost`] says to look again at all of it: more has happened than the file system keeps, or its server has ended and is there
-/// again. What others write to mapped pages is not told.
+/// Events come in order. Of two equal ones that nobody has taken one may be left, so look at what an event names after it was taken.
+/// [`Change::Lost`] says to look again at all of it: more has happened than the file system keeps, or its server has ended and is there again.
+/// Bytes that others write to mapped pages are not told.
 pub struct Watch {
     directory: Reference<directory::Client<View>>,
     path: Vec<u8>,

@@ -2,7 +2,8 @@
 //!
 //! Inodes that a [`Volume`] hands out are *open*: they stay until each was [closed](Volume::close). A base is an open directory.
 //!
-//! Whatever changes something tells the [watches](crate::watch) of it, once it is done. A watch keeps nothing open: it is over when what it watches has no name.
+//! Whatever changes something tells the [watches](crate::watch) of it, once it is done. A watch keeps nothing open: it is over when what it
+//! watches has no name.
 
 use crate::page::{PAGE, Paged};
 use crate::path::{self, Last, Place};

@@ -38,9 +38,9 @@ pub enum Change {
     Contents,
     /// Permissions, owner, times, or how many names there are: of what is watched, or, but for the last, of an entry.
     Attributes,
-    /// What is watched has another name, or another directory.
+    /// The watched inode has another name, or another directory.
     Moved,
-    /// What is watched has no name any more, and the watch is over.
+    /// The watched inode has no name any more, and the watch is over.
     Gone,
     /// More has happened than was kept.
     Lost,
@@ -56,7 +56,7 @@ impl Change {
 /// Something that has happened.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// What it was.
+    /// Its kind.
     pub change: Change,
     /// Number that the two events of a move have, and no others that are near. Else 0.
     pub pair: u32,
@@ -88,7 +88,7 @@ enum End {
 struct Watch {
     inode: Inode,
     events: VecDeque<Event>,
-    /// What the events cost.
+    /// Bytes that the events cost.
     bytes: usize,
     is_lost: bool,
     end: End,
@@ -156,7 +156,7 @@ struct Watched {
     watches: Vec<u64>,
     /// Of a directory: names that are known, by the inodes that have them.
     names: BTreeMap<Inode, Vec<Vec<u8>>>,
-    /// What the names cost.
+    /// Bytes that the names cost.
     bytes: usize,
 }
 
@@ -428,7 +428,7 @@ mod tests {
         ];
         assert_eq!(taken(&mut watches), expected);
         assert_eq!(taken(&mut watches), []);
-        // What was taken is not known any more.
+        // An event that was taken covers none.
         watches.changed(Inode(2), Contents);
         assert_eq!(taken(&mut watches), [(Contents, name(b"a"))]);
     }
