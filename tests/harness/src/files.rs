@@ -4,17 +4,19 @@ use crate::world::{LIMIT, Named, Reply, Scratch, Verdict, World, failed};
 use libtest_mimic::Trial;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use xtask::archive::Entry;
 use xtask::guest::{End, Guest};
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 6] = [
+    let trials: [Named; 7] = [
         ("commands_do_what_they_say", commands_do_what_they_say),
         ("what_is_on_the_disk_stays_there", what_is_on_the_disk_stays_there),
         ("what_is_on_a_sata_disk_stays_there", what_is_on_a_sata_disk_stays_there),
         ("without_a_file_system_there_is_an_error", without_a_file_system_there_is_an_error),
         ("who_opens_all_leaves_some", who_opens_all_leaves_some),
         ("watches_tell_what_happens", watches_tell_what_happens),
+        ("what_came_with_the_boot_can_be_read", what_came_with_the_boot_can_be_read),
     ];
     Vec::from(trials.map(|(name, verdict)| world.trial("files", format!("files::{name}"), verdict)))
 }
@@ -55,7 +57,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("rm /a/link /a/file", &[]),
     ("ls /a", &["moved", "other"]),
     ("mv /a /z", &[]),
-    ("ls / /z", &["disk/ (not there)", "z/", "moved", "other"]),
+    ("ls / /z", &["boot/", "disk/ (not there)", "z/", "moved", "other"]),
     ("cd z", &[]),
     ("pwd", &["/z"]),
     ("ls", &["moved", "other"]),
@@ -78,7 +80,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("mv /z /z/y", &["mv: /z: the server does not understand the request"]),
     ("ln -s /loop /loop", &[]),
     ("cat /loop", &["cat: /loop: too many symbolic links"]),
-    ("ls", &["disk/ (not there)", "loop", "z/"]),
+    ("ls", &["boot/", "disk/ (not there)", "loop", "z/"]),
     ("sync", &[]),
     ("cat", &["usage: cat PATH..."]),
     ("cp /z/other", &["usage: cp FROM TO"]),
@@ -86,7 +88,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("kill mounts", &["root: mounts (task "]),
     ("cat /z/other", &["one two", "three"]),
     ("kill ramfs", &["root: ramfs (task "]),
-    ("ls", &["disk/ (not there)"]),
+    ("ls", &["boot/", "disk/ (not there)"]),
 ];
 
 fn commands_do_what_they_say(world: &'static World) -> Verdict {
@@ -248,6 +250,42 @@ fn watches_tell_what_happens(world: &'static World) -> Verdict {
         None if end != End::Orderly(0) => Err(failed("it did not end in order", &end, &guest.text())),
         None => check_disk(&disk.display().to_string()),
     }
+}
+
+/// Each file of the boot archive is there, byte for byte, also when the server was killed; and nothing can be changed.
+fn what_came_with_the_boot_can_be_read(world: &'static World) -> Verdict {
+    let mut entries = world.entries()?;
+    let text = (0..500).map(|number| format!("line {number} came with the boot\n")).collect::<String>();
+    for name in ["etc/motd", "etc/deep/motd", "no/../where"] {
+        entries.push(Entry { name: name.into(), data: text.clone().into_bytes() });
+    }
+    let script = "ls /boot/etc /boot/etc/deep /boot/no\ncat /boot/etc/deep/motd\nkill bootfs\ncp /boot/etc/motd /copy\ncat /copy | wc\n\
+        run file-test mapped /boot\nrun file-test boot /boot\necho x > /boot/etc/motd\necho x > /boot/new\nmkdir /boot/new\nrm /boot/shell\nrmdir /boot/etc\n\
+        mv /boot/shell /boot/bell\nln /boot/shell /boot/bell\nln -s shell /boot/bell\nrmdir /boot\ndf /boot\nexit 0\n";
+    let reply = world.script_in(&entries, script.as_bytes())?;
+    reply.check_code(0)?;
+    reply.check_contains(&format!("deep/\nmotd\nmotd\nls: /boot/no: not found\n{text}"))?;
+    reply.check_contains(&format!("500 lines, 3000 words, {} bytes\n", text.len()))?;
+    reply.check_contains("file-test: read-only\nfile-test: all is well\n")?;
+    for refused in [
+        "echo: /boot/etc/motd",
+        "echo: /boot/new",
+        "mkdir: /boot/new",
+        "rm: /boot/shell",
+        "rmdir: /boot/etc",
+        "mv: /boot/shell",
+        "ln: /boot/bell",
+    ] {
+        reply.check_contains(&format!("{refused}: read-only\n"))?;
+    }
+    reply.check_contains("rmdir: /boot: busy\n")?;
+    // A program that is not named by the description does not see the archive.
+    let entries = world.entries_of(|files| {
+        let mut system = xtask::system::read("default", files)?;
+        system.programs.iter_mut().for_each(|program| program.reads_archive = false);
+        Ok(system)
+    })?;
+    world.script_in(&entries, b"ls /boot\nexit 0\n")?.check_contains("ls: /boot: not allowed\n")
 }
 
 /// Commands for [`watches_tell_what_happens`], and what is to be seen then.

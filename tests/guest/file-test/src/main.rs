@@ -43,14 +43,17 @@ fn main() -> i32 {
         ["greedy", round] => greedy(round),
         ["modest", round] => modest(round),
         ["load", directory] => load::all(directory),
+        ["boot", directory] => {
+            watching::nothing_happens(directory).map(|()| println!("file-test: all is well"))
+        }
         ["hoard", round] => watching::hoard(round),
         ["watching", directory] => watching::all(directory).map(|()| println!("file-test: all is well")),
         ["stranger"] => stranger::all().map(|()| println!("file-test: all is well")),
         ["mapped", directory] => mapped::all(directory).map(|()| println!("file-test: all is well")),
         _ => {
             println!(
-                "usage: file-test greedy ROUND | hoard ROUND | modest ROUND | mapped DIRECTORY | watching DIRECTORY | \
-                 stranger | load DIRECTORY"
+                "usage: file-test greedy ROUND | hoard ROUND | modest ROUND | mapped DIRECTORY | \
+                 watching DIRECTORY | boot DIRECTORY | stranger | load DIRECTORY"
             );
             return 2;
         }

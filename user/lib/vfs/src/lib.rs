@@ -2,8 +2,9 @@
 //!
 //! In reading order: [`FileSystem`], what one must be able to do, with inodes and single names only; [`path`], from a path to an inode;
 //! [`Volume`], a file system that is in use: it walks paths, knows what is open, and keeps what has no name until it is closed;
-//! [`page`], pages that others map; [`Ram`], a file system in memory; [`Cached`], pages for one
-//! that has none of its own; [`watch`], what has happened, for whoever wants to know, and [`Waiters`], who sleep until then; [`mounts`], several file systems as one; [`share`], how much of it all each client may have.
+//! [`page`], pages that others map; [`Ram`], a file system in memory; [`Fixed`], one of files that do not change; [`Cached`], pages for one
+//! that has none of its own; [`watch`], what has happened, for whoever wants to know, and [`Waiters`], who sleep until then; [`mounts`], several
+//! file systems as one; [`share`], how much of it all each client may have.
 //!
 //! Nothing here talks to a kernel, so all of it runs on the host, where Linux's own file system is the oracle (`tests/files`).
 
@@ -13,6 +14,7 @@
 extern crate alloc;
 
 mod cached;
+mod fixed;
 pub mod mounts;
 pub mod page;
 pub mod path;
@@ -23,6 +25,7 @@ mod waiters;
 pub mod watch;
 
 pub use cached::Cached;
+pub use fixed::Fixed;
 pub use ram::Ram;
 pub use share::{Part, Shares};
 pub use volume::{How, Volume};
