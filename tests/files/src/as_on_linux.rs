@@ -51,7 +51,7 @@ impl Drop for Folder {
 }
 
 #[derive(Debug)]
-enum Step {
+pub enum Step {
     Open {
         at: String,
         how: How,
@@ -113,7 +113,7 @@ fn path(random: &mut Random, climbs: bool) -> String {
     parts.join("/") + if random.chance(12) { "/" } else { "" }
 }
 
-fn step(random: &mut Random, has_links: bool) -> Step {
+pub fn step(random: &mut Random, has_links: bool) -> Step {
     let choice = random.below(22);
     let at = path(random, !has_links);
     let offset = [random.below(20), random.below(9000), 4096 * random.below(4)][random.below(3) as usize];
@@ -142,7 +142,7 @@ fn step(random: &mut Random, has_links: bool) -> Step {
 }
 
 /// Result of a step as text, or the number of Linux's error.
-type Seen = Result<String, i32>;
+pub type Seen = Result<String, i32>;
 
 fn number(error: Error) -> i32 {
     match error {
@@ -259,7 +259,7 @@ impl<F: FileSystem> Here<F> {
         result
     }
 
-    fn run(&mut self, step: &Step) -> Seen {
+    pub fn run(&mut self, step: &Step) -> Seen {
         self.try_run(step).map_err(number)
     }
 
@@ -305,9 +305,14 @@ impl<F: FileSystem> Here<F> {
                 Ok(format!("{:?} {links} links {len} {:o}", found.kind, found.permissions))
             }
             Step::Chmod(at, permissions) => {
-                let found = self.volume.attributes_at(root, at.as_bytes(), Last::Follow)?;
+                let opened = match self.volume.enter(root, at.as_bytes()) {
+                    Err(Error::NotDirectory) => self.volume.open(root, at.as_bytes(), plain, 0)?,
+                    entered => entered?,
+                };
                 let changes = Changes { permissions: Some(*permissions), ..Changes::default() };
-                self.volume.change(found.inode, &changes).map(|()| String::new())
+                let changed = self.volume.change(opened, &changes);
+                self.volume.close(opened)?;
+                changed.map(|()| String::new())
             }
         }
     }
@@ -350,7 +355,7 @@ impl<F: FileSystem> Here<F> {
     }
 }
 
-fn on_linux(root: &Path, step: &Step) -> Seen {
+pub fn on_linux(root: &Path, step: &Step) -> Seen {
     try_on_linux(root, step).map_err(|error| error.raw_os_error().unwrap_or(-1))
 }
 

@@ -7,3 +7,4 @@ mod hostile;
 mod paths;
 mod served;
 mod stacked;
+mod watches;

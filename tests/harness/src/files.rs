@@ -1,18 +1,22 @@
 //! Files: the commands of the shell on a file system in memory, and on a disk that Linux's tools make before and check afterwards.
 
-use crate::world::{Named, Reply, Says, Scratch, Verdict, World};
+use crate::world::{LIMIT, Named, Reply, Says, Scratch, Verdict, World, failed};
 use libtest_mimic::Trial;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use xtask::archive::Entry;
+use xtask::guest::{End, Guest};
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 5] = [
+    let trials: [Named; 7] = [
         ("commands_do_what_they_say", commands_do_what_they_say),
         ("what_is_on_the_disk_stays_there", what_is_on_the_disk_stays_there),
         ("what_is_on_a_sata_disk_stays_there", what_is_on_a_sata_disk_stays_there),
         ("without_a_file_system_there_is_an_error", without_a_file_system_there_is_an_error),
         ("who_opens_all_leaves_some", who_opens_all_leaves_some),
+        ("watches_tell_what_happens", watches_tell_what_happens),
+        ("what_came_with_the_boot_can_be_read", what_came_with_the_boot_can_be_read),
     ];
     Vec::from(trials.map(|(name, verdict)| world.trial("files", format!("files::{name}"), verdict)))
 }
@@ -51,7 +55,7 @@ const COMMANDS: &[Says] = &[
     ("rm /a/link /a/file", &[]),
     ("ls /a", &["moved", "other"]),
     ("mv /a /z", &[]),
-    ("ls / /z", &["disk/ (not there)", "z/", "moved", "other"]),
+    ("ls / /z", &["boot/", "disk/ (not there)", "z/", "moved", "other"]),
     ("cd z", &[]),
     ("pwd", &["/z"]),
     ("ls", &["moved", "other"]),
@@ -74,7 +78,7 @@ const COMMANDS: &[Says] = &[
     ("mv /z /z/y", &["mv: /z: the server does not understand the request"]),
     ("ln -s /loop /loop", &[]),
     ("cat /loop", &["cat: /loop: too many symbolic links"]),
-    ("ls", &["disk/ (not there)", "loop", "z/"]),
+    ("ls", &["boot/", "disk/ (not there)", "loop", "z/"]),
     ("sync", &[]),
     ("cat", &["usage: cat PATH..."]),
     ("cp /z/other", &["usage: cp FROM TO"]),
@@ -82,7 +86,7 @@ const COMMANDS: &[Says] = &[
     ("kill mounts", &["root: mounts (task …"]),
     ("cat /z/other", &["one two", "three"]),
     ("kill ramfs", &["root: ramfs (task …"]),
-    ("ls", &["disk/ (not there)"]),
+    ("ls", &["boot/", "disk/ (not there)"]),
 ];
 
 fn commands_do_what_they_say(world: &'static World) -> Verdict {
@@ -203,10 +207,109 @@ fn without_a_file_system_there_is_an_error(world: &'static World) -> Verdict {
 /// A client that opens all that it can, and another one beside it; and when the first is gone, there is as much as before.
 fn who_opens_all_leaves_some(world: &'static World) -> Verdict {
     let round = |name| format!("run file-test greedy {name} &\nrun file-test modest {name}\n");
-    let reply = world.script((round("one") + &round("two") + "exit 0\n").as_bytes())?;
+    let hoard = "run file-test hoard three &\nrun file-test modest three\n";
+    let reply = world.script((round("one") + &round("two") + hoard + "exit 0\n").as_bytes())?;
     reply.check_code(0)?;
     match reply.out.matches("file-test: ").count() {
-        2 if reply.out.matches("file-test: all is well").count() == 2 => Ok(()),
-        _ => Err(reply.failed("expected twice that all is well")),
+        3 if reply.out.matches("file-test: all is well").count() == 3 => Ok(()),
+        _ => Err(reply.failed("expected three times that all is well")),
     }
+}
+
+/// Programs that watch, in memory and on a disk, and go on when servers end.
+fn watches_tell_what_happens(world: &'static World) -> Verdict {
+    let scratch = Scratch::create()?;
+    let disk = scratch.0.join("disk");
+    tool("mke2fs", &["-q", "-t", "ext4", "-b", "4096", &disk.display().to_string(), "64M"])?;
+    let mut machine = world.machine().with("init=shell args=script");
+    machine.disk = Some(disk.clone());
+    let mut guest = Guest::start(&machine)?;
+    guest.limit(Some(LIMIT));
+    let talked = talk(&mut guest);
+    guest.send(b"exit 0\n");
+    let end = guest.finish();
+    match talked {
+        Some(text) => Err(failed(&format!("expected {text:?}"), &end, &guest.text())),
+        None if end != End::Orderly(0) => Err(failed("it did not end in order", &end, &guest.text())),
+        None => check_disk(&disk.display().to_string()),
+    }
+}
+
+/// Each file of the boot archive is there, byte for byte, also when the server was killed; and nothing can be changed.
+fn what_came_with_the_boot_can_be_read(world: &'static World) -> Verdict {
+    let mut entries = world.entries()?;
+    let text = (0..500).map(|number| format!("line {number} came with the boot\n")).collect::<String>();
+    for name in ["etc/motd", "etc/deep/motd", "no/../where"] {
+        entries.push(Entry { name: name.into(), data: text.clone().into_bytes() });
+    }
+    let script = "ls /boot/etc /boot/etc/deep /boot/no\ncat /boot/etc/deep/motd\nkill bootfs\ncp /boot/etc/motd /copy\ncat /copy | wc\n\
+        run file-test mapped /boot\nrun file-test boot /boot\necho x > /boot/etc/motd\necho x > /boot/new\nmkdir /boot/new\nrm /boot/shell\nrmdir /boot/etc\n\
+        mv /boot/shell /boot/bell\nln /boot/shell /boot/bell\nln -s shell /boot/bell\nrmdir /boot\ndf /boot\nexit 0\n";
+    let reply = world.script_in(&entries, script.as_bytes())?;
+    reply.check_code(0)?;
+    reply.check_contains(&format!("deep/\nmotd\nmotd\nls: /boot/no: not found\n{text}"))?;
+    reply.check_contains(&format!("500 lines, 3000 words, {} bytes\n", text.len()))?;
+    reply.check_contains("file-test: read-only\nfile-test: all is well\n")?;
+    for refused in [
+        "echo: /boot/etc/motd",
+        "echo: /boot/new",
+        "mkdir: /boot/new",
+        "rm: /boot/shell",
+        "rmdir: /boot/etc",
+        "mv: /boot/shell",
+        "ln: /boot/bell",
+    ] {
+        reply.check_contains(&format!("{refused}: read-only\n"))?;
+    }
+    reply.check_contains("rmdir: /boot: busy\n")?;
+    // A program that is not named by the description does not see the archive.
+    let entries = world.entries_of(|files| {
+        let mut system = xtask::system::read("default", files)?;
+        system.programs.iter_mut().for_each(|program| program.reads_archive = false);
+        Ok(system)
+    })?;
+    world.script_in(&entries, b"ls /boot\nexit 0\n")?.check_contains("ls: /boot: not allowed\n")
+}
+
+/// Commands for [`watches_tell_what_happens`], and what is to be seen then.
+const TALK: &[(&str, &[&str])] = &[
+    ("run file-test watching /", &["file-test: all is well"]),
+    ("mkdir /disk/w", &[]),
+    ("run file-test watching /disk/w", &["file-test: all is well"]),
+    ("cd /disk", &[]),
+    ("run watch -n 6 w &", &["w is watched"]),
+    ("echo one > w/a", &["made a", "contents of a"]),
+    ("mv w/a w/b", &["moved from a", "moved to b"]),
+    ("kill ext4", &["events are lost: look again"]),
+    ("echo two >> w/b", &["contents of b"]),
+    ("run tail -f -n 1 w/b &", &["two"]),
+    ("echo three >> w/b", &["three"]),
+    ("kill ext4", &["was killed"]),
+    ("echo four >> w/b", &["four"]),
+    ("kill mounts", &["was killed"]),
+    ("echo five >> w/b", &["five"]),
+    ("echo > w/b", &["was cut off"]),
+    ("run watch w &", &["w is watched"]),
+    ("rm w/b", &["removed b"]),
+    ("rmdir w", &["gone"]),
+    ("run watch w", &["watch: w: not found"]),
+    ("run watch -n x w", &["usage: watch [-n COUNT] PATH"]),
+];
+
+/// Says what is not seen, if there is something.
+fn talk(guest: &mut Guest) -> Option<&'static str> {
+    if !guest.expect_begin() {
+        return Some("the shell's begin");
+    }
+    TALK.iter().find_map(|(command, seen)| {
+        let before = guest.text().len();
+        guest.send(format!("{command}\n").as_bytes());
+        seen.iter().copied().find(|text| {
+            let mut is_seen = false;
+            while !is_seen && guest.next_event().is_some() {
+                is_seen = guest.text().get(before..).is_some_and(|said| said.contains(text));
+            }
+            !is_seen
+        })
+    })
 }

@@ -28,6 +28,7 @@ pub fn check(source: &str, text: &str, file: &File, files: &[&str]) -> Result<Sy
     checker.alternatives(&all);
     checker.unique(&all, &modules);
     checker.drivers(&all);
+    checker.readers(&all);
     checker.files(&all);
     checker.fit(&all);
     checker.needed(usual_line, &all);
@@ -94,6 +95,7 @@ impl Checker<'_> {
             devices: Vec::new(),
             classes: 0,
             is_bus: false,
+            reads_archive: false,
             contiguous_max: 0,
             is_operator: false,
         }
@@ -138,6 +140,7 @@ impl Checker<'_> {
             devices,
             classes,
             is_bus: entry.bus,
+            reads_archive: entry.archive,
             contiguous_max: self.taken(line, contiguous),
             is_operator: entry.operator,
             ..self.rights(line, &rights)
@@ -200,6 +203,7 @@ impl Checker<'_> {
                 devices: parts.iter().flat_map(|part| part.devices.clone()).collect(),
                 classes: parts.iter().fold(0, |all, part| all | part.classes),
                 is_bus: parts.iter().any(|part| part.is_bus),
+                reads_archive: parts.iter().any(|part| part.reads_archive),
                 contiguous_max: sum(|part| part.contiguous_max),
                 is_operator: false,
             });
@@ -321,6 +325,14 @@ impl Checker<'_> {
                     self.wrong(program.line, reason);
                 }
             }
+        }
+    }
+
+    /// The memory manager has the boot archive from the pager above it, and `root` shows it to all others.
+    fn readers(&mut self, programs: &[Program]) {
+        for program in programs.iter().filter(|it| it.reads_archive && it.name == MEMORY_MANAGER) {
+            let reason = format!("{} has the boot archive without \"archive = true\"", program.name);
+            self.wrong(program.line, reason);
         }
     }
 

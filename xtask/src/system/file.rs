@@ -70,6 +70,9 @@ pub struct Entry {
     /// Whether it is the bus server.
     #[serde(default)]
     pub bus: bool,
+    /// Whether it may read the boot archive.
+    #[serde(default)]
+    pub archive: bool,
     /// Whether it may start programs, and end programs that it did not start.
     #[serde(default)]
     pub operator: bool,

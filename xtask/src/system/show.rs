@@ -97,12 +97,13 @@ fn bytes(bytes: u64) -> String {
     }
 }
 
-/// Devices of a program, and classes of those that the bus server gives it.
+/// Devices of a program, and classes of those that the bus server gives it; and the boot archive, if it may read that.
 fn devices(program: &Program) -> Vec<String> {
     let classes = CLASSES.into_iter().filter(|(_, class)| program.classes >> class & 1 != 0);
     let classes = classes.map(|(name, _)| format!("{name} devices"));
     let bus = program.is_bus.then(|| "bus".into());
-    program.devices.iter().map(device).chain(classes).chain(bus).collect()
+    let archive = program.reads_archive.then(|| "boot archive".into());
+    program.devices.iter().map(device).chain(classes).chain(bus).chain(archive).collect()
 }
 
 fn device(device: &Device) -> String {

@@ -3,7 +3,7 @@
 use super::*;
 use description::{Device, MODULES};
 
-const FILES: [&str; 24] = [
+const FILES: [&str; 25] = [
     "mm",
     "console",
     "bus",
@@ -13,6 +13,7 @@ const FILES: [&str; 24] = [
     "network",
     "ramfs",
     "ext4",
+    "bootfs",
     "mounts",
     "merge",
     "crypt",
@@ -74,6 +75,7 @@ fn an_entry_is_what_it_says_and_what_is_usual() {
     assert_eq!(system.program("hello").pages_max, 16384);
     let (bus, disk) = (system.program("bus"), system.program("virtio-block"));
     assert_eq!((bus.is_bus, bus.classes, disk.is_bus, disk.classes), (true, 0, false, 1 << 1));
+    assert!(system.program("bootfs").reads_archive && !system.program("ramfs").reads_archive);
     let other = system.program("ahci");
     assert_eq!(
         (disk.otherwise.as_deref(), &other.serves, other.classes),
@@ -84,7 +86,7 @@ fn an_entry_is_what_it_says_and_what_is_usual() {
 }
 
 /// Mistakes: text that is added to [`SMALL`], the line that is told, and a part of the message.
-const MISTAKES: [(&str, u32, &str); 45] = [
+const MISTAKES: [(&str, u32, &str); 48] = [
     (
         "[[program]]\nname = \"counter\"\ndevices = [\"disk\"]",
         16,
@@ -105,6 +107,9 @@ const MISTAKES: [(&str, u32, &str); 45] = [
         21,
         "counter has the block devices of suite, in line 16",
     ),
+    ("[[program]]\nname = \"counter\"\narchive = \"yes\"", 18, "expected a boolean"),
+    ("[[module]]\nname = \"counter\"\nserves = [\"c\"]\narchiv = true", 19, "unknown field `archiv`"),
+    ("[[program]]\nname = \"mm\"\narchive = true", 16, "mm has the boot archive without \"archive = true\""),
     (
         "[[program]]\nname = \"counter\"\nkernel-share = 99999",
         16,

@@ -1,6 +1,6 @@
 //! Files, as many as a client gets. `file-test greedy ROUND` opens all that it can, by all the roots that it gets, and keeps it; `file-test modest ROUND` works
 //! meanwhile as if nobody else were there. Each waits for directories that the other one makes, named after what has come to pass. Files that are
-//! mapped: [`mapped`]; files that are not this program's: [`stranger`]; files that are
+//! mapped: [`mapped`]; files that are watched: [`watching`]; files that are not this program's: [`stranger`]; files that are
 //! kept while servers end: [`load`].
 
 #![no_std]
@@ -12,6 +12,7 @@ extern crate alloc;
 mod load;
 mod mapped;
 mod stranger;
+mod watching;
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -42,11 +43,17 @@ fn main() -> i32 {
         ["greedy", round] => greedy(round),
         ["modest", round] => modest(round),
         ["load", directory] => load::all(directory),
+        ["boot", directory] => {
+            watching::nothing_happens(directory).map(|()| println!("file-test: all is well"))
+        }
+        ["hoard", round] => watching::hoard(round),
+        ["watching", directory] => watching::all(directory).map(|()| println!("file-test: all is well")),
         ["stranger"] => stranger::all().map(|()| println!("file-test: all is well")),
         ["mapped", directory] => mapped::all(directory).map(|()| println!("file-test: all is well")),
         _ => {
             println!(
-                "usage: file-test greedy ROUND | modest ROUND | mapped DIRECTORY | stranger | load DIRECTORY"
+                "usage: file-test greedy ROUND | hoard ROUND | modest ROUND | mapped DIRECTORY | \
+                 watching DIRECTORY | boot DIRECTORY | stranger | load DIRECTORY"
             );
             return 2;
         }
@@ -126,6 +133,9 @@ fn modest(round: &str) -> Result<()> {
         file.write_at(number as u64, &[number as u8])?;
     }
     drop(open);
+    let mut watch = root.watch("/modest")?;
+    root.open("/modest", CREATE)?.write_at(0, &[0])?;
+    check(watch.take()?.len() == 1, "nothing has happened to a file that was written")?;
     let all = root.read("/modest", FEW)?;
     check(all.iter().enumerate().all(|(number, &byte)| byte == number as u8), "other bytes were there")?;
     root.mkdir(format!("/over-{round}"))?;

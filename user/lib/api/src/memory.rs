@@ -26,6 +26,11 @@ pub fn archive(server: Uid) -> Result<(u64, u64)> {
     Ok(Client { server }.archive()?)
 }
 
+/// Lets a task read the boot archive; gives back its address there, and its size. For whoever registers tasks.
+pub fn show_archive(server: Uid, task: TaskId) -> Result<(u64, u64)> {
+    Ok(Client { server }.show_archive(task.0)?)
+}
+
 /// Gets device memory, ports or an interrupt into `window`.
 pub fn resource(server: Uid, wanted: Fpage, window: Fpage) -> Result<()> {
     Client { server }.resource(window, wanted.0)?;

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub const FILE: &str = "system";
 
 /// First bytes of the packed form. The last of them counts the forms that there have been.
-const MAGIC: &[u8] = b"tern system 2";
+const MAGIC: &[u8] = b"tern system 3";
 
 /// The memory manager's program. It starts first, and gets its memory from σ0.
 pub const MEMORY_MANAGER: &str = "mm";
@@ -84,6 +84,8 @@ pub struct Program {
     pub classes: u32,
     /// Whether it is the bus server, which may have all devices that no other program has.
     pub is_bus: bool,
+    /// Whether it may read the boot archive.
+    pub reads_archive: bool,
     /// Contiguous memory that it may have besides, in bytes. It learns where that lies.
     pub contiguous_max: u64,
     /// Whether it may start programs, and end programs that it did not start.
@@ -178,6 +180,7 @@ mod tests {
             devices: vec![],
             classes: 0,
             is_bus: false,
+            reads_archive: false,
             contiguous_max: 0,
             is_operator: false,
         };

@@ -1,6 +1,7 @@
 //! Directories and files, for programs.
 
 use crate::stubs::Files::{Directory as directory, File as file, PagedFile as paged};
+use crate::watch::Watch;
 use crate::wire::{BYTES_MAX, attributes_from_wire, entry_from_wire, failed, how_to_bits, space_from_wire};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -167,6 +168,12 @@ impl Directory {
     /// Done when all of the file system survives a loss of power.
     pub fn sync(&self) -> Result<()> {
         self.0.sync().map_err(failed)
+    }
+
+    /// Watches what is at a path, from now on: a file, or a directory and its entries.
+    pub fn watch(&self, path: impl AsRef<[u8]>) -> Result<Watch> {
+        let directory = self.0.duplicate().map_err(Failure::Kernel)?;
+        Watch::new(directory, path.as_ref())
     }
 
     /// How much there is.

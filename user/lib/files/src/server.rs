@@ -4,13 +4,18 @@
 //!
 //! Each program that asks for the root gets an object of its own, and all that is opened from there counts as that client's: see [`vfs::share`].
 //!
+//! Nobody waits in here. Who [watches](vfs::watch) something takes what has happened when he likes, or waits in a call by ipc, which the first
+//! thread answers: whoever does something that one of them waits for pokes that thread, when he has given the file system back.
+//!
 //! Names are safe when they are acknowledged: each call that makes, moves or removes one syncs. Contents are safe when a file is synced or closed. So a
 //! server that ends loses no more than a loss of power does.
 
-use crate::stubs::Files::{self as idl, Directory, File, PagedFile};
+use crate::desk::hand_out_and_wake;
+use crate::stubs::Files::{self as idl, Directory, File, PagedFile, Watcher};
+use crate::stubs::Watches::Waiting;
 use crate::wire::{
-    BYTES_MAX, ENTRIES_MAX, PATH_MAX, attributes_to_wire, entry_to_wire, how_from_bits, refused,
-    space_to_wire,
+    BYTES_MAX, ENTRIES_MAX, EVENTS_MAX, PATH_MAX, attributes_to_wire, entry_to_wire, event_to_wire,
+    how_from_bits, refused, space_to_wire,
 };
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -21,7 +26,8 @@ use rt::api::{self, Status};
 use rt::door::{self, Reference};
 use rt::page::{self, Lent};
 use rt::sync::Mutex;
-use rt::sys::Fpage;
+use rt::sys::{self, Fpage, Uid};
+use rt::{random, time};
 use vfs::page::{Page, Paged};
 use vfs::path::Last;
 use vfs::{Changes, Error, How, Inode, Kind, Part, Shares, Volume};
@@ -33,7 +39,38 @@ pub const OBJECTS_MAX: usize = 1024;
 /// Roots that one task has at most, each with a share of its own. `mounts` has one for each client that uses this file system.
 const ROOTS_MAX: usize = 128;
 
-type Shared<F> = Arc<Mutex<Volume<F>>>;
+/// Watches that there are at most, of all clients: 8 KiB each.
+const WATCHES_MAX: usize = 256;
+
+/// A file system that is served.
+struct Served<F> {
+    volume: Mutex<Volume<F>>,
+    /// The thread that answers those who wait.
+    first: Uid,
+}
+
+type Shared<F> = Arc<Served<F>>;
+
+impl<F: Paged> Served<F> {
+    /// An operation on the file system, while nobody else has one.
+    fn with<T>(&self, run: impl FnOnce(&mut Volume<F>) -> T) -> T {
+        let mut volume = self.volume.lock();
+        let done = run(&mut volume);
+        let has_woken = volume.has_woken();
+        drop(volume);
+        if has_woken {
+            // It cannot fail: the thread is this task's, and takes all messages.
+            let _ = Waiting::Client { server: self.first }.poke();
+        }
+        done
+    }
+}
+
+/// A client's account.
+struct Account {
+    pages: Part,
+    watches: Part,
+}
 
 /// A page of a file, which clients can map.
 #[derive(Clone, Debug)]
@@ -77,20 +114,26 @@ pub fn serve_at_most<F: Paged<Page = OwnPage> + Send + 'static>(
     }
     let volume = Volume::new(fs);
     let mut pages = Shares::new(volume.pages_max(), ROOTS_MAX);
-    let volume = Arc::new(Mutex::new(volume));
+    let served = Arc::new(Served { volume: Mutex::new(volume), first: sys::myself() });
     let mut shares = Shares::new(objects_max, ROOTS_MAX);
-    crate::hand_out(name, |task| {
+    let mut watches = Shares::new(WATCHES_MAX, ROOTS_MAX);
+    let root = |task| {
         let part = shares.open(task).ok_or(Status::TooManyOpen)?;
         let pages = pages.open(task).ok_or(Status::TooManyOpen)?;
-        let inode = volume.lock().root();
-        let open = Open::new(volume.clone(), inode, part, Arc::new(pages));
+        let watches = watches.open(task).ok_or(Status::TooManyOpen)?;
+        let inode = served.volume.lock().root();
+        let open = Open::new(served.clone(), inode, part, Arc::new(Account { pages, watches }));
         Ok(door::serve(Directory::Object(open)).map_err(|_| Status::Exhausted)?.into())
+    };
+    hand_out_and_wake(name, root, |waiters| {
+        let mut volume = served.volume.lock();
+        waiters.take(time::now_ns(), |ticket| volume.wait(ticket))
     })
 }
 
 /// A file or directory that is open.
 struct Open<F: Paged<Page = OwnPage>> {
-    volume: Shared<F>,
+    served: Shared<F>,
     inode: Inode,
     /// Its contents have changed since they were synced. Set and cleared by who has the volume.
     is_dirty: AtomicBool,
@@ -99,8 +142,8 @@ struct Open<F: Paged<Page = OwnPage>> {
     mapped: Mutex<BTreeMap<(usize, bool), Mapped>>,
     /// It counts as its client's.
     part: Part,
-    /// Its pages are more of these.
-    pages: Arc<Part>,
+    /// Its pages and watches are more of these.
+    account: Arc<Account>,
 }
 
 /// A page that is mapped, as one of its client's.
@@ -111,7 +154,7 @@ struct Mapped {
 
 impl<F: Paged<Page = OwnPage>> Drop for Open<F> {
     fn drop(&mut self) {
-        let mut volume = self.volume.lock();
+        let mut volume = self.served.volume.lock();
         let mapped = self.mapped.get_mut();
         // A sync that ran while a page was being mapped knew nothing of it.
         let was_writable = mapped.keys().any(|&(_, is_writable)| is_writable);
@@ -126,14 +169,14 @@ impl<F: Paged<Page = OwnPage>> Drop for Open<F> {
 }
 
 impl<F: Paged<Page = OwnPage> + Send + 'static> Open<F> {
-    fn new(volume: Shared<F>, inode: Inode, part: Part, pages: Arc<Part>) -> Open<F> {
+    fn new(served: Shared<F>, inode: Inode, part: Part, account: Arc<Account>) -> Open<F> {
         let mapped = Mutex::new(BTreeMap::new());
-        Open { volume, inode, is_dirty: AtomicBool::new(false), mapped, part, pages }
+        Open { served, inode, is_dirty: AtomicBool::new(false), mapped, part, account }
     }
 
     /// An operation on the file system, while nobody else has one.
     fn with<T>(&self, run: impl FnOnce(&mut Volume<F>, Inode) -> vfs::Result<T>) -> Result<T, Failure> {
-        run(&mut self.volume.lock(), self.inode).map_err(refused)
+        self.served.with(|volume| run(volume, self.inode)).map_err(refused)
     }
 
     /// An operation that changes names or attributes, and is safe when it is done.
@@ -158,9 +201,9 @@ impl<F: Paged<Page = OwnPage> + Send + 'static> Open<F> {
         &self,
         run: impl FnOnce(&mut Volume<F>, Inode) -> vfs::Result<Inode>,
     ) -> Result<Open<F>, Failure> {
-        let part = self.part.another().ok_or(Failure::Refused(Status::TooManyOpen as u32))?;
+        let part = self.part.another().ok_or(too_many())?;
         let inode = self.with(run)?;
-        Ok(Open::new(self.volume.clone(), inode, part, self.pages.clone()))
+        Ok(Open::new(self.served.clone(), inode, part, self.account.clone()))
     }
 
     fn change(&self, changes: &Changes) -> Result<(), Failure> {
@@ -170,6 +213,11 @@ impl<F: Paged<Page = OwnPage> + Send + 'static> Open<F> {
     fn stat(&self) -> Result<idl::Attributes, Failure> {
         self.with(|volume, inode| volume.attributes(inode)).map(|found| attributes_to_wire(&found))
     }
+}
+
+/// The client has as many of something as it may.
+fn too_many() -> Failure {
+    Failure::Refused(Status::TooManyOpen as u32)
 }
 
 /// No threads, identifiers or memory are left for one more object.
@@ -246,7 +294,7 @@ impl<F: Paged<Page = OwnPage> + Send + 'static> PagedFile::Relay for Open<F> {
         if let Some(page) = mapped.get(&known) {
             return Ok(page.lent.fpage());
         }
-        let part = self.pages.another().ok_or(Failure::Refused(Status::TooManyOpen as u32))?;
+        let part = self.account.pages.another().ok_or(too_many())?;
         let lent = page.lend(is_writable);
         let fpage = lent.fpage();
         mapped.insert(known, Mapped { lent, _part: part });
@@ -327,5 +375,42 @@ impl<F: Paged<Page = OwnPage> + Send + 'static> Directory::Relay for Open<F> {
 
     fn statfs(&self) -> Result<idl::Space, Failure> {
         self.with(|volume, _| volume.space()).map(space_to_wire)
+    }
+
+    fn watch(&self, at: &[u8]) -> Result<Reference<Watcher::Client<View>>, Failure> {
+        let parts = [&self.part, &self.account.watches].map(Part::another);
+        let [Some(object), Some(watch)] = parts else { return Err(too_many()) };
+        let ticket = random::number();
+        self.with(|volume, base| volume.watch(base, at, ticket))?;
+        // Whatever fails from here on, it is not wanted any more.
+        let watching = Watching { served: self.served.clone(), ticket, _parts: [object, watch] };
+        Ok(door::serve(Watcher::Object(watching)).map_err(exhausted)?.into())
+    }
+}
+
+/// A watch of a client.
+struct Watching<F: Paged> {
+    served: Shared<F>,
+    /// Its number in the volume.
+    ticket: u64,
+    /// It counts as its client's.
+    _parts: [Part; 2],
+}
+
+impl<F: Paged> Drop for Watching<F> {
+    fn drop(&mut self) {
+        self.served.with(|volume| volume.unwatch(self.ticket));
+    }
+}
+
+impl<F: Paged + Send + 'static> Watcher::Relay for Watching<F> {
+    fn next<'a>(&'a self, hold: &'a mut Hold<'a, Watcher::Replies>) -> Result<&'a [idl::Event], Failure> {
+        let events = self.served.with(|volume| volume.events(self.ticket, EVENTS_MAX)).map_err(refused)?;
+        let events: Vec<_> = events.iter().filter_map(event_to_wire).collect();
+        hold.keep(events.as_slice())
+    }
+
+    fn ticket(&self) -> Result<(u64, u64), Failure> {
+        Ok((self.ticket, self.served.first.0))
     }
 }

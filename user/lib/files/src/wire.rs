@@ -3,6 +3,7 @@
 use crate::stubs::Files as idl;
 use rt::api::stub::{Failure, List};
 use rt::api::{self, Status};
+use vfs::watch::{Change, Event};
 use vfs::{Attributes, Entry, Error, How, Inode, Kind, Space};
 
 /// Most bytes of one read or write.
@@ -13,6 +14,9 @@ pub const PATH_MAX: usize = 4095;
 
 /// Most entries of one `readdir`.
 pub const ENTRIES_MAX: usize = 14;
+
+/// Most events of one `next`.
+pub const EVENTS_MAX: usize = 14;
 
 /// Bits of `how` in `open`.
 mod how {
@@ -154,6 +158,45 @@ pub fn entry_from_wire(from: &idl::Entry) -> Entry {
         kind: kind_from_wire(from.kind),
         next: from.next,
     }
+}
+
+fn change_to_wire(change: Change) -> idl::Change {
+    match change {
+        Change::Made => idl::Change::CHANGE_MADE,
+        Change::Removed => idl::Change::CHANGE_REMOVED,
+        Change::MovedFrom => idl::Change::CHANGE_MOVED_FROM,
+        Change::MovedTo => idl::Change::CHANGE_MOVED_TO,
+        Change::Contents => idl::Change::CHANGE_CONTENTS,
+        Change::Attributes => idl::Change::CHANGE_ATTRIBUTES,
+        Change::Moved => idl::Change::CHANGE_MOVED,
+        Change::Gone => idl::Change::CHANGE_GONE,
+        Change::Lost => idl::Change::CHANGE_LOST,
+    }
+}
+
+fn change_from_wire(change: idl::Change) -> Change {
+    match change {
+        idl::Change::CHANGE_MADE => Change::Made,
+        idl::Change::CHANGE_REMOVED => Change::Removed,
+        idl::Change::CHANGE_MOVED_FROM => Change::MovedFrom,
+        idl::Change::CHANGE_MOVED_TO => Change::MovedTo,
+        idl::Change::CHANGE_CONTENTS => Change::Contents,
+        idl::Change::CHANGE_ATTRIBUTES => Change::Attributes,
+        idl::Change::CHANGE_MOVED => Change::Moved,
+        idl::Change::CHANGE_GONE => Change::Gone,
+        idl::Change::CHANGE_LOST => Change::Lost,
+    }
+}
+
+/// An event in a message. None if its name is too long for one, which no file system has.
+pub fn event_to_wire(from: &Event) -> Option<idl::Event> {
+    let name = List::new(&from.name)?;
+    Some(idl::Event { pair: from.pair, change: change_to_wire(from.change), name })
+}
+
+/// An event of a message.
+pub fn event_from_wire(from: &idl::Event) -> Event {
+    Event { change: change_from_wire(from.change), pair: from.pair, name: from.name.to_vec() }
 }
 
 /// Space in a message.

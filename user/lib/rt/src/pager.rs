@@ -234,6 +234,11 @@ impl<S: Supply> Manager<S> {
                 let space = self.spaces.get(&TaskId(task)).ok_or(Status::NotFound)?;
                 Ok(Answer::Look(space.look(address)).into())
             }
+            Request::ShowArchive { task } if sender == self.authority => {
+                let archive = self.archive;
+                self.spaces.get_mut(&TaskId(task)).ok_or(Status::NotFound)?.show(archive);
+                Ok(Answer::ShowArchive(archive.address, archive.bytes.len() as u64).into())
+            }
             Request::Pages { log2 } if self.is_stacked => {
                 self.client(sender)?;
                 let log2 = memory::block_log2(log2)?;
@@ -278,7 +283,7 @@ impl<S: Supply> Manager<S> {
     }
 }
 
-/// Asks a memory server for the boot archive.
+/// Asks a memory server for the boot archive; a program that may read it asks `root`, its [home](crate::home).
 pub fn archive(server: Uid) -> api::Result<Archive> {
     let (address, len) = api::memory::archive(server)?;
     Ok(Archive { bytes: crate::boot::shown_archive(address, len), address })

@@ -2,10 +2,10 @@
 //!
 //! In reading order: [`FileSystem`], what one must be able to do, with inodes and single names only; [`path`], from a path to an inode;
 //! [`Volume`], a file system that is in use: it walks paths, knows what is open, and keeps what has no name until it is closed;
-//! [`page`], pages that others map; [`Ram`], a file system in memory; [`Cached`], pages for one
-//! that has none of its own; [`mounts`], several file systems as one; [`share`], how much of it all each client may have;
-//! [`Places`], inodes that a file system over others has found; [`Merge`], a file system over another one that stays as it is;
-//! [`remote`], a file system that somebody else serves.
+//! [`page`], pages that others map; [`Ram`], a file system in memory; [`Fixed`], one of files that do not change; [`Cached`], pages for one
+//! that has none of its own; [`watch`], what has happened, for whoever wants to know, and [`Waiters`], who sleep until then; [`mounts`], several
+//! file systems as one; [`share`], how much of it all each client may have; [`Places`], inodes that a file system over others has found; [`Merge`], a file system
+//! over another one that stays as it is; [`remote`], a file system that somebody else serves.
 //!
 //! Nothing here talks to a kernel, so all of it runs on the host, where Linux's own file system is the oracle (`tests/files`).
 
@@ -15,6 +15,7 @@
 extern crate alloc;
 
 mod cached;
+mod fixed;
 mod merge;
 pub mod mounts;
 pub mod page;
@@ -24,13 +25,17 @@ mod ram;
 pub mod remote;
 pub mod share;
 mod volume;
+mod waiters;
+pub mod watch;
 
 pub use cached::Cached;
+pub use fixed::Fixed;
 pub use merge::Merge;
 pub use places::Places;
 pub use ram::Ram;
 pub use share::{Part, Shares};
 pub use volume::{How, TARGET_MAX, Volume};
+pub use waiters::Waiters;
 
 use alloc::vec::Vec;
 use core::fmt;

@@ -1,10 +1,14 @@
 //! A file system that is in use: paths in place of inodes, and files that live on without a name while somebody has them open.
 //!
 //! Inodes that a [`Volume`] hands out are *open*: they stay until each was [closed](Volume::close). A base is an open directory.
+//!
+//! Whatever changes something tells the [watches](crate::watch) of it, once it is done. A watch keeps nothing open: it is over when what it
+//! watches has no name.
 
 use crate::page::{PAGE, Paged};
 use crate::path::{self, Last, Place};
-use crate::{Attributes, Changes, Entry, Error, FileSystem, Inode, Kind, New, Result, Space};
+use crate::watch::{Change, Event, Watches};
+use crate::{Attributes, Changes, Entry, Error, FileSystem, Inode, Kind, Name, New, Result, Space};
 use alloc::collections::BTreeMap;
 use alloc::collections::btree_map::Entry as MapEntry;
 use alloc::vec::Vec;
@@ -14,6 +18,11 @@ pub const FILE_MAX: u64 = i64::MAX as u64;
 
 /// Most bytes of a symbolic link's target: those of a path, so that it can be read again.
 pub const TARGET_MAX: usize = 4095;
+
+/// Entries of a directory that are looked at when it is watched, at most, so many at a time.
+const WATCH_ENTRIES_MAX: usize = 1024;
+/// See [`WATCH_ENTRIES_MAX`].
+const WATCH_ENTRIES: usize = 64;
 
 /// How a file is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -30,14 +39,23 @@ pub struct How {
 #[derive(Debug)]
 pub struct Volume<F> {
     fs: F,
-    /// How often each inode is open.
-    open: BTreeMap<Inode, usize>,
+    open: BTreeMap<Inode, Opened>,
+    watches: Watches,
+}
+
+/// An inode that is open.
+#[derive(Default, Debug)]
+struct Opened {
+    /// How often.
+    count: usize,
+    /// Of a file: a directory in which it has a name, if one is known. If it has one name alone, that is there.
+    directory: Option<Inode>,
 }
 
 impl<F: FileSystem> Volume<F> {
     /// The file system in use, with nothing open.
     pub const fn new(fs: F) -> Volume<F> {
-        Volume { fs, open: BTreeMap::new() }
+        Volume { fs, open: BTreeMap::new(), watches: Watches::new() }
     }
 
     /// The file system, not in use any more.
@@ -49,7 +67,7 @@ impl<F: FileSystem> Volume<F> {
     pub fn root(&mut self) -> Inode {
         let root = self.fs.root();
         // It is there as long as its file system, so nobody needs to keep it open.
-        *self.open.entry(root).or_default() += 1;
+        self.open.entry(root).or_default().count += 1;
         root
     }
 
@@ -69,7 +87,13 @@ impl<F: FileSystem> Volume<F> {
         if how.truncate && place.found.is_some() {
             self.fs.truncate(inode, 0)?;
         }
-        self.opened(inode)
+        let (directory, name) = place.entry()?;
+        self.opened(inode)?;
+        self.named(inode, directory, name);
+        if how.truncate && place.found.is_some() {
+            self.touched(inode, Change::Contents);
+        }
+        Ok(inode)
     }
 
     /// Opens a directory.
@@ -83,10 +107,10 @@ impl<F: FileSystem> Volume<F> {
     /// Opens what is open once more.
     pub fn opened(&mut self, inode: Inode) -> Result<Inode> {
         match self.open.entry(inode) {
-            MapEntry::Occupied(mut count) => *count.get_mut() += 1,
+            MapEntry::Occupied(mut opened) => opened.get_mut().count += 1,
             MapEntry::Vacant(place) => {
                 self.fs.hold(inode)?;
-                place.insert(1);
+                place.insert(Opened { count: 1, directory: None });
             }
         }
         Ok(inode)
@@ -94,9 +118,9 @@ impl<F: FileSystem> Volume<F> {
 
     /// Closes what was opened. Without a name it is gone, if nobody else has it open.
     pub fn close(&mut self, inode: Inode) -> Result<()> {
-        let Some(count) = self.open.get_mut(&inode) else { return Err(Error::Invalid) };
-        *count -= 1;
-        if *count == 0 {
+        let Some(opened) = self.open.get_mut(&inode) else { return Err(Error::Invalid) };
+        opened.count -= 1;
+        if opened.count == 0 {
             self.open.remove(&inode);
             let reaped = self.reap(inode);
             self.fs.release(inode);
@@ -128,7 +152,9 @@ impl<F: FileSystem> Volume<F> {
 
     /// Changes attributes of what is open.
     pub fn change(&mut self, inode: Inode, changes: &Changes) -> Result<()> {
-        self.fs.change(inode, changes)
+        self.fs.change(inode, changes)?;
+        self.touched(inode, Change::Attributes);
+        Ok(())
     }
 
     /// At most so many entries of a directory, from a cursor on. A directory without a name has none.
@@ -165,7 +191,8 @@ impl<F: FileSystem> Volume<F> {
 
     /// Gives a file another name. A symbolic link at the end of the first path gets it itself.
     pub fn link(&mut self, base: Inode, existing: &[u8], path: &[u8]) -> Result<()> {
-        let (inode, kind) = self.walk(base, existing, Last::Stay)?.existing()?;
+        let from = self.walk(base, existing, Last::Stay)?;
+        let (inode, kind) = from.existing()?;
         let place = self.walk(base, path, Last::Name)?;
         if place.found.is_some() {
             return Err(Error::Exists);
@@ -178,7 +205,15 @@ impl<F: FileSystem> Volume<F> {
         }
         self.is_there(&place)?;
         let (directory, name) = place.entry()?;
-        self.fs.link(inode, directory, name)
+        self.fs.link(inode, directory, name)?;
+        if !self.watches.is_empty() {
+            let (from, old_name) = from.entry()?;
+            self.watches.know(inode, from, old_name.bytes());
+            self.watches.know(inode, directory, name.bytes());
+            self.watches.made(directory, name.bytes());
+            self.watches.tell_itself(inode, Change::Attributes);
+        }
+        Ok(())
     }
 
     /// Moves a name, and replaces what had the new one. Two names of one inode stay both.
@@ -203,6 +238,19 @@ impl<F: FileSystem> Volume<F> {
             _ => {}
         }
         self.fs.rename(directory, name, to_directory, to_name)?;
+        let replaced = to.found.map(|(replaced, _)| replaced);
+        if let Some(replaced) = replaced {
+            self.unnamed(replaced, to_directory);
+        }
+        if !self.watches.is_empty() {
+            let (from, to) = ((directory, name.bytes()), (to_directory, to_name.bytes()));
+            self.watches.moved(inode, from, to, replaced);
+        }
+        if self.watches.has(to_directory) && self.may_change(inode).unwrap_or(true) {
+            self.watches.know(inode, to_directory, to_name.bytes());
+        }
+        self.named(inode, to_directory, to_name);
+        replaced.into_iter().for_each(|replaced| self.lost_name(replaced));
         self.reap_if_closed(to.found)
     }
 
@@ -212,9 +260,10 @@ impl<F: FileSystem> Volume<F> {
         if let Some((_, Kind::Directory)) = place.found {
             return Err(Error::IsDirectory);
         }
-        place.existing()?;
+        let (inode, _) = place.existing()?;
         let (directory, name) = place.entry()?;
         self.fs.unlink(directory, name)?;
+        self.removed(inode, directory, name);
         self.reap_if_closed(place.found)
     }
 
@@ -223,7 +272,10 @@ impl<F: FileSystem> Volume<F> {
         let place = self.walk(base, path, Last::Name)?;
         let (directory, name) = place.entry()?;
         match place.existing()? {
-            (_, Kind::Directory) => self.fs.rmdir(directory, name)?,
+            (inode, Kind::Directory) => {
+                self.fs.rmdir(directory, name)?;
+                self.removed(inode, directory, name);
+            }
             _ => return Err(Error::NotDirectory),
         }
         self.reap_if_closed(place.found)
@@ -243,7 +295,11 @@ impl<F: FileSystem> Volume<F> {
         if offset.checked_add(from.len() as u64).is_none_or(|end| end > FILE_MAX) {
             return Err(Error::TooLarge);
         }
-        self.fs.write(file, offset, from)
+        let count = self.fs.write(file, offset, from)?;
+        if count > 0 {
+            self.touched(file, Change::Contents);
+        }
+        Ok(count)
     }
 
     /// Writes at the end of a file that is open, all or nothing. Gives back where that was.
@@ -258,7 +314,12 @@ impl<F: FileSystem> Volume<F> {
 
     /// Makes a file that is open shorter, or longer by zeros.
     pub fn truncate(&mut self, file: Inode, len: u64) -> Result<()> {
-        if len > FILE_MAX { Err(Error::TooLarge) } else { self.fs.truncate(file, len) }
+        if len > FILE_MAX {
+            return Err(Error::TooLarge);
+        }
+        self.fs.truncate(file, len)?;
+        self.touched(file, Change::Contents);
+        Ok(())
     }
 
     /// Done when all of it survives a loss of power.
@@ -269,6 +330,123 @@ impl<F: FileSystem> Volume<F> {
     /// How much there is.
     pub fn space(&mut self) -> Result<Space> {
         self.fs.space()
+    }
+
+    /// Watches what is at a path, from now on. The number is none of another watch; all further calls name it.
+    pub fn watch(&mut self, base: Inode, path: &[u8], number: u64) -> Result<()> {
+        let (inode, kind) = self.walk(base, path, Last::Follow)?.existing()?;
+        if self.watches.is_known(number) {
+            return Err(Error::Invalid);
+        }
+        if self.fs.attributes(inode)?.links == 0 {
+            return Err(Error::NotFound);
+        }
+        let is_new = kind == Kind::Directory && !self.watches.has(inode);
+        let (names, is_whole) = if is_new { self.names_that_matter(inode)? } else { (Vec::new(), true) };
+        self.watches.add(number, inode);
+        names.iter().for_each(|(file, name)| self.watches.know(*file, inode, name));
+        if !is_whole {
+            self.watches.set_partial(inode);
+        }
+        Ok(())
+    }
+
+    /// A watch is not wanted any more.
+    pub fn unwatch(&mut self, number: u64) {
+        self.watches.remove(number);
+    }
+
+    /// Takes what has happened since, at most so many events, the first ones. [`Error::NotFound`] if the watch is over, and its owner knows.
+    pub fn events(&mut self, number: u64, count_max: usize) -> Result<Vec<Event>> {
+        self.watches.take(number, count_max).ok_or(Error::NotFound)
+    }
+
+    /// Whether there are events to take, or never will be. If not, [`has_woken`](Volume::has_woken) is true when there are.
+    pub fn wait(&mut self, number: u64) -> bool {
+        self.watches.wait(number)
+    }
+
+    /// Whether there is something for one who [waits](Volume::wait), since this was asked last.
+    pub fn has_woken(&mut self) -> bool {
+        self.watches.has_woken()
+    }
+
+    /// Names in a directory of inodes that can change without it: those that are open, or have other names. Says whether these are all of them.
+    fn names_that_matter(&mut self, directory: Inode) -> Result<(Vec<(Inode, Vec<u8>)>, bool)> {
+        let mut names = Vec::new();
+        let (mut cursor, mut count) = (0, 0);
+        while count < WATCH_ENTRIES_MAX {
+            let entries = self.fs.readdir(directory, cursor, WATCH_ENTRIES)?;
+            let Some(last) = entries.last() else { return Ok((names, true)) };
+            cursor = last.next;
+            count += entries.len();
+            for entry in entries {
+                if self.may_change(entry.inode)? {
+                    names.push((entry.inode, entry.name));
+                }
+            }
+        }
+        Ok((names, false))
+    }
+
+    fn may_change(&mut self, inode: Inode) -> Result<bool> {
+        Ok(self.open.contains_key(&inode) || self.fs.attributes(inode)?.links > 1)
+    }
+
+    /// An inode has this name, and is known to have it if it is open.
+    fn named(&mut self, inode: Inode, directory: Inode, name: Name) {
+        if let Some(opened) = self.open.get_mut(&inode) {
+            opened.directory = Some(directory);
+            self.watches.know(inode, directory, name.bytes());
+        }
+    }
+
+    /// An inode has a name in a directory no more.
+    fn unnamed(&mut self, inode: Inode, directory: Inode) {
+        if let Some(opened) = self.open.get_mut(&inode)
+            && opened.directory == Some(directory)
+        {
+            opened.directory = None;
+        }
+    }
+
+    fn removed(&mut self, inode: Inode, directory: Inode, name: Name) {
+        self.unnamed(inode, directory);
+        if !self.watches.is_empty() {
+            self.watches.removed(inode, directory, name.bytes());
+            self.lost_name(inode);
+        }
+    }
+
+    /// An inode has one name less.
+    fn lost_name(&mut self, inode: Inode) {
+        if self.watches.has(inode) {
+            match self.fs.attributes(inode) {
+                Ok(found) if found.links == 0 => self.watches.gone(inode),
+                Ok(_) => self.watches.tell_itself(inode, Change::Attributes),
+                Err(_) => self.watches.lose(inode),
+            }
+        }
+    }
+
+    /// Contents or attributes of an inode have changed.
+    fn touched(&mut self, inode: Inode, change: Change) {
+        if self.watches.is_empty() {
+            return;
+        }
+        self.watches.changed(inode, change);
+        if !self.watches.is_partial() {
+            return;
+        }
+        let names = match self.fs.attributes(inode) {
+            Ok(found) if found.kind == Kind::Directory => 1,
+            Ok(found) => found.links as usize,
+            Err(_) => usize::MAX,
+        };
+        if names > self.watches.count_names(inode) {
+            let known = self.open.get(&inode).and_then(|opened| opened.directory);
+            self.watches.lose_partial(known.filter(|_| names == 1));
+        }
     }
 
     fn walk(&mut self, base: Inode, path: &[u8], last: Last) -> Result<Place> {
@@ -289,7 +467,14 @@ impl<F: FileSystem> Volume<F> {
     fn create(&mut self, place: &Place, new: New, permissions: u16) -> Result<Inode> {
         self.is_there(place)?;
         let (directory, name) = place.entry()?;
-        self.fs.create(directory, name, new, permissions & 0o7777)
+        let inode = self.fs.create(directory, name, new, permissions & 0o7777)?;
+        if self.watches.has(directory) {
+            self.watches.made(directory, name.bytes());
+            if new == New::Directory {
+                self.watches.know(inode, directory, name.bytes());
+            }
+        }
+        Ok(inode)
     }
 
     /// The directory that is to have a name has one itself.
@@ -307,7 +492,11 @@ impl<F: FileSystem> Volume<F> {
 
     /// Nobody has it open: if it has no names it is not used any more.
     fn reap(&mut self, inode: Inode) -> Result<()> {
-        if self.fs.attributes(inode)?.links == 0 { self.fs.forget(inode) } else { Ok(()) }
+        let links = self.fs.attributes(inode)?.links;
+        if links <= 1 {
+            self.watches.forget(inode);
+        }
+        if links == 0 { self.fs.forget(inode) } else { Ok(()) }
     }
 }
 

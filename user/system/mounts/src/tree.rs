@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use files::Directory as Root;
-use files::stubs::Files::{self as idl, Directory, File};
+use files::stubs::Files::{self as idl, Directory, File, Watcher};
 use rt::api::stub::{Failure, Hold, View};
 use rt::api::{self, Status};
 use rt::door::{self, Reference};
@@ -253,5 +253,10 @@ impl Directory::Relay for Tree {
 
     fn statfs(&self) -> Result<idl::Space, Failure> {
         self.itself(Client::statfs)
+    }
+
+    /// It is the file system's own: nothing of it comes by here.
+    fn watch(&self, at: &[u8]) -> Result<Reference<Watcher::Client<View>>, Failure> {
+        self.at(at, |root, path| root.watch(path))
     }
 }

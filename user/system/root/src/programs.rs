@@ -139,6 +139,22 @@ impl Supervisor {
         start_first(task, first).map_err(status_of)
     }
 
+    /// Lets a program read the boot archive that may.
+    pub(crate) fn archive_of(&mut self, index: usize) -> Result<memory::Answer, Status> {
+        let Program { task, policy, .. } = self.programs[index];
+        if !policy.reads_archive {
+            return Err(Status::Denied);
+        }
+        match memory::show_archive(self.pager_for(policy), task) {
+            Ok((address, len)) => Ok(memory::Answer::Archive(address, len)),
+            Err(Failure::Refused(status)) => Err(status),
+            Err(failure) => {
+                self.manager_failed(failure);
+                Err(Status::Busy)
+            }
+        }
+    }
+
     fn pager_for(&self, policy: &Policy) -> Uid {
         if policy.is_manager() { self.keeper } else { self.manager }
     }

@@ -58,6 +58,7 @@ impl Supervisor {
             memory::NUMBER => match memory::Request::read(message)? {
                 memory::Request::Resource { wanted } => self.resource(index, memory::wanted(wanted)?),
                 memory::Request::Pages { log2 } => self.block(index, memory::block_log2(log2)?),
+                memory::Request::Archive => now(self.archive_of(index)?),
                 _ => Err(Status::Denied),
             },
             process::NUMBER => self.process(index, client, Request::read(message)?),

@@ -109,7 +109,8 @@ impl Server {
             Request::Register { .. }
             | Request::Release { .. }
             | Request::WhyRefused { .. }
-            | Request::Look { .. } => return Err(Status::Denied),
+            | Request::Look { .. }
+            | Request::ShowArchive { .. } => return Err(Status::Denied),
         };
         Ok(answer.into())
     }
