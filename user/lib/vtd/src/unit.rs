@@ -176,7 +176,7 @@ impl<H: Hardware> Unit<H> {
         // All tables are there now, so the rest cannot fail.
         for offset in offsets() {
             let (table, at) = self.place(domain, address + offset)?;
-            self.hardware.store(table, at, physical + offset | READ | WRITE);
+            self.hardware.store(table, at, (physical + offset) | READ | WRITE);
         }
         self.appeared(domain.number)
     }

@@ -227,7 +227,9 @@ impl Model {
                 ];
                 self.registers.insert(FAULTS, status | faults::PENDING);
             }
-            None => drop(self.registers.insert(FAULTS, status | faults::LOST)),
+            None => {
+                self.registers.insert(FAULTS, status | faults::LOST);
+            }
         }
     }
 
@@ -295,7 +297,7 @@ impl Hardware for Model {
                 self.registers.insert(FAULTS, status);
             }
             PROTECTED => {
-                drop(self.registers.insert(PROTECTED, if value >> 31 != 0 { 1 << 31 | 1 } else { 0 }))
+                self.registers.insert(PROTECTED, if value >> 31 != 0 { 1 << 31 | 1 } else { 0 });
             }
             _ if at == CONTEXT + 4 => {
                 if self.is_ignored() {
@@ -344,7 +346,9 @@ impl Hardware for Model {
                         self.registers.insert(FAULTS, status);
                     }
                 }
-                _ => drop(self.registers.insert(at, value)),
+                _ => {
+                    self.registers.insert(at, value);
+                }
             },
         }
     }
