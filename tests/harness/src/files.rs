@@ -305,11 +305,10 @@ fn talk(guest: &mut Guest) -> Option<&'static str> {
         let before = guest.text().len();
         guest.send(format!("{command}\n").as_bytes());
         seen.iter().copied().find(|text| {
-            let mut is_seen = false;
-            while !is_seen && guest.next_event().is_some() {
-                is_seen = guest.text().get(before..).is_some_and(|said| said.contains(text));
-            }
-            !is_seen
+            // Several lines may have come at once.
+            let is_seen = |guest: &Guest| guest.text().get(before..).is_some_and(|said| said.contains(text));
+            while !is_seen(guest) && guest.next_event().is_some() {}
+            !is_seen(guest)
         })
     })
 }
