@@ -13,7 +13,7 @@ use core::time::Duration;
 use files::wire::BYTES_MAX;
 use files::{Directory, File, Watch, reading};
 use rt::api::{Failure, Result, Status};
-use rt::{environment, io, println, time};
+use rt::{environment, eprintln, io, println, time};
 use vfs::How;
 use vfs::watch::Change;
 
@@ -40,13 +40,13 @@ fn main() -> i32 {
         _ => (None, ""),
     };
     let Some(lines) = lines else {
-        println!("usage: tail [-f] [-n LINES] PATH");
+        eprintln!("usage: tail [-f] [-n LINES] PATH");
         return 2;
     };
     match tail(path, lines, follows) {
         Ok(()) => 0,
         Err(failure) => {
-            println!("tail: {path}: {failure}");
+            eprintln!("tail: {path}: {failure}");
             1
         }
     }
@@ -125,7 +125,7 @@ fn follow(root: &Directory, path: &str, mut file: File, mut watch: Watch, mut of
                 is_stale = false;
             }
             if file.len()? < offset {
-                println!("tail: {path} was cut off");
+                eprintln!("tail: {path} was cut off");
                 offset = 0;
             }
             offset = show(&file, offset)?;

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 use files::Directory;
 use rt::api::{Failure, Result, Status};
-use rt::{environment, println, time};
+use rt::{environment, eprintln, println, time};
 use vfs::watch::{Change, Event};
 
 rt::entry!(main);
@@ -31,13 +31,13 @@ fn main() -> i32 {
         _ => (None, ""),
     };
     let Some(count) = count else {
-        println!("usage: watch [-n COUNT] PATH");
+        eprintln!("usage: watch [-n COUNT] PATH");
         return 2;
     };
     match watch(path, count) {
         Ok(()) => 0,
         Err(failure) => {
-            println!("watch: {path}: {failure}");
+            eprintln!("watch: {path}: {failure}");
             1
         }
     }
