@@ -162,7 +162,7 @@ fn only_the_passphrase_opens(world: &'static World) -> Verdict {
         world,
         &disk,
         &wrong,
-        "ls /secret\necho more > /secret/file\necho text > /file\ncat /file\nexit 0\n",
+        "kill crypt\nls /secret\necho more > /secret/file\necho text > /file\ncat /file\nexit 0\n",
     )?;
     reply.check_contains("crypt: disk/vault: the passphrase is wrong, or .key was changed")?;
     reply.check_contains("ls: /secret: not allowed\necho: /secret/file: not allowed\ntext\n")?;
@@ -174,7 +174,8 @@ fn only_the_passphrase_opens(world: &'static World) -> Verdict {
 fn without_a_disk_there_is_an_error(world: &'static World) -> Verdict {
     let disk = Disk::new()?;
     xtask::paths::write(&disk.file, &vec![0; 1 << 20])?;
-    let reply = run(world, &disk, &[], "ls /secret\nls /\necho it goes on\nexit 0\n")?;
+    let reply =
+        run(world, &disk, &[], "kill crypt\nls /secret\nkill merge\nls /\necho it goes on\nexit 0\n")?;
     reply.check_contains("crypt: disk/vault: what is stored there makes no sense")?;
     reply.check_contains("merge: ram over disk/base: what is stored there makes no sense")?;
     reply.check_contains("it goes on")

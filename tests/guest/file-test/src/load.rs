@@ -115,6 +115,7 @@ pub fn all(place: &str) -> Result<()> {
         rounds += 1;
         load.write(random::below(FILES as u64) as usize, rounds as u8)?;
         load.look(random::below(FILES as u64) as usize)?;
+        println!("file-test: file {rounds} is kept");
     }
     (0..FILES).try_for_each(|file| load.look(file))?;
     println!("file-test: {rounds} rounds, {} tries more, all is well", load.again);

@@ -41,7 +41,7 @@ pub enum Status {
     Loop = 17,
     /// A device does not do its work.
     Io = 18,
-    /// What is stored is no file system, or no file, that makes sense.
+    /// Stored bytes make no sense as a file system, or as a file of one.
     Damaged = 19,
     /// The server knows what is wanted, and does not do that.
     Unsupported = 20,
