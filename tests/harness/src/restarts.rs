@@ -95,7 +95,7 @@ fn run(world: &World, campaign: &Campaign) -> Verdict {
     let scratch = Scratch::create()?;
     let mut guest = Guest::start(&machine(world, campaign, &scratch.0)?)?;
     let kills = KILLS[usize::from(world.full)];
-    guest.limit(Some(LIMIT + Duration::from_millis(600) * kills as u32));
+    guest.limit(Some(2 * LIMIT + Duration::from_millis(600) * kills as u32));
     let outcome = campaign.go(&mut guest, kills);
     guest.send(b"exit 0\n");
     let end = guest.finish();
