@@ -371,6 +371,9 @@ fn unreadable(fs: InMemory) -> Vec<&'static str> {
     bad
 }
 
+/// Files with their bytes.
+type Files = [(Inode, Vec<u8>)];
+
 /// The three files below, the small one first.
 fn files(fs: &mut InMemory) -> Vec<(Inode, Vec<u8>)> {
     let (root, mut all) = (fs.root(), Vec::new());
@@ -403,7 +406,7 @@ fn a_changed_byte_costs_one_file() {
 
 #[test]
 fn blocks_that_are_moved_or_missing_are_missed() {
-    let change = |change: &dyn Fn(&mut InMemory, &[(Inode, Vec<u8>)])| {
+    let change = |change: &dyn Fn(&mut InMemory, &Files)| {
         let mut fs = vault();
         let files = files(&mut fs);
         change(&mut fs, &files);

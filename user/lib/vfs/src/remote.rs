@@ -87,8 +87,6 @@ pub trait Directory: Sized {
 pub trait File {
     /// Its attributes.
     fn stat(&self) -> Answer<Attributes>;
-    /// How many bytes it has.
-    fn len(&self) -> Answer<u64>;
     /// Some bytes from an offset on. None are the end.
     fn read(&self, offset: u64, to: &mut [u8]) -> Answer<usize>;
     /// Writes some bytes.
@@ -357,14 +355,6 @@ impl<S: Server> FileSystem for Remote<S> {
         let path = self.places.path(inode)?;
         let found = self.stat_at(&path)?;
         if found.inode == inode { Ok(found) } else { Err(Error::NotFound) }
-    }
-
-    fn len(&mut self, file: Inode) -> Result<u64> {
-        if self.files.contains_key(&file) {
-            self.with_file(file, false, |file| file.len())
-        } else {
-            self.attributes(file).map(|found| found.len)
-        }
     }
 
     fn change(&mut self, inode: Inode, changes: &Changes) -> Result<()> {
