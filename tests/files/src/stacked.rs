@@ -515,6 +515,25 @@ fn a_server_below_ends() {
     put(&mut volume, "new", b"text").unwrap();
 }
 
+/// A server below that lost everything gives its numbers again, and one of them to a file that somebody else makes. Whoever had the old file open does not get
+/// at that one.
+#[test]
+fn a_number_that_comes_again_is_not_the_old_file() {
+    let served = Served::new(ram(), 100);
+    let mut volume = Volume::new(Remote::new(served.clone()).unwrap());
+    let root = volume.root();
+    put(&mut volume, "old", b"some").unwrap();
+    let old = volume.open(root, b"old", How::default(), 0).unwrap();
+    served.restart(|_| ram());
+    assert_eq!(volume.open(root, b"secret", CREATE, 0o600), Err(Error::Io));
+    let secret = volume.open(root, b"secret", CREATE, 0o600).unwrap();
+    assert_ne!(secret, old);
+    volume.write(secret, 0, b"secret").unwrap();
+    let mut bytes = [0; 6];
+    assert_eq!(volume.read(old, 0, &mut bytes), Err(Error::NotFound));
+    assert_eq!(bytes, [0; 6]);
+}
+
 /// Files that others move past this file system are not found, or are found where they are now.
 #[test]
 fn others_move_things_below() {

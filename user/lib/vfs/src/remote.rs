@@ -415,6 +415,12 @@ impl<S: Server> FileSystem for Remote<S> {
                     let found = file.stat()?;
                     Ok((file, found))
                 })?;
+                // A server that was started again may give a number once more that somebody has open here. Who has that must not get this file.
+                if self.places.is_held(found.inode) {
+                    drop(file);
+                    self.call(false, |base| base.unlink(&path))?;
+                    return Err(Error::Io);
+                }
                 self.places.put(found.inode, directory, name, None)?;
                 self.opened(found.inode, file);
                 return Ok(found.inode);
