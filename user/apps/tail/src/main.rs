@@ -13,7 +13,7 @@ use core::time::Duration;
 use files::wire::BYTES_MAX;
 use files::{Directory, File, Watch, reading};
 use rt::api::{Failure, Result, Status};
-use rt::{environment, eprintln, io, println, time};
+use rt::{environment, eprintln, io, time};
 use vfs::How;
 use vfs::watch::Change;
 
