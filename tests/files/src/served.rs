@@ -144,9 +144,6 @@ impl<F: FileSystem> File for Object<F> {
     fn stat(&self) -> Answer<Attributes> {
         self.with(|volume, file| volume.attributes(file))
     }
-    fn len(&self) -> Answer<u64> {
-        self.with(|volume, file| volume.len(file))
-    }
     fn read(&self, offset: u64, to: &mut [u8]) -> Answer<usize> {
         let count = to.len().min(4096);
         self.with(|volume, file| volume.read(file, offset, &mut to[..count]))

@@ -371,6 +371,9 @@ fn unreadable(fs: InMemory) -> Vec<&'static str> {
     bad
 }
 
+/// Files with their bytes.
+type Files = [(Inode, Vec<u8>)];
+
 /// The three files below, the small one first.
 fn files(fs: &mut InMemory) -> Vec<(Inode, Vec<u8>)> {
     let (root, mut all) = (fs.root(), Vec::new());
@@ -403,7 +406,7 @@ fn a_changed_byte_costs_one_file() {
 
 #[test]
 fn blocks_that_are_moved_or_missing_are_missed() {
-    let change = |change: &dyn Fn(&mut InMemory, &[(Inode, Vec<u8>)])| {
+    let change = |change: &dyn Fn(&mut InMemory, &Files)| {
         let mut fs = vault();
         let files = files(&mut fs);
         change(&mut fs, &files);
@@ -510,6 +513,25 @@ fn a_server_below_ends() {
     assert_eq!(volume.read(read, 0, &mut bytes), Err(Error::NotFound));
     volume.close(read).unwrap_err();
     put(&mut volume, "new", b"text").unwrap();
+}
+
+/// A server below that lost everything gives its numbers again, and one of them to a file that somebody else makes. Whoever had the old file open does not get
+/// at that one.
+#[test]
+fn a_number_that_comes_again_is_not_the_old_file() {
+    let served = Served::new(ram(), 100);
+    let mut volume = Volume::new(Remote::new(served.clone()).unwrap());
+    let root = volume.root();
+    put(&mut volume, "old", b"some").unwrap();
+    let old = volume.open(root, b"old", How::default(), 0).unwrap();
+    served.restart(|_| ram());
+    assert_eq!(volume.open(root, b"secret", CREATE, 0o600), Err(Error::Io));
+    let secret = volume.open(root, b"secret", CREATE, 0o600).unwrap();
+    assert_ne!(secret, old);
+    volume.write(secret, 0, b"secret").unwrap();
+    let mut bytes = [0; 6];
+    assert_eq!(volume.read(old, 0, &mut bytes), Err(Error::NotFound));
+    assert_eq!(bytes, [0; 6]);
 }
 
 /// Files that others move past this file system are not found, or are found where they are now.

@@ -112,7 +112,7 @@ fn spy() -> i32 {
             wrong += 1;
         }
     };
-    check("the other end's memory", pipe::attach(server, region.fpage(), End::WRITER), denied);
+    check("the other end's memory", pipe::attach(server, region.fpage(), End::WRITER).map(drop), denied);
     check("a wait at the other end", pipe::wait(server, End::WRITER), denied);
     check("a wake of its own end", pipe::wake(server, End::READER), Ok(()));
     check("its own end closed", pipe::close(server, End::READER), denied);
@@ -121,7 +121,7 @@ fn spy() -> i32 {
     check("Ctrl-C", console::watch(server, 1_000_000), Err(Failure::Refused(Status::Unsupported)));
     check("a call by its own end", console::read(server, &mut [0; 4]).map(drop), Ok(()));
     let taken = Err(Failure::Refused(Status::Taken));
-    check("memory, after a call", pipe::attach(server, region.fpage(), End::READER), taken);
+    check("memory, after a call", pipe::attach(server, region.fpage(), End::READER).map(drop), taken);
     check(
         "nothing read",
         console::read(server, &mut []).map(drop),

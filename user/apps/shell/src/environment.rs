@@ -3,6 +3,7 @@
 use crate::shell::{STATUS_USAGE, Shell};
 use alloc::string::String;
 use alloc::vec::Vec;
+use rt::api::pipe;
 use rt::println;
 
 /// Variables, in the order in which they were set.
@@ -12,6 +13,9 @@ impl Environment {
     /// The shell's own. A person's programs find besides that there is a terminal.
     pub fn inherit(is_interactive: bool) -> Environment {
         let mut environment = Environment(rt::environment::variables());
+        // The shell's own pipes are for nobody else.
+        environment.set(pipe::OUTPUT, "");
+        environment.set(pipe::INPUT, "");
         if is_interactive && rt::environment::variable("TERM").is_none() {
             environment.set("TERM", "ansi");
         }

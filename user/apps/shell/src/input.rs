@@ -41,7 +41,8 @@ impl Bytes {
     /// Waits for the next byte; `None` if there is no console any more.
     pub fn next_byte(&mut self) -> Option<u8> {
         while self.at == self.len {
-            self.len = rt::io::read(&mut self.buffer).ok()?;
+            // Nothing is the end of a pipe.
+            self.len = rt::io::read(&mut self.buffer).ok().filter(|&len| len > 0)?;
             self.at = 0;
         }
         self.at += 1;

@@ -128,6 +128,8 @@ pub struct Job {
     members: Vec<Member>,
     feeder: Option<Handle<()>>,
     taker: Option<Handle<(Vec<u8>, bool)>>,
+    /// All pipes.
+    pipes: Vec<Arc<Pipe>>,
     /// Threads that have not ended yet.
     left: Arc<AtomicUsize>,
 }
@@ -160,10 +162,11 @@ impl Job {
         };
         let pipe = || Pipe::new().map(Arc::new);
         let left = Arc::new(AtomicUsize::new(0));
-        let mut job = Job { members: Vec::new(), feeder: None, taker: None, left };
+        let mut job = Job { members: Vec::new(), feeder: None, taker: None, pipes: Vec::new(), left };
         let mut input: Option<Arc<Pipe>> = None;
         if !matches!(source, Source::Console) {
             let first = pipe().map_err(failed)?;
+            job.pipes.push(first.clone());
             let writer = first.writer().map_err(failed)?;
             let theirs = first.clone();
             let feeder = thread(&job.left, move || {
@@ -180,12 +183,13 @@ impl Job {
                 Some(Sink::Console) if is_last => None,
                 _ => match pipe() {
                     Ok(pipe) => Some(pipe),
-                    Err(failure) => return Err(job.give_up(input, failed(failure))),
+                    Err(failure) => return Err(job.give_up(failed(failure))),
                 },
             };
+            job.pipes.extend(output.clone());
             let task = match programs::start(shell, call, input.as_deref(), output.as_deref()) {
                 Ok(task) => task,
-                Err(status) => return Err(job.give_up(input, status)),
+                Err(status) => return Err(job.give_up(status)),
             };
             let ends = (input.take(), output.clone());
             let waiter = thread(&job.left, move || {
@@ -198,7 +202,7 @@ impl Job {
                 Ok(waiter) => job.members.push(Member { name: call.name.into(), task, waiter }),
                 Err(error) => {
                     let _ = process::kill(rt::home(), task);
-                    return Err(job.give_up(output, failed(Failure::Kernel(error))));
+                    return Err(job.give_up(failed(Failure::Kernel(error))));
                 }
             }
             if is_last && let (Some(last), Some(sink)) = (&output, sink.take()) {
@@ -213,7 +217,7 @@ impl Job {
                 });
                 match taker {
                     Ok(taker) => job.taker = Some(taker),
-                    Err(failure) => return Err(job.give_up(None, failed(failure))),
+                    Err(failure) => return Err(job.give_up(failed(failure))),
                 }
             }
             input = output;
@@ -222,15 +226,19 @@ impl Job {
     }
 
     /// Ends what runs already.
-    fn give_up(self, input: Option<Arc<Pipe>>, status: i32) -> i32 {
-        input.inspect(|pipe| {
-            pipe.close(End::READER);
-            pipe.close(End::WRITER);
-        });
+    pub fn end(&self) {
         for member in &self.members {
             // Fails only if the program has just ended by itself.
             let _ = process::kill(rt::home(), member.task);
         }
+        for pipe in &self.pipes {
+            pipe.close(End::READER);
+            pipe.close(End::WRITER);
+        }
+    }
+
+    fn give_up(self, status: i32) -> i32 {
+        self.end();
         status
     }
 

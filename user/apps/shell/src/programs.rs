@@ -99,7 +99,18 @@ pub enum Background {
 pub fn leave(shell: &mut Shell, job: Job) {
     let numbers: Vec<String> = job.tasks().map(|task| alloc::format!("{}", task.number())).collect();
     println!("task {}", numbers.join(" "));
+    // In a script nobody is told how it ended, but what has ended makes room.
+    shell.background.retain(|one| !matches!(one, Background::Job(job) if job.is_over()));
     shell.background.push(Background::Job(job));
+}
+
+/// Ends jobs that still run when the shell does: their pipes end with it.
+pub fn end_jobs(background: &[Background]) {
+    for one in background {
+        if let Background::Job(job) = one {
+            job.end();
+        }
+    }
 }
 
 /// Tells of the programs in the background that have ended how they did, and forgets them.

@@ -62,6 +62,7 @@ pub fn run(source: &mut impl Source, is_interactive: bool) -> i32 {
             Line::Text(line) => shell.line(&line),
         }
     }
+    programs::end_jobs(&shell.background);
     shell.status & 0xff
 }
 

@@ -62,7 +62,7 @@ fn tail(typed: &str, lines: usize, follows: bool) -> Result<()> {
     let begin = begin_of_lines(&file, lines)?;
     let end = show(&file, begin)?;
     match watch {
-        Some(watch) => follow(&root, &path, file, watch, end),
+        Some(watch) => follow(root, &path, file, watch, end),
         None => Ok(()),
     }
 }
@@ -108,7 +108,7 @@ fn show(file: &File, mut offset: u64) -> Result<u64> {
     })
 }
 
-fn follow(root: &Directory, path: &str, mut file: File, mut watch: Watch, mut offset: u64) -> Result<()> {
+fn follow(mut root: Directory, path: &str, mut file: File, mut watch: Watch, mut offset: u64) -> Result<()> {
     let (mut is_stale, mut failed) = (false, 0);
     loop {
         let mut step = || {
@@ -137,6 +137,11 @@ fn follow(root: &Directory, path: &str, mut file: File, mut watch: Watch, mut of
             Err(_) if failed < TRIES => {
                 (is_stale, failed) = (true, failed + 1);
                 time::sleep(PAUSE);
+                // The directory itself may be one of a server that has ended.
+                let again = Directory::root().and_then(|root| root.watch(path).map(|watch| (root, watch)));
+                if let Ok(again) = again {
+                    (root, watch) = again;
+                }
             }
             Err(failure) => return Err(failure),
         }

@@ -57,6 +57,11 @@ fn watch(typed: &str, count: usize) -> Result<()> {
             Err(_) if failed < TRIES => {
                 failed += 1;
                 time::sleep(PAUSE);
+                // The directory itself may be one of a server that has ended.
+                if let Ok(again) = Directory::root().and_then(|root| root.watch(&path)) {
+                    watch = again;
+                    println!("events are lost: look again");
+                }
                 continue;
             }
             Err(failure) => return Err(failure),

@@ -25,10 +25,9 @@ pub const STATUS_CLOSED: i32 = 141;
 /// Log2 of the size of a pipe's memory in bytes.
 pub const MEMORY_LOG2: u32 = 15;
 
-/// Gets the memory into `window`, which has its size.
-pub fn attach(server: Uid, window: Fpage, end: End) -> Result<()> {
-    Client { server }.attach(window, end)?;
-    Ok(())
+/// Gets the memory into `window`, which has its size; returns what has arrived.
+pub fn attach(server: Uid, window: Fpage, end: End) -> Result<Fpage> {
+    Ok(Client { server }.attach(window, end)?)
 }
 
 /// Waits until the other end has done something, or is gone.

@@ -68,13 +68,17 @@ static tern_uid server_of(struct end *end)
     return end->server;
 }
 
-/* Whether a server is to be looked up once more. A pipe that is gone or for somebody else gives its place to the console. */
+static int has_ended(quill_status status)
+{
+    return status == (QUILL_KERNEL | TERN_NO_SUCH) || status == (QUILL_KERNEL | TERN_PARTNER_DIED);
+}
+
+/* Whether a server is to be looked up once more: a console that was restarted, or the console in the place of a pipe that is for somebody else. */
 static int is_gone(struct end *end, quill_status status)
 {
     enum { DENIED = 3 };
-    int is_gone = status == (QUILL_KERNEL | TERN_NO_SUCH) || status == (QUILL_KERNEL | TERN_PARTNER_DIED);
 
-    if (!is_gone && !(end->is_pipe && status == DENIED))
+    if (end->is_pipe ? status != DENIED : !has_ended(status))
         return 0;
     end->server = TERN_NIL;
     end->is_pipe = 0;
@@ -89,7 +93,7 @@ static void write_to(struct end *end, const char *bytes, size_t len)
         System_Bytes text = { ._length = len < System_BYTES_MAX ? len : System_BYTES_MAX };
         memcpy(text._buffer, bytes, text._length);
         quill_status status = System_Console_write(server_of(end), &text, text._length < len);
-        if (end->is_pipe && status == CLOSED)
+        if (end->is_pipe && (status == CLOSED || has_ended(status)))
             _exit(STATUS_CLOSED);
         if (is_gone(end, status)) {
             tries--;
@@ -121,6 +125,8 @@ long tern_read(char *bytes, size_t size)
             memcpy(bytes, text._buffer, text._length);
             return text._length;
         }
+        if (input.is_pipe && has_ended(status))
+            return 0;
         if (!is_gone(&input, status))
             break;
     }

@@ -138,10 +138,6 @@ impl remote::File for File {
         answer(File::stat(self))
     }
 
-    fn len(&self) -> Answer<u64> {
-        answer(File::len(self))
-    }
-
     fn read(&self, offset: u64, to: &mut [u8]) -> Answer<usize> {
         let copy = |piece: &[u8], to: &mut [u8]| {
             let count = piece.len().min(to.len());

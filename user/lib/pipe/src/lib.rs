@@ -127,11 +127,16 @@ impl Drop for Pipe {
 
 /// Starts a program, with pipes in the console's place for its input, its output, or both. `arguments` may have an environment behind them.
 pub fn start(name: &Name, arguments: &str, input: Option<&Pipe>, output: Option<&Pipe>) -> Result<TaskId> {
-    let mut text = String::from(arguments);
+    let (words, environment) = arguments.split_once('\0').unwrap_or((arguments, ""));
+    let mut text = String::from(words);
     for (pipe, variable) in [(input, wire::INPUT), (output, wire::OUTPUT)] {
         if let Some(pipe) = pipe {
             text.push_str(&format!("\0{variable}={:x}", pipe.uid().0));
         }
+    }
+    // Of two variables with one name the first counts.
+    if arguments.len() > words.len() {
+        text.extend(["\0", environment]);
     }
     let ends = [input.map(|pipe| (pipe, End::READER)), output.map(|pipe| (pipe, End::WRITER))];
     let mut programs = ends.map(|end| end.map(|(pipe, end)| pipe.shared.programs[number(end)].lock()));

@@ -7,7 +7,7 @@
 use crate::stream::{Closed, Reader, Writer};
 use crate::sync::Mutex;
 use api::pipe::{self, STATUS_CLOSED};
-use api::{Failure, Name, Result, console};
+use api::{Failure, Name, Result, Status, console};
 use arrayvec::ArrayVec;
 use core::fmt::{Arguments, Write};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -57,7 +57,15 @@ impl Session {
 static CONSOLE: Session = Session::new(console::NAME);
 
 /// A pipe that is in the console's place, if there is one, once that is known.
-type End<T> = Mutex<Option<Option<T>>>;
+type End<T> = Mutex<Option<Option<Way<T>>>>;
+
+/// How it is used.
+enum Way<T> {
+    /// By its memory.
+    Ring(T),
+    /// By calls of its thread, as of the console, if its memory could not be had.
+    Calls(Uid),
+}
 
 static OUTPUT: End<Writer> = Mutex::new(None);
 static INPUT: End<Reader> = Mutex::new(None);
@@ -67,12 +75,18 @@ fn with_pipe<T, R>(
     end: &End<T>,
     variable: &str,
     attach: fn(Uid) -> Result<T>,
-    action: impl FnOnce(&mut T) -> R,
+    action: impl FnOnce(&mut Way<T>) -> R,
 ) -> Option<R> {
     let mut end = end.lock();
     let known = end.get_or_insert_with(|| {
         let text = crate::environment::variable(variable)?;
-        attach(Uid(u64::from_str_radix(&text, 16).ok()?)).ok()
+        let server = Uid(u64::from_str_radix(&text, 16).ok()?);
+        match attach(server) {
+            Ok(end) => Some(Way::Ring(end)),
+            // It is the pipe of whoever started this program.
+            Err(Failure::Refused(Status::Denied)) => None,
+            Err(_) => Some(Way::Calls(server)),
+        }
     });
     known.as_mut().map(action)
 }
@@ -83,7 +97,11 @@ pub fn write(bytes: &[u8]) {
     if let Some(hooks) = crate::start::hooks() {
         return (hooks.write)(bytes);
     }
-    match with_pipe(&OUTPUT, pipe::OUTPUT, Writer::attach, |pipe| pipe.write(bytes)) {
+    let write = |way: &mut Way<Writer>| match way {
+        Way::Ring(pipe) => pipe.write(bytes),
+        Way::Calls(server) => console::write(*server, bytes).map_err(|_| Closed),
+    };
+    match with_pipe(&OUTPUT, pipe::OUTPUT, Writer::attach, write) {
         None => drop(CONSOLE.with(|server| console::write(server, bytes))),
         Some(Ok(())) => {}
         Some(Err(Closed)) => crate::exit(STATUS_CLOSED),
@@ -100,7 +118,12 @@ pub fn complain(bytes: &[u8]) {
 
 /// Waits for input; returns how many bytes came. From a pipe, none is the end.
 pub fn read(buffer: &mut [u8]) -> Result<usize> {
-    match with_pipe(&INPUT, pipe::INPUT, Reader::attach, |pipe| pipe.read(buffer)) {
+    let read = |way: &mut Way<Reader>| match way {
+        Way::Ring(pipe) => pipe.read(buffer),
+        // A pipe whose thread is gone has ended.
+        Way::Calls(server) => console::read(*server, buffer).unwrap_or(0),
+    };
+    match with_pipe(&INPUT, pipe::INPUT, Reader::attach, read) {
         Some(count) => Ok(count),
         None => CONSOLE.with(|server| console::read(server, buffer)),
     }

@@ -54,8 +54,8 @@ pub fn memory() -> Option<Region> {
 /// The pipe's memory, as it is mapped to its ends.
 fn attach(server: Uid, end: End) -> Result<Region> {
     let region = memory().ok_or(Failure::Kernel(Error::NoMemory))?;
-    pipe::attach(server, region.fpage(), end)?;
-    Ok(region)
+    let arrived = pipe::attach(server, region.fpage(), end)?;
+    if region.is(arrived) { Ok(region) } else { Err(Failure::Garbled) }
 }
 
 /// Waits for the other end.

@@ -67,13 +67,16 @@ pub struct Merge<U, L> {
     owes: bool,
 }
 
+/// Path from the lower one's root.
+type Path = Box<[u8]>;
+
 /// Inodes that one is made of.
 #[derive(Clone, Default, Debug)]
 struct Sides {
     upper: Option<Inode>,
     lower: Option<Inode>,
     /// Path of the lower directory, if it is not that of the name in the one above.
-    over: Option<Box<[u8]>>,
+    over: Option<Path>,
     /// Its last name was removed, which neither side says.
     is_gone: bool,
 }
@@ -326,11 +329,7 @@ impl<U: FileSystem, L: FileSystem> Merge<U, L> {
     }
 
     /// The directory of the lower one that one of the upper one lies over, and its path if it is none that the name says.
-    fn over(
-        &mut self,
-        upper: Inode,
-        below: Option<Attributes>,
-    ) -> Result<(Option<Inode>, Option<Box<[u8]>>)> {
+    fn over(&mut self, upper: Inode, below: Option<Attributes>) -> Result<(Option<Inode>, Option<Path>)> {
         let Some(mark) = lookup(&mut self.upper, upper, own_name()?)? else {
             let lower = below.filter(|found| found.kind == Kind::Directory).map(|found| found.inode);
             return Ok((lower, None));

@@ -87,8 +87,6 @@ pub trait Directory: Sized {
 pub trait File {
     /// Its attributes.
     fn stat(&self) -> Answer<Attributes>;
-    /// How many bytes it has.
-    fn len(&self) -> Answer<u64>;
     /// Some bytes from an offset on. None are the end.
     fn read(&self, offset: u64, to: &mut [u8]) -> Answer<usize>;
     /// Writes some bytes.
@@ -359,14 +357,6 @@ impl<S: Server> FileSystem for Remote<S> {
         if found.inode == inode { Ok(found) } else { Err(Error::NotFound) }
     }
 
-    fn len(&mut self, file: Inode) -> Result<u64> {
-        if self.files.contains_key(&file) {
-            self.with_file(file, false, |file| file.len())
-        } else {
-            self.attributes(file).map(|found| found.len)
-        }
-    }
-
     fn change(&mut self, inode: Inode, changes: &Changes) -> Result<()> {
         match self.attributes(inode)?.kind {
             Kind::File => self.with_file(inode, false, |file| file.change(changes)),
@@ -425,6 +415,12 @@ impl<S: Server> FileSystem for Remote<S> {
                     let found = file.stat()?;
                     Ok((file, found))
                 })?;
+                // A server that was started again may give a number once more that somebody has open here. Who has that must not get this file.
+                if self.places.is_held(found.inode) {
+                    drop(file);
+                    self.call(false, |base| base.unlink(&path))?;
+                    return Err(Error::Io);
+                }
                 self.places.put(found.inode, directory, name, None)?;
                 self.opened(found.inode, file);
                 return Ok(found.inode);

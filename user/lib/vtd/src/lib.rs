@@ -22,7 +22,7 @@ mod tables;
 mod tests;
 pub mod unit;
 
-pub use unit::{Domain, Fault, Trouble, Unit};
+pub use unit::{Domain, Fault, Trouble, Unit, is_on};
 
 /// Bytes of a unit's registers that are used.
 pub const REGISTERS_BYTES: usize = 4096;

@@ -82,6 +82,11 @@ pub struct Unit<H> {
 
 type Result<T> = core::result::Result<T, Trouble>;
 
+/// Whether a unit translates already, by a way to read its registers: somebody has told it before, and functions reach what that one has allowed.
+pub fn is_on(read: impl FnOnce(usize) -> u32) -> bool {
+    read(STATUS) & command::TRANSLATE != 0
+}
+
 impl<H: Hardware> Unit<H> {
     /// Takes a unit over, whatever it did before: from here on no function behind it reaches any memory. The caller has silenced all of them.
     pub fn open(mut hardware: H) -> Result<Unit<H>> {

@@ -250,8 +250,11 @@ impl Claims {
         };
         block.bytes_mut().fill(0);
         let Ok(known_as) = self.iommus.give(place, address, &mut claim.space, block.physical(), log2) else {
-            // Either it has nothing of it, or its IOMMU is broken and it gets nothing any more.
-            claim.free.push(block);
+            if self.iommus.allows(place) {
+                claim.free.push(block);
+            }
+            // If its IOMMU is broken, the function may reach the block for ever, so nobody gets it.
+            self.silence_unchecked();
             return Err(Status::Exhausted);
         };
         let lent = block.lend();
@@ -282,6 +285,16 @@ impl Claims {
             blocks.for_each(drop);
         }
         claim.owner = None;
+        self.silence_unchecked();
+    }
+
+    /// Functions behind an IOMMU that has stopped doing what it is told use no memory any more.
+    fn silence_unchecked(&mut self) {
+        for (place, function) in self.functions.iter().enumerate() {
+            if !self.iommus.allows(place) {
+                set_command(&mut self.configuration, function, command::NO_INTERRUPT);
+            }
+        }
     }
 }
 

@@ -31,10 +31,21 @@ const FIRST_ADDRESS: u64 = 1 << 20;
 #[derive(Debug, Default)]
 pub struct Iommus {
     units: Vec<Unit<Machine>>,
-    /// The one before each function, in the order of the functions.
-    before: Vec<Option<usize>>,
+    /// Before each function, in the order of the functions.
+    before: Vec<Before>,
     /// Pages with their registers: first and end of each.
     registers: Vec<(u64, u64)>,
+}
+
+/// An IOMMU before a function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Before {
+    /// There is none, or one that never did anything: the function reaches all memory.
+    Nothing,
+    /// It is one of those that work, by its number.
+    Unit(usize),
+    /// Somebody has told it to translate, and it cannot be told anything else any more. So nobody knows what the function reaches.
+    Unknown,
 }
 
 /// Space of a function.
@@ -60,25 +71,27 @@ impl Iommus {
         let mut places = Vec::new();
         let tables = if found.is_empty() { None } else { Tables::new() };
         for unit in &found {
-            let machine = tables.clone().ok_or(Trouble::Exhausted).and_then(|tables| {
-                let wanted = Fpage::memory(unit.registers, dmar::REGISTERS_LOG2, Rights::RW);
-                let registers = DeviceMemory::map(wanted).map_err(|_| Trouble::Unsuitable)?;
-                Ok(Machine { registers, tables })
+            let wanted = Fpage::memory(unit.registers, dmar::REGISTERS_LOG2, Rights::RW);
+            let registers = DeviceMemory::map(wanted).map_err(|_| Trouble::Unsuitable);
+            let was_on = registers.as_ref().is_ok_and(|registers| vtd::is_on(|at| registers.read_u32(at)));
+            let machine = registers.and_then(|registers| {
+                tables.clone().ok_or(Trouble::Exhausted).map(|tables| Machine { registers, tables })
             });
             match machine.and_then(Unit::open) {
                 Ok(unit) => {
-                    places.push(Some(iommus.units.len()));
+                    places.push(Before::Unit(iommus.units.len()));
                     iommus.units.push(unit);
                 }
                 Err(trouble) => {
                     println!("bus: the IOMMU at {:#x} is not used: {trouble}", unit.registers);
-                    places.push(None);
+                    places.push(if was_on { Before::Unknown } else { Before::Nothing });
                 }
             }
         }
         let before = functions.iter().map(|function| {
             let mut bridges = Behind(configuration);
-            dmar::unit_of(&found, &mut bridges, function.address.parts()).and_then(|at| places[at])
+            let unit = dmar::unit_of(&found, &mut bridges, function.address.parts());
+            unit.map_or(Before::Nothing, |at| places[at])
         });
         iommus.before = before.collect();
         iommus
@@ -91,7 +104,7 @@ impl Iommus {
 
     /// Whether there is one before a function.
     pub fn is_before(&self, place: usize) -> bool {
-        self.before.get(place).is_some_and(Option::is_some)
+        matches!(self.before.get(place), Some(Before::Unit(_)))
     }
 
     /// Whether there is none that works.
@@ -101,8 +114,11 @@ impl Iommus {
 
     /// Whether a function may use memory: not if its IOMMU has stopped doing what it is told.
     pub fn allows(&self, place: usize) -> bool {
-        let unit = self.before.get(place).copied().flatten();
-        unit.is_none_or(|unit| self.units[unit].is_sound())
+        match self.before.get(place) {
+            Some(&Before::Unit(unit)) => self.units[unit].is_sound(),
+            Some(Before::Unknown) => false,
+            Some(Before::Nothing) | None => true,
+        }
     }
 
     /// Lets a function reach a block of memory. Gives back the address by which it does: its physical one if there is no IOMMU before it.
@@ -114,7 +130,11 @@ impl Iommus {
         physical: u64,
         log2: u32,
     ) -> Result<u64, Trouble> {
-        let Some(number) = self.before.get(place).copied().flatten() else { return Ok(physical) };
+        let number = match self.before.get(place) {
+            Some(&Before::Unit(number)) => number,
+            Some(Before::Unknown) => return Err(Trouble::Unsuitable),
+            Some(Before::Nothing) | None => return Ok(physical),
+        };
         let unit = &mut self.units[number];
         let space = match space {
             Some(space) => space,

@@ -44,11 +44,13 @@ fn main() -> i32 {
         );
         return 2;
     };
+    if !random::is_strong() {
+        // Before there is a key.
+        println!("crypt: this processor has no random numbers, and whatever others can guess is no key");
+        println!("crypt: {}", files::hand_out(name, |_| Err(Status::Unsupported)));
+        return 1;
+    }
     let failure = match crypt(directory, passphrase, cost) {
-        _ if !random::is_strong() => {
-            println!("crypt: this processor has no random numbers, and whatever others can guess is no key");
-            files::hand_out(name, |_| Err(Status::Unsupported))
-        }
         Ok(crypt) => files::serve_at_most(name, Cached::<_, OwnPage>::new(crypt, PAGES_MAX), OBJECTS_MAX),
         Err(refusal) => {
             let status = status(refusal);
