@@ -646,7 +646,7 @@ impl<F: FileSystem> FileSystem for Crypt<F> {
             // A directory, with all that is in the file system.
             let all: Vec<Inode> = self.files.keys().copied().collect();
             for file in all {
-                // Whoever has it hears of it when he syncs it; a file of one client is no reason for another's name not to be safe.
+                // The client that has it hears of it when it syncs; its file is no reason for another's name not to be safe.
                 let _ = self.store(file);
             }
         }
