@@ -22,7 +22,7 @@ struct Way {
 
 /// A word for each byte.
 impl Store for &Way {
-    fn len(&self) -> usize {
+    fn size(&self) -> usize {
         self.bytes.len()
     }
 

@@ -6,7 +6,7 @@
 //! word 32   1: no more is written           word 40   1: no more is read
 //! ```
 //!
-//! These words lie in cache lines of their own, and the bytes in a [`Store`]. Byte number n lies at `n % store.len()`. A side keeps its own number to itself
+//! These words lie in cache lines of their own, and the bytes in a [`Store`]. Byte number n lies at `n % store.size()`. A side keeps its own number to itself
 //! and only tells it; of the other's it believes what is possible, and anything else is [`Broken`].
 //!
 //! **Sleep and wake** go as in a ring of packets. The reader is woken by every byte. The writer is woken when half of the store is free, so that a reader who takes a
@@ -30,7 +30,7 @@ const NO_READER: usize = 40;
 /// Memory for the bytes. Others may write to it meanwhile: the bytes may be nonsense then, and nothing else is.
 pub trait Store {
     /// Bytes that it has: at least 2.
-    fn len(&self) -> usize;
+    fn size(&self) -> usize;
 
     /// Copies bytes from `at` on, all of which lie in it.
     fn get(&self, at: usize, to: &mut [u8]);
@@ -113,8 +113,8 @@ fn between(taken: u64, written: u64, len: usize) -> Result<usize, Broken> {
 
 /// Cuts a piece that may go over the end of the store: how much of it lies at its place, the rest at the beginning.
 fn cut<S: Store>(store: &S, number: u64, count: usize) -> (usize, usize) {
-    let at = (number % store.len() as u64) as usize;
-    (at, count.min(store.len() - at))
+    let at = (number % store.size() as u64) as usize;
+    (at, count.min(store.size() - at))
 }
 
 /// The side that writes.
@@ -128,12 +128,12 @@ pub struct Writer<'a, S> {
 impl<'a, S: Store> Writer<'a, S> {
     /// The side that writes, of a stream to which nobody has written. `None` if there is no room for one.
     pub fn new(words: &'a [AtomicU64], store: S) -> Option<Writer<'a, S>> {
-        (words.len() >= WORDS && store.len() >= 2).then_some(Writer { words, store, written: 0 })
+        (words.len() >= WORDS && store.size() >= 2).then_some(Writer { words, store, written: 0 })
     }
 
     fn room(&self) -> Result<usize, Broken> {
         let taken = self.words[TAKEN].load(Ordering::Acquire);
-        between(taken, self.written, self.store.len()).map(|waiting| self.store.len() - waiting)
+        between(taken, self.written, self.store.size()).map(|waiting| self.store.size() - waiting)
     }
 
     /// Whether nobody will read any more.
@@ -182,12 +182,12 @@ pub struct Reader<'a, S> {
 impl<'a, S: Store> Reader<'a, S> {
     /// The side that reads, of a stream of which nobody has read. `None` if there is no room for one.
     pub fn new(words: &'a [AtomicU64], store: S) -> Option<Reader<'a, S>> {
-        (words.len() >= WORDS && store.len() >= 2).then_some(Reader { words, store, taken: 0 })
+        (words.len() >= WORDS && store.size() >= 2).then_some(Reader { words, store, taken: 0 })
     }
 
     /// Bytes that wait to be read.
     pub fn waiting(&self) -> Result<usize, Broken> {
-        between(self.taken, self.words[WRITTEN].load(Ordering::Acquire), self.store.len())
+        between(self.taken, self.words[WRITTEN].load(Ordering::Acquire), self.store.size())
     }
 
     /// Whether all has been read that was written, and no more will be.
@@ -213,7 +213,7 @@ impl<'a, S: Store> Reader<'a, S> {
 
     /// Whether the writer sleeps, and is to be woken by whoever calls this. To be asked after reading.
     pub fn wakes(&self) -> Result<bool, Broken> {
-        let is_roomy = self.waiting()? <= self.store.len() / 2;
+        let is_roomy = self.waiting()? <= self.store.size() / 2;
         Ok(is_roomy && wakes(self.words, Side::Writer))
     }
 

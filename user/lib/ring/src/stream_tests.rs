@@ -16,7 +16,7 @@ const STEPS: [usize; 2] = [20_000, 1_000_000];
 struct Own(RefCell<Vec<u8>>);
 
 impl Store for &Own {
-    fn len(&self) -> usize {
+    fn size(&self) -> usize {
         self.0.borrow().len()
     }
 

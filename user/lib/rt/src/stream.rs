@@ -22,7 +22,7 @@ impl Body {
 }
 
 impl Store for Body {
-    fn len(&self) -> usize {
+    fn size(&self) -> usize {
         self.0.size() - PAGE
     }
 

@@ -43,6 +43,9 @@ pub struct Volume<F> {
     watches: Watches,
 }
 
+/// Names of inodes in a directory.
+type Names = Vec<(Inode, Vec<u8>)>;
+
 /// An inode that is open.
 #[derive(Default, Debug)]
 struct Opened {
@@ -372,7 +375,7 @@ impl<F: FileSystem> Volume<F> {
     }
 
     /// Names in a directory of inodes that can change without it: those that are open, or have other names. Says whether these are all of them.
-    fn names_that_matter(&mut self, directory: Inode) -> Result<(Vec<(Inode, Vec<u8>)>, bool)> {
+    fn names_that_matter(&mut self, directory: Inode) -> Result<(Names, bool)> {
         let mut names = Vec::new();
         let (mut cursor, mut count) = (0, 0);
         while count < WATCH_ENTRIES_MAX {
