@@ -46,15 +46,6 @@ const FIGURES: [(&str, &[&str]); 11] = [
 /// Bytes that one repetition of the copy instruction moves.
 const COPY_UNIT: u64 = 8;
 
-/// The suite of servers, and the disk of its machine, behind which there is nothing.
-const SERVERS: &str = "servers";
-const DISK: [&str; 4] = [
-    "-blockdev",
-    "driver=null-co,node-name=disk,size=67108864,read-zeroes=on",
-    "-device",
-    "virtio-blk-pci,drive=disk,disable-legacy=on",
-];
-
 /// The region of a row that is counted on the host, and what such rows' names begin with.
 const HOST: (&str, &str) = ("host", "idl.l4v4.");
 
@@ -294,9 +285,6 @@ pub fn boot(system: &System, plugin: &str, suite: &str, options: &str) -> Result
     machine.memory_mib = memory_mib(&options);
     let plugin = format!("{plugin},csv={report},out=/dev/null,warmup={WARM_UP}");
     machine.extra.extend(["-plugin".into(), plugin]);
-    if suite == SERVERS {
-        machine.extra.extend(DISK.map(String::from));
-    }
     let mut guest = Guest::start(&machine)?;
     guest.limit(Some(LIMIT));
     let end = guest.finish();

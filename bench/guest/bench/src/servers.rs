@@ -8,8 +8,7 @@ use files::{Directory, File, Mapped};
 use net::sockets::{self, Net};
 use pipe::Pipe;
 use rt::api::pipe::End;
-use rt::api::stub::Once;
-use rt::api::{self, Name, block, console, names, process};
+use rt::api::{self, Name, console, names, process};
 use rt::stream::{Closed, Reader, Writer};
 use vfs::How;
 
@@ -110,7 +109,7 @@ fn measure_net<const REGION: u8, T>(mut run: impl FnMut() -> sockets::Result<T>)
     outcome
 }
 
-/// The least that each server does, and a block of the disk.
+/// The least that each server does.
 fn null_calls(file: &File) -> Result<()> {
     let server = |name: &str| {
         Name::new(name).ok_or(api::Failure::Garbled).and_then(|name| names::resolve(rt::home(), &name))
@@ -122,19 +121,8 @@ fn null_calls(file: &File) -> Result<()> {
     let own = sys::myself();
     measure::<198, _>(|| process::task_of(rt::home(), own))?;
     let console = server(console::NAME).map_err(Failure::Server)?;
-    measure::<199, _>(|| console::drain(console, u64::MAX))?;
-    let disk = server(block::NAME).map_err(Failure::Server)?;
-    measure::<200, _>(|| block::info(disk))?;
-    let replies = REPLIES.take().ok_or(Failure::Server(api::Failure::Garbled))?;
-    let mut bytes = [0; PAGE];
-    let count = (PAGE / block::info(disk).map_err(Failure::Server)?.sector_bytes as usize) as u32;
-    measure::<201, _>(|| {
-        block::read(disk, replies, 0, count, &mut bytes)?;
-        Ok(ends(&bytes))
-    })
+    measure::<199, _>(|| console::drain(console, u64::MAX))
 }
-
-static REPLIES: Once<block::Replies> = Once::new(block::Replies::new());
 
 /// Bytes to another program, and an answer.
 fn pipes() -> api::Result<Result<()>> {
