@@ -281,6 +281,54 @@ fn path(random: &mut Random) -> String {
     if random.chance(2) { format!("{}/{inner}", ["x", "y"][random.below(2) as usize]) } else { inner.into() }
 }
 
+/// Two directories, and in some programs more names than are known.
+fn prepare<F: FileSystem>(volume: &mut Volume<F>, root: Inode, seed: u64) -> vfs::Result<()> {
+    volume.mkdir(root, b"x", 0o755)?;
+    volume.mkdir(root, b"y", 0o755)?;
+    for number in 0..[0, 0, 400, 1200][seed as usize % 4] {
+        let [name, other] = [["x", "y"], ["y", "x"]].map(|there| format!("{}/{number}", there[number % 2]));
+        let file = volume.open(root, name.as_bytes(), CREATE, 0o644)?;
+        volume.close(file)?;
+        if seed % 4 == 2 {
+            volume.link(root, name.as_bytes(), other.as_bytes())?;
+        }
+    }
+    Ok(())
+}
+
+/// Does something at random that may change something. Errors are none of anybody's business here.
+fn act<F: FileSystem>(volume: &mut Volume<F>, root: Inode, random: &mut Random, open: &mut Vec<Inode>) {
+    let (at, other) = (path(random), path(random));
+    let far = format!("x/{}", random.below(600) * 2);
+    let at = if random.chance(8) { far.as_bytes() } else { at.as_bytes() };
+    let other = other.as_bytes();
+    let one = (!open.is_empty()).then(|| random.below(open.len() as u64) as usize);
+    // A caller writes to files alone.
+    let file = one.filter(|&one| volume.attributes(open[one]).is_ok_and(|found| found.kind == Kind::File));
+    match (random.below(15), one) {
+        (0..3, _) if open.len() < 8 => {
+            open.extend(volume.open(root, at, How { truncate: random.chance(4), ..CREATE }, 0o644));
+        }
+        (0..3, Some(one)) => volume.close(open.swap_remove(one)).unwrap(),
+        (3, _) if open.len() < 8 => open.extend(volume.enter(root, at)),
+        (4..7, Some(_)) => {
+            file.map(|one| volume.write(open[one], random.below(9000), b"text"));
+        }
+        (7, Some(_)) => {
+            file.map(|one| volume.truncate(open[one], random.below(9000)));
+        }
+        (8, Some(one)) => {
+            let permissions = Some(random.below(0o1000) as u16);
+            volume.change(open[one], &Changes { permissions, ..Changes::default() }).unwrap();
+        }
+        (9, _) => drop(volume.link(root, at, other)),
+        (10 | 11, _) => drop(volume.rename(root, at, other)),
+        (12, _) => drop(volume.unlink(root, at)),
+        (13, _) => drop(volume.mkdir(root, at, 0o755)),
+        _ => drop(volume.rmdir(root, at)),
+    }
+}
+
 /// Random programs with files that stay open, and owners who read now and then, some of them hardly ever.
 fn owners_know_all<F: FileSystem>(programs: u64, numbers_come_again: bool, make: impl Fn() -> F) {
     let (mut lost, mut reads) = (0, 0);
@@ -288,57 +336,23 @@ fn owners_know_all<F: FileSystem>(programs: u64, numbers_come_again: bool, make:
         let mut random = Random(seed);
         let mut volume = Volume::new(make());
         let root = volume.root();
-        volume.mkdir(root, b"x", 0o755).unwrap();
-        volume.mkdir(root, b"y", 0o755).unwrap();
-        // In some, more names than are known.
-        for number in 0..[0, 0, 400, 1200][seed as usize % 4] {
-            let name = format!("{}/{number}", ["x", "y"][number % 2]);
-            let file = volume.open(root, name.as_bytes(), CREATE, 0o644).unwrap();
-            volume.close(file).unwrap();
-            if seed % 4 == 2 {
-                volume
-                    .link(root, name.as_bytes(), format!("{}/{number}", ["y", "x"][number % 2]).as_bytes())
-                    .unwrap();
-            }
-        }
+        prepare(&mut volume, root, seed).unwrap();
         let (mut open, mut owners): (Vec<Inode>, Vec<Owner>) = (Vec::new(), Vec::new());
         for number in 0..1500 {
-            let (at, other) = (path(&mut random), path(&mut random));
-            let (at, other) = (at.as_bytes(), other.as_bytes());
-            let far = format!("x/{}", random.below(600) * 2);
-            let at = if random.chance(8) { far.as_bytes() } else { at };
-            let one = (!open.is_empty()).then(|| random.below(open.len() as u64) as usize);
-            match (random.below(16), one) {
-                (0..3, _) if open.len() < 8 => {
-                    open.extend(volume.open(root, at, How { truncate: random.chance(4), ..CREATE }, 0o644));
-                }
-                (0..3, Some(one)) => volume.close(open.swap_remove(one)).unwrap(),
-                (3, _) if open.len() < 8 => open.extend(volume.enter(root, at)),
-                (4..7, Some(one)) => drop(volume.write(open[one], random.below(9000), b"text")),
-                (7, Some(one)) => drop(volume.truncate(open[one], random.below(9000))),
-                (8, Some(one)) => {
-                    let permissions = Some(random.below(0o1000) as u16);
-                    volume.change(open[one], &Changes { permissions, ..Changes::default() }).unwrap();
-                }
-                (9, _) => drop(volume.link(root, at, other)),
-                (10 | 11, _) => drop(volume.rename(root, at, other)),
-                (12, _) => drop(volume.unlink(root, at)),
-                (13, _) => drop(volume.mkdir(root, at, 0o755)),
-                (14, _) => drop(volume.rmdir(root, at)),
-                _ if owners.len() < 6 => {
-                    let at = [".", "x", "y", "a", "x/b", "y/c"][random.below(6) as usize];
-                    owners.extend(Owner::new(&mut volume, root, at, number));
-                }
-                _ => {
-                    let index = random.below(6) as usize;
-                    // The first one reads hardly ever.
-                    if index > 0 || random.chance(8) {
-                        lost += owners[index].read(&mut volume);
-                        owners[index].check(&mut volume, numbers_come_again);
-                        reads += 1;
-                        if owners[index].is_over || random.chance(20) {
-                            volume.unwatch(owners.swap_remove(index).number);
-                        }
+            if !random.chance(8) {
+                act(&mut volume, root, &mut random, &mut open);
+            } else if owners.len() < 6 {
+                let at = [".", "x", "y", "a", "x/b", "y/c"][random.below(6) as usize];
+                owners.extend(Owner::new(&mut volume, root, at, number));
+            } else {
+                let index = random.below(6) as usize;
+                // The first one reads hardly ever.
+                if index > 0 || random.chance(8) {
+                    lost += owners[index].read(&mut volume);
+                    owners[index].check(&mut volume, numbers_come_again);
+                    reads += 1;
+                    if owners[index].is_over || random.chance(20) {
+                        volume.unwatch(owners.swap_remove(index).number);
                     }
                 }
             }
