@@ -25,6 +25,7 @@ pub mod crash;
 pub mod guest;
 pub mod interrupt;
 pub mod machine;
+pub mod peripherals;
 pub mod terminal;
 
 pub mod bench;

@@ -5,11 +5,10 @@ use crate::console::Event;
 use crate::crash::Reports;
 use crate::guest::{End, Guest};
 use crate::machine::{GDB_ADDRESS, Machine};
-use crate::{Context, Error, Result, build, interrupt, terminal};
+use crate::{Context, Error, Result, build, interrupt, peripherals, terminal};
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
-use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, Command};
+use std::process::ChildStdin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -43,9 +42,12 @@ pub fn perform(options: RunOptions) -> Result<u8> {
     machine.cpus = options.smp;
     machine.gdb = options.gdb;
     machine.kvm = options.kvm;
-    machine.disk = options.disk.as_deref().map(disk).transpose()?;
+    machine.disk = options.disk.as_deref().map(peripherals::disk).transpose()?;
     machine.disk_as = options.disk_as;
     machine.net = options.net;
+    let is_for_person = script.is_none() && io::stdin().is_terminal();
+    // Nobody else has the disk as long as this is there.
+    let _disk = if is_for_person && !options.bare { peripherals::plug_in(&mut machine) } else { None };
     if options.gdb {
         eprintln!(
             "tern: waiting for a debugger: gdb {} -ex 'target remote {GDB_ADDRESS}'",
@@ -56,21 +58,6 @@ pub fn perform(options: RunOptions) -> Result<u8> {
         Some(script) => run_script(&machine, Reports::of(&system), script),
         None => run_interactive(&machine, Reports::of(&system)),
     }
-}
-
-/// Size of a disk that is made, in MiB.
-const DISK_MIB: u32 = 256;
-
-/// The file of a disk, as a path that the emulator finds. If there is none, one is made, with an empty ext4 file system.
-fn disk(path: &Path) -> Result<PathBuf> {
-    if !path.exists() {
-        make_disk(path)?;
-    }
-    let file = path.canonicalize().context(|| format!("open the disk {}", path.display()))?;
-    if !file.is_file() {
-        return Err(Error::new(format!("the disk {} is no file", path.display())));
-    }
-    Ok(file)
 }
 
 fn open_script(path: &str) -> Result<Box<dyn Read + Send>> {
@@ -207,24 +194,4 @@ fn forward_keys(mut input: ChildStdin, begun: &AtomicBool) {
 fn print(text: &[u8]) -> Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text).and_then(|()| out.flush()).context(|| "write to standard output".into())
-}
-
-/// Makes a file that is a disk with an empty ext4 file system. It takes no space until something is written.
-fn make_disk(path: &Path) -> Result<()> {
-    let what = || format!("make the disk {}", path.display());
-    let size = format!("{DISK_MIB}M");
-    // A path that begins with a dash is none of an option.
-    let file = Path::new(".").join(path);
-    let output = Command::new("mke2fs")
-        .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
-        .args(["-q", "-t", "ext4", "-b", "4096"])
-        .args([file.as_os_str(), size.as_ref()])
-        .output()
-        .context(what)?;
-    if output.status.success() {
-        eprintln!("tern: made {}, a disk of {DISK_MIB} MiB with an empty file system", path.display());
-        return Ok(());
-    }
-    let why = String::from_utf8_lossy(&output.stderr);
-    Err(Error::new(format!("{}: {}", what(), why.trim().lines().next_back().unwrap_or("mke2fs failed"))))
 }

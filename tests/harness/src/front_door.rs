@@ -12,7 +12,8 @@ use xtask::{Context, paths};
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 7] = [
+    let trials: [Named; 8] = [
+        ("a_person_has_a_disk", a_person_has_a_disk),
         ("a_program_in_no_room", a_program_in_no_room),
         ("help_names_the_verbs", help_names_the_verbs),
         ("help_needs_nothing", help_needs_nothing),
@@ -123,7 +124,7 @@ fn terminal_is_restored(world: &'static World) -> Verdict {
     {
         let tool = world.tern_command();
         let name = tool.get_program().to_string_lossy().into_owned();
-        let line = format!("trap : INT; stty -g; '{name}' run; echo; stty -g; echo session over");
+        let line = format!("trap : INT; stty -g; '{name}' run --bare; echo; stty -g; echo session over");
         let mut session = Command::new("script");
         session.args(["-qec", &line, "/dev/null"]);
         for (key, value) in tool.get_envs() {
@@ -145,6 +146,35 @@ fn terminal_is_restored(world: &'static World) -> Verdict {
             return Err(format!("the terminal was not restored after {keys:?}\n{text}").into());
         }
     }
+    Ok(())
+}
+
+/// At a terminal there is a disk that nobody has asked for, and what is written there is there the next time. Without a terminal there is none.
+fn a_person_has_a_disk(world: &'static World) -> Verdict {
+    let scratch = Scratch::create()?;
+    let tool = world.tern_command();
+    let name = tool.get_program().to_string_lossy().into_owned();
+    let session = |arguments: &str, command: &str, told: &str| -> Verdict {
+        let mut session = Command::new("script");
+        session.current_dir(&scratch.0).args(["-qec", &format!("'{name}' run {arguments}"), "/dev/null"]);
+        for (key, value) in tool.get_envs() {
+            session.env(key, value.unwrap_or_default());
+        }
+        let mut terminal = Guest::start_command(session)?;
+        terminal.limit(Some(LIMIT));
+        let ready = terminal.expect("\"help\" lists");
+        terminal.send(format!("{command}\rexit 0\r").as_bytes());
+        if ready && terminal.expect(told) {
+            terminal.finish();
+            return Ok(());
+        }
+        Err(format!("expected {told:?} of {command}\n{}", terminal.text()).into())
+    };
+    session("", "echo kept and safe > /disk/file\rsync\rcat /disk/file", "\nkept and safe")?;
+    session("", "cat /disk/file", "\nkept and safe")?;
+    session("--bare", "ls /disk", "not found")?;
+    let disk = scratch.0.join("disk.img");
+    fs::metadata(&disk).context(|| format!("look at {}", disk.display()))?;
     Ok(())
 }
 

@@ -1,0 +1,111 @@
+//! What is plugged into a machine that is run: a disk that is a file, and a network card.
+
+use crate::machine::{Forward, Kind, Machine};
+use crate::{Context, Error, Result};
+use std::fs::File;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Size of a disk that is made, in MiB.
+const DISK_MIB: u32 = 256;
+
+/// The disk of a person who names none, in the directory where the machine is started.
+const USUAL_DISK: &str = "disk.img";
+
+/// The ports of a person who names none.
+const USUAL_PORTS: Forward = Forward { host: 8080, guest: 80 };
+
+/// The file of a disk, as a path that the emulator finds. If there is none, one is made, with an empty ext4 file system.
+pub fn disk(path: &Path) -> Result<PathBuf> {
+    if !path.exists() {
+        make_disk(path)?;
+    }
+    let file = path.canonicalize().context(|| format!("open the disk {}", path.display()))?;
+    if !file.is_file() {
+        return Err(Error::new(format!("the disk {} is no file", path.display())));
+    }
+    Ok(file)
+}
+
+/// Plugs in a disk and a network card where a person has asked for none, and says so. A second machine at the same time gets no disk, and
+/// another port. As long as the file that comes back is open, others know that the disk is in use.
+pub fn plug_in(machine: &mut Machine) -> Option<File> {
+    // Disk and card are behind PCI.
+    if machine.kind == Kind::Microvm {
+        return None;
+    }
+    let mut lock = None;
+    if machine.disk.is_none() {
+        match free_disk(Path::new(USUAL_DISK)) {
+            Ok((file, path)) => {
+                eprintln!("tern: /disk is {}", path.display());
+                (lock, machine.disk) = (Some(file), Some(path));
+            }
+            Err(why) => eprintln!("tern: no disk: {}", why.message),
+        }
+    }
+    if machine.net.is_none() {
+        // Whoever has the port now may have it for long. One that is free now may be taken until the emulator wants it, and then that says so.
+        let host = match TcpListener::bind((Ipv4Addr::LOCALHOST, USUAL_PORTS.host)) {
+            Ok(_) => USUAL_PORTS.host,
+            Err(_) => free_port().unwrap_or(0),
+        };
+        let guest = USUAL_PORTS.guest;
+        eprintln!("tern: 127.0.0.1:{host} leads to port {guest}; nothing else leaves the machine");
+        machine.net = Some(Forward { host, guest });
+    }
+    lock
+}
+
+/// A disk that no other machine of these tools uses.
+fn free_disk(path: &Path) -> Result<(File, PathBuf)> {
+    let path = disk(path)?;
+    let file = File::open(&path).context(|| format!("open the disk {}", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok((file, path)),
+        Err(_) => Err(Error::new(format!("{} is another machine's", path.display()))),
+    }
+}
+
+/// A port of the loopback interface that nobody has.
+fn free_port() -> Option<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok()?;
+    Some(listener.local_addr().ok()?.port())
+}
+
+/// Makes a file that is a disk with an empty ext4 file system. It takes no space until something is written.
+fn make_disk(path: &Path) -> Result<()> {
+    let what = || format!("make the disk {}", path.display());
+    let size = format!("{DISK_MIB}M");
+    // A path that begins with a dash is none of an option.
+    let file = Path::new(".").join(path);
+    let output = Command::new("mke2fs")
+        .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
+        .args(["-q", "-t", "ext4", "-b", "4096"])
+        .args([file.as_os_str(), size.as_ref()])
+        .output()
+        .context(what)?;
+    if output.status.success() {
+        eprintln!("tern: made {}, a disk of {DISK_MIB} MiB with an empty file system", path.display());
+        return Ok(());
+    }
+    let why = String::from_utf8_lossy(&output.stderr);
+    Err(Error::new(format!("{}: {}", what(), why.trim().lines().next_back().unwrap_or("mke2fs failed"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_is_one_machines() {
+        let path = std::env::temp_dir().join(format!("tern-disk-{}", std::process::id()));
+        std::fs::write(&path, b"a disk").expect("there is room");
+        let (first, _) = free_disk(&path).expect("nobody has it");
+        assert!(free_disk(&path).expect_err("somebody has it").message.contains("another machine's"));
+        drop(first);
+        assert!(free_disk(&path).is_ok());
+        std::fs::remove_file(&path).expect("it is there");
+    }
+}
