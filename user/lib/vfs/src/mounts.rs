@@ -2,6 +2,7 @@
 //!
 //! Paths are taken as they are written: `.` is nothing, and `..` takes the name before it away.
 
+use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -20,16 +21,55 @@ struct Mount {
 }
 
 /// Names of a path, in which `.` and `..` are no names any more. None leads above the first.
-pub fn names(path: &[u8]) -> Names {
-    let mut names: Names = Vec::new();
+pub fn names(path: &[u8]) -> Vec<&[u8]> {
+    let mut names = Vec::with_capacity(NAMES_EXPECTED);
     for name in path.split(|&byte| byte == b'/') {
         match name {
             b"" | b"." => {}
             b".." => drop(names.pop()),
-            _ => names.push(name.to_vec()),
+            _ => names.push(name),
         }
     }
     names
+}
+
+/// Names of most paths, at most.
+const NAMES_EXPECTED: usize = 8;
+
+/// Way to a file system.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Route<'a> {
+    /// Its number.
+    pub number: usize,
+    /// The directory in there from which the path must not lead out. None if the whole file system is at the base or below.
+    pub base: Vec<u8>,
+    /// The path from that on. It ends with a slash if it did before, and has names.
+    pub rest: Cow<'a, [u8]>,
+}
+
+/// A path from one of its names on, without `.` and `..`. Nothing is copied where the path is written so.
+fn from_name<'a>(path: &'a [u8], names: &[&'a [u8]], first: usize) -> Cow<'a, [u8]> {
+    let Some(left) = names.get(first..).filter(|left| !left.is_empty()) else { return Cow::Borrowed(b"") };
+    // Names are pieces of the path. Those that are left are its tail, unless something was taken away between or behind them.
+    let tail = &path[offset_in(path, left[0])..];
+    let mut written = tail.split(|&byte| byte == b'/').filter(|name| !name.is_empty());
+    if left.iter().all(|name| written.next() == Some(*name)) && written.next().is_none() {
+        return Cow::Borrowed(tail);
+    }
+    let mut rest = left.join(&b'/');
+    if path.ends_with(b"/") {
+        rest.push(b'/');
+    }
+    Cow::Owned(rest)
+}
+
+/// Where in a text a piece of it begins.
+fn offset_in(text: &[u8], piece: &[u8]) -> usize {
+    piece.as_ptr().addr() - text.as_ptr().addr()
+}
+
+fn to_owned(names: &[&[u8]]) -> Names {
+    names.iter().map(|name| name.to_vec()).collect()
 }
 
 impl Mounts {
@@ -39,7 +79,7 @@ impl Mounts {
         let mut all: Vec<Mount> = Vec::new();
         for mount in mounts {
             let (path, server) = mount.split_once('=')?;
-            let at = names(path.as_bytes());
+            let at = to_owned(&names(path.as_bytes()));
             if !path.starts_with('/') || server.is_empty() || all.iter().any(|other| other.at == at) {
                 return None;
             }
@@ -58,26 +98,24 @@ impl Mounts {
         self.0.get(number).map(|mount| mount.server.as_str())
     }
 
-    /// The file system that has a path, by its number, and the path in there.
-    pub fn route(&self, path: &[Vec<u8>]) -> (usize, Vec<u8>) {
-        let fits = self.0.iter().enumerate().filter(|(_, mount)| path.starts_with(&mount.at));
+    /// The file system that has a path, by its number, and how many names lead to it.
+    fn longest<'a>(&self, path: impl Iterator<Item = &'a [u8]> + Clone) -> (usize, usize) {
+        let fits = |mount: &Mount| {
+            let mut names = path.clone();
+            mount.at.iter().all(|name| names.next() == Some(name))
+        };
         // There is one at the root.
-        let (number, len) = fits
-            .map(|(number, mount)| (number, mount.at.len()))
-            .max_by_key(|&(_, len)| len)
-            .unwrap_or((0, 0));
-        (number, path[len..].join(&b'/'))
+        let all = self.0.iter().enumerate().filter(|(_, mount)| fits(mount));
+        all.map(|(number, mount)| (number, mount.at.len())).max_by_key(|&(_, len)| len).unwrap_or((0, 0))
     }
 
-    /// The file system that has a path which begins at a base: its number, the directory in there from which the path must not lead out, and the path from
-    /// that on. The directory is none if the whole file system is at the base or below.
-    pub fn route_from(&self, base: &[Vec<u8>], path: &[Vec<u8>]) -> (usize, Vec<u8>, Vec<u8>) {
-        let whole = [base, path].concat();
-        let (number, rest) = self.route(&whole);
-        let skip = self.0.get(number).map_or(0, |mount| mount.at.len());
+    /// The file system that has a path which begins at a base.
+    pub fn route<'a>(&self, base: &[Vec<u8>], path: &'a [u8]) -> Route<'a> {
+        let names = names(path);
+        let (number, skip) = self.longest(base.iter().map(Vec::as_slice).chain(names.iter().copied()));
         match base.get(skip..) {
-            Some(inside) => (number, inside.join(&b'/'), path.join(&b'/')),
-            None => (number, Vec::new(), rest),
+            Some(inside) => Route { number, base: inside.join(&b'/'), rest: from_name(path, &names, 0) },
+            None => Route { number, base: Vec::new(), rest: from_name(path, &names, skip - base.len()) },
         }
     }
 
@@ -104,7 +142,7 @@ impl Mounts {
     pub fn covered(&self, number: usize) -> impl Iterator<Item = Vec<u8>> {
         self.0.iter().enumerate().filter_map(move |(other, mount)| {
             let (_, above) = mount.at.split_last()?;
-            let is_other = other != number && self.route(above).0 == number;
+            let is_other = other != number && self.longest(above.iter().map(Vec::as_slice)).0 == number;
             let skip = self.0.get(number)?.at.len();
             is_other.then(|| mount.at[skip..].join(&b'/'))
         })
@@ -122,21 +160,53 @@ mod tests {
 
     #[test]
     fn the_longest_path_decides() {
-        let route = |path: &str| mounts().route(&names(path.as_bytes()));
+        let mounts = mounts();
+        let route = |path: &'static str| {
+            let Route { number, base, rest } = mounts.route(&[], path.as_bytes());
+            assert!(base.is_empty());
+            (number, rest.into_owned())
+        };
         assert_eq!(route(""), (0, vec![]));
+        assert_eq!(route("/"), (0, vec![]));
         assert_eq!(route("/a/b"), (0, b"a/b".to_vec()));
         assert_eq!(route("disk"), (1, vec![]));
+        assert_eq!(route("disk/"), (1, vec![]));
         assert_eq!(route("/disks"), (0, b"disks".to_vec()));
-        assert_eq!(route("//disk/./a/../old/"), (1, b"old".to_vec()));
+        assert_eq!(route("//disk/./a/../old/"), (1, b"old/".to_vec()));
         assert_eq!(route("../../disk/old/x/y"), (2, b"y".to_vec()));
+    }
+
+    /// A path that is written plainly is not copied; any other means what it meant.
+    #[test]
+    fn what_is_left_of_a_path_is_written_plainly() {
+        let mounts = mounts();
+        let rest = |path: &'static str| mounts.route(&[], path.as_bytes()).rest;
+        for plain in ["a/b", "a//b/", "disk/a/b", "/disk/old/x/y/z/"] {
+            assert!(matches!(rest(plain), Cow::Borrowed(_)), "{plain}");
+        }
+        for (path, wanted) in [
+            ("disk/a/./b", "a/b"),
+            ("disk/a/../b/", "b/"),
+            ("disk/a/b/..", "a"),
+            ("disk/a/b/.", "a/b"),
+            ("disk/a/b/../", "a/"),
+            ("disk/a/..", ""),
+            ("a/b/../../disk/a/a", "a/a"),
+            ("disk/a/../a", "a"),
+            ("disk/../disk/a", "a"),
+        ] {
+            assert_eq!(&*rest(path), wanted.as_bytes(), "{path}");
+        }
     }
 
     /// A directory above a place of a file system is a base as any other: what its own file system does with a path, links and all, begins there.
     #[test]
     fn a_path_begins_at_its_base() {
         let mounts = mounts();
-        let route =
-            |base: &str, path: &str| mounts.route_from(&names(base.as_bytes()), &names(path.as_bytes()));
+        let route = |base: &str, path: &'static str| {
+            let Route { number, base, rest } = mounts.route(&to_owned(&names(base.as_bytes())), path.as_bytes());
+            (number, base, rest.into_owned())
+        };
         assert_eq!(route("", "a/b"), (0, vec![], b"a/b".to_vec()));
         assert_eq!(route("", "disk/a"), (1, vec![], b"a".to_vec()));
         assert_eq!(route("disk", "a/b"), (1, vec![], b"a/b".to_vec()));
@@ -157,7 +227,7 @@ mod tests {
             ("disk/old/x", true, false),
             ("a", false, false),
         ] {
-            let names = names(path.as_bytes());
+            let names = to_owned(&names(path.as_bytes()));
             assert_eq!(
                 (mounts.is_needed(&names), mounts.has_below(&names)),
                 (is_needed, has_below),

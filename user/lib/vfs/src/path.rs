@@ -4,6 +4,7 @@
 //! begins with a slash leads to the base. So a reference to a directory is all the room that its owner has.
 
 use crate::{Error, FileSystem, Inode, Kind, Name, Result};
+use alloc::borrow::Cow;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -68,8 +69,8 @@ impl Place {
 /// Walks a path from a directory on.
 pub fn walk(fs: &mut impl FileSystem, base: Inode, path: &[u8], last: Last) -> Result<Place> {
     let mut above = vec![base];
-    // The rest begins there: a path of many names is not copied once for each.
-    let (mut left, mut at) = (path.to_vec(), 0);
+    // The rest begins there: a path of many names is not copied once for each, and one without symbolic links not at all.
+    let (mut left, mut at) = (Cow::Borrowed(path), 0);
     let mut links = 0;
     loop {
         let Some((name, rest)) = next_name(&left[at..]) else {
@@ -97,7 +98,7 @@ pub fn walk(fs: &mut impl FileSystem, base: Inode, path: &[u8], last: Last) -> R
                         if target.first() == Some(&b'/') {
                             above.truncate(1);
                         }
-                        (left, at) = (joined(&target, rest)?, 0);
+                        (left, at) = (Cow::Owned(joined(&target, rest)?), 0);
                         continue;
                     }
                     _ if is_last => {

@@ -9,7 +9,7 @@ use rt::api::{self, Status};
 use rt::door::{self, Reference};
 use rt::sync::Mutex;
 use vfs::Part;
-use vfs::mounts::{Mounts, names};
+use vfs::mounts::{Mounts, Route, names};
 
 type Client = Directory::Client<View>;
 
@@ -96,24 +96,13 @@ impl Tree {
 
     /// Names from the root of all.
     fn whole(&self, path: &[u8]) -> Vec<Vec<u8>> {
-        let mut whole = self.path.clone();
-        whole.extend(names(path));
-        whole
-    }
-
-    /// The file system that has a path, by its number; the directory in there that is the base, if it is not the root; and the path from there, which ends
-    /// with a slash if it did.
-    fn route(&self, path: &[u8]) -> (usize, Vec<u8>, Vec<u8>) {
-        let (number, base, mut rest) = self.all.mounts.route_from(&self.path, &names(path));
-        if path.ends_with(b"/") && !rest.is_empty() {
-            rest.push(b'/');
-        }
-        (number, base, rest)
+        let below = names(path).into_iter().map(<[u8]>::to_vec);
+        self.path.iter().cloned().chain(below).collect()
     }
 
     /// An operation on what has a path. Its file system begins at this directory, so that no link leads out of it.
     fn at<T>(&self, path: &[u8], run: impl Fn(&Client, &[u8]) -> Result<T, Failure>) -> Result<T, Failure> {
-        let (number, base, rest) = self.route(path);
+        let Route { number, base, rest } = self.all.mounts.route(&self.path, path);
         self.all.with(number, |root| {
             if base.is_empty() { run(root, &rest) } else { run(&*root.enter(&base)?, &rest) }
         })
@@ -138,7 +127,8 @@ impl Tree {
         second: &[u8],
         run: impl Fn(&Client, &[u8], &[u8]) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        if self.route(first).0 != self.route(second).0 {
+        let number = |path| self.all.mounts.route(&self.path, path).number;
+        if number(first) != number(second) {
             return Err(refused(Status::OtherFileSystem));
         }
         self.change(first, |root, first| self.change(second, |_, second| run(root, first, second)))
