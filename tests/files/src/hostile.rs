@@ -1,8 +1,9 @@
 //! Clients that mean no good, and disks that do no good.
 
-use crate::as_on_linux::{Folder, Random, ext4};
+use crate::as_on_linux::{Folder, Random, ext4, is_full};
 use crate::ext4_on_disk::{KINDS, Memory, check_by_linux, made_by_linux};
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use vfs::page::Plain;
 use vfs::path::Last;
@@ -83,6 +84,57 @@ fn cursors_that_nobody_has_given() -> Result<()> {
             }
         }
     }
+    Ok(())
+}
+
+/// A directory of very many files, some of which have the longest names: each is found and listed once, and goes again. Gives the file system back.
+fn many_files<F: FileSystem>(fs: F, count: usize) -> Result<F> {
+    let mut volume = Volume::new(fs);
+    let root = volume.root();
+    let before = volume.space()?.free;
+    volume.mkdir(root, b"many", 0o755)?;
+    let many = volume.enter(root, b"many")?;
+    let name = |number: usize| match number % 10 {
+        0 => format!("{number:x>255}").into_bytes(),
+        _ => format!("{number}").into_bytes(),
+    };
+    for number in 0..count {
+        let file = volume.open(many, &name(number), CREATE, 0o644)?;
+        volume.close(file)?;
+    }
+    assert_eq!(volume.open(many, &[b'x'; 256], CREATE, 0o644), Err(Error::NameTooLong));
+    let (mut found, mut cursor) = (BTreeSet::new(), 0);
+    loop {
+        let entries = volume.readdir(many, cursor, 14)?;
+        let Some(last) = entries.last() else { break };
+        cursor = last.next;
+        for entry in entries.into_iter().filter(|entry| entry.kind == Kind::File) {
+            assert!(found.insert(entry.name), "listed twice");
+        }
+    }
+    assert!(found == (0..count).map(name).collect(), "all of them are listed, and nothing else");
+    for number in 0..count {
+        assert_eq!(volume.attributes_at(many, &name(number), Last::Stay)?.len, 0);
+        volume.unlink(many, &name(number))?;
+    }
+    volume.rmdir(root, b"many")?;
+    volume.sync(root)?;
+    assert_eq!(volume.space()?.free, before);
+    Ok(volume.into_inner())
+}
+
+#[test]
+fn directories_in_memory_may_be_large() -> Result<()> {
+    many_files(Ram::<Plain>::new(1 << 30, || 0), if is_full() { 100_000 } else { 5_000 }).map(drop)
+}
+
+#[test]
+fn directories_on_a_disk_may_be_large() -> Result<()> {
+    let folder = Folder::new("many");
+    let disk = made_by_linux(&folder, 64, &["-t", "ext4", "-b", "4096", "-N", "120000"]);
+    let fs = many_files(ext4::Mounted::new(disk.clone(), || 0)?, if is_full() { 100_000 } else { 1_000 })?;
+    fs.unmount()?;
+    check_by_linux(&folder, &disk.0.borrow());
     Ok(())
 }
 
