@@ -150,7 +150,7 @@ fn own_addresses_need_no_asking() {
 }
 
 /// A server's answer to a frame with a message of DHCP, if it is one.
-fn leased(frame: &[u8], address: Ipv4Addr) -> Option<Vec<u8>> {
+pub fn leased(frame: &[u8], address: Ipv4Addr) -> Option<Vec<u8>> {
     let server = Ipv4Addr::new(10, 0, 2, 2);
     let ethernet = EthernetFrame::new_checked(frame).ok()?;
     let ip = Ipv4Packet::new_checked(ethernet.payload()).ok()?;
@@ -176,20 +176,31 @@ fn leased(frame: &[u8], address: Ipv4Addr) -> Option<Vec<u8>> {
         max_size: None,
         ..asked
     };
-    let udp = UdpRepr { src_port: 67, dst_port: 68 };
-    let payload_len = udp.header_len() + answer.buffer_len();
+    let mut bytes = vec![0; answer.buffer_len()];
+    answer.emit(&mut DhcpPacket::new_unchecked(&mut bytes)).unwrap();
+    Some(datagram(ethernet.src_addr(), (server, 67), (address, 68), &bytes))
+}
+
+/// Hardware address of all servers.
+pub const SERVER: EthernetAddress = EthernetAddress([2, 0, 0, 0, 9, 9]);
+
+/// A frame with a datagram from a server.
+pub fn datagram(
+    to: EthernetAddress,
+    (server, src_port): (Ipv4Addr, u16),
+    (client, dst_port): (Ipv4Addr, u16),
+    payload: &[u8],
+) -> Vec<u8> {
+    let udp = UdpRepr { src_port, dst_port };
+    let payload_len = udp.header_len() + payload.len();
     let ip = Ipv4Repr {
         src_addr: server,
-        dst_addr: address,
+        dst_addr: client,
         next_header: IpProtocol::Udp,
         payload_len,
         hop_limit: 64,
     };
-    let ethernet = EthernetRepr {
-        src_addr: EthernetAddress([2, 0, 0, 0, 9, 9]),
-        dst_addr: ethernet.src_addr(),
-        ethertype: EthernetProtocol::Ipv4,
-    };
+    let ethernet = EthernetRepr { src_addr: SERVER, dst_addr: to, ethertype: EthernetProtocol::Ipv4 };
     let sums = ChecksumCapabilities::default();
     let mut bytes = vec![0; ethernet.buffer_len() + ip.buffer_len() + payload_len];
     let mut frame = EthernetFrame::new_unchecked(&mut bytes);
@@ -197,15 +208,9 @@ fn leased(frame: &[u8], address: Ipv4Addr) -> Option<Vec<u8>> {
     let mut packet = Ipv4Packet::new_unchecked(frame.payload_mut());
     ip.emit(&mut packet, &sums);
     let mut datagram = UdpPacket::new_unchecked(packet.payload_mut());
-    udp.emit(
-        &mut datagram,
-        &server.into(),
-        &address.into(),
-        answer.buffer_len(),
-        |bytes| answer.emit(&mut DhcpPacket::new_unchecked(bytes)).unwrap(),
-        &sums,
-    );
-    Some(bytes)
+    let (from, to) = (server.into(), client.into());
+    udp.emit(&mut datagram, &from, &to, payload.len(), |bytes| bytes.copy_from_slice(payload), &sums);
+    bytes
 }
 
 /// Lets a server answer for some seconds.

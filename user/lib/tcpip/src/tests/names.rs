@@ -1,0 +1,217 @@
+//! Names, and a server that is asked for their addresses: one that answers, one that does not, and one that lies.
+
+use super::pairs::{SERVER, datagram, leased};
+use super::{Host, SECOND_US};
+use crate::{Id, Refusal};
+use core::net::{IpAddr, Ipv4Addr};
+use smoltcp::wire::{
+    ArpOperation, ArpPacket, ArpRepr, EthernetAddress, EthernetFrame, EthernetProtocol, EthernetRepr,
+    Ipv4Packet, UdpPacket,
+};
+use std::vec;
+use std::vec::Vec;
+
+const OWN: [u8; 6] = [0x52, 0x54, 0, 0x12, 0x34, 0x56];
+const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 15);
+
+/// The server that is told of with the lease.
+const NAMES: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 3);
+const PORT: u16 = 53;
+
+/// Time between two turns.
+const TURN_US: u64 = SECOND_US / 20;
+
+/// Turns after which a question is over, whatever the server does.
+const TURNS: usize = 20 * 60;
+
+/// Bytes in front of the question, and behind the name: its kind and class.
+const HEADER: usize = 12;
+const BEHIND_NAME: usize = 4;
+
+/// Says who has an address, if a frame asks for that.
+fn neighbour(frame: &[u8]) -> Option<Vec<u8>> {
+    let asked = ArpRepr::parse(&ArpPacket::new_checked(EthernetFrame::new_checked(frame).ok()?.payload()).ok()?);
+    let ArpRepr::EthernetIpv4 { operation: ArpOperation::Request, source_protocol_addr, target_protocol_addr, .. } =
+        asked.ok()?
+    else {
+        return None;
+    };
+    let answer = ArpRepr::EthernetIpv4 {
+        operation: ArpOperation::Reply,
+        source_hardware_addr: SERVER,
+        source_protocol_addr: target_protocol_addr,
+        target_hardware_addr: EthernetAddress(OWN),
+        target_protocol_addr: source_protocol_addr,
+    };
+    // Nobody but the servers is there.
+    if target_protocol_addr == ADDRESS {
+        return None;
+    }
+    let ethernet = EthernetRepr {
+        src_addr: SERVER,
+        dst_addr: EthernetAddress(OWN),
+        ethertype: EthernetProtocol::Arp,
+    };
+    let mut bytes = vec![0; ethernet.buffer_len() + answer.buffer_len()];
+    let mut frame = EthernetFrame::new_unchecked(&mut bytes);
+    ethernet.emit(&mut frame);
+    answer.emit(&mut ArpPacket::new_unchecked(frame.payload_mut()));
+    Some(bytes)
+}
+
+/// The message of a question, and the port that it comes from, if a frame has one.
+fn question(frame: &[u8]) -> Option<(Vec<u8>, u16)> {
+    let ethernet = EthernetFrame::new_checked(frame).ok()?;
+    let ip = Ipv4Packet::new_checked(ethernet.payload()).ok()?;
+    let udp = UdpPacket::new_checked(ip.payload()).ok().filter(|udp| udp.dst_port() == PORT)?;
+    (ip.dst_addr() == NAMES).then(|| (udp.payload().to_vec(), udp.src_port()))
+}
+
+/// An answer to a question: a code, and addresses for its name.
+fn answer(question: &[u8], code: u8, addresses: &[[u8; 4]]) -> Vec<u8> {
+    let name = question[HEADER..].iter().position(|byte| *byte == 0).unwrap() + 1;
+    let mut message = question[..HEADER + name + BEHIND_NAME].to_vec();
+    message[2..HEADER].copy_from_slice(&[0x81, 0x80 | code, 0, 1, 0, addresses.len() as u8, 0, 0, 0, 0]);
+    for address in addresses {
+        // The name is that of the question; an address, of the internet, for a minute, of four bytes.
+        message.extend([0xc0, HEADER as u8, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4]);
+        message.extend(address);
+    }
+    message
+}
+
+/// A host with an address, and the turns of its questions.
+struct Asking {
+    host: Host,
+    asked: usize,
+}
+
+impl Asking {
+    fn new(seed: u64) -> Asking {
+        let mut host = Host::new(seed, None);
+        host.stack.set_link(Some(OWN));
+        let mut asking = Asking { host, asked: 0 };
+        asking.turn(400, |_| Vec::new());
+        assert_eq!(asking.host.stack.status().servers, [NAMES]);
+        asking
+    }
+
+    /// Time goes on, with servers that give an address and answer questions as `answers` says.
+    fn turn(&mut self, turns: usize, mut answers: impl FnMut(&[u8]) -> Vec<Vec<u8>>) {
+        for _ in 0..turns {
+            self.host.stack.turn(self.host.now_us);
+            self.host.now_us += TURN_US;
+            while let Some(frame) = self.host.stack.pop() {
+                for back in leased(&frame, ADDRESS).into_iter().chain(neighbour(&frame)) {
+                    self.host.stack.push(&back);
+                }
+                let Some((message, port)) = question(&frame) else { continue };
+                self.asked += 1;
+                for said in answers(&message) {
+                    let to = EthernetAddress(OWN);
+                    self.host.stack.push(&datagram(to, (NAMES, PORT), (ADDRESS, port), &said));
+                }
+            }
+        }
+    }
+
+    /// Asks for a name until it is decided.
+    fn ask(
+        &mut self,
+        name: &str,
+        mut answers: impl FnMut(&[u8]) -> Vec<Vec<u8>>,
+    ) -> Result<IpAddr, Refusal> {
+        let query: Id = self.host.stack.resolve(1, name).unwrap();
+        let mut found = Err(Refusal::Again);
+        for _ in 0..TURNS {
+            self.turn(1, &mut answers);
+            found = self.host.stack.found(query);
+            if found != Err(Refusal::Again) {
+                break;
+            }
+        }
+        self.host.stack.close(query);
+        found
+    }
+}
+
+const FOUND: [u8; 4] = [192, 0, 2, 7];
+
+#[test]
+fn a_name_has_the_address_that_a_server_says() {
+    let mut asking = Asking::new(1);
+    let found = asking.ask("tern.example", |question| vec![answer(question, 0, &[FOUND, [192, 0, 2, 8]])]);
+    assert_eq!(found, Ok(FOUND.into()));
+    assert_eq!(asking.asked, 1);
+    // 3: there is no such name. 2: the server has a problem.
+    for code in [3, 2] {
+        assert_eq!(asking.ask("nosuch.example", |question| vec![answer(question, code, &[])]), Err(Refusal::NotFound));
+    }
+    // There is such a name, without an address.
+    assert_eq!(asking.ask("none.example", |question| vec![answer(question, 0, &[])]), Err(Refusal::NotFound));
+    assert_eq!((asking.host.stack.kept(), asking.host.stack.owned(1)), (0, 0));
+}
+
+#[test]
+fn a_question_that_is_lost_is_asked_again() {
+    let mut asking = Asking::new(2);
+    let mut lost = 2;
+    let found = asking.ask("tern.example", |question| {
+        lost -= 1;
+        if lost >= 0 { Vec::new() } else { vec![answer(question, 0, &[FOUND])] }
+    });
+    assert_eq!(found, Ok(FOUND.into()));
+    assert_eq!(asking.ask("nobody.example", |_| Vec::new()), Err(Refusal::NotFound), "it ends");
+}
+
+/// An answer to another question, or to nobody's, is none.
+#[test]
+fn answers_to_other_questions_do_not_count() {
+    let mut asking = Asking::new(3);
+    let mut round = 0;
+    let found = asking.ask("tern.example", |question| {
+        round += 1;
+        let mut wrong = answer(question, 0, &[[6, 6, 6, 6]]);
+        match round {
+            // Another number.
+            1 => wrong[0] ^= 1,
+            // Another name.
+            2 => wrong[HEADER + 1] ^= 1,
+            // A question, and no answer.
+            3 => wrong[2] &= 0x7f,
+            _ => return vec![answer(question, 0, &[FOUND])],
+        }
+        vec![wrong]
+    });
+    assert!(found == Ok(FOUND.into()) || found == Err(Refusal::NotFound), "{found:?}");
+}
+
+/// Bytes of an answer are changed, cut and added at random, names that point to themselves among them. Each question is decided.
+#[test]
+fn damaged_answers_do_no_harm() {
+    let mut asking = Asking::new(4);
+    let mut random = 1u64;
+    let mut below = |end: usize| {
+        random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (random >> 33) as usize % end
+    };
+    let mut found = 0;
+    for _ in 0..300 {
+        let outcome = asking.ask("tern.example", |question| {
+            let mut said = answer(question, 0, &[FOUND, FOUND]);
+            for _ in 0..below(4) {
+                let at = below(said.len());
+                said[at] = [0xc0, HEADER as u8, 0xff, 0, below(256) as u8][below(5)];
+            }
+            match below(6) {
+                0 => said.truncate(below(said.len() + 1)),
+                1 => said.extend([0xc0; 300]),
+                _ => {}
+            }
+            vec![said]
+        });
+        assert_ne!(outcome, Err(Refusal::Again), "it goes on for ever");
+        found += usize::from(outcome == Ok(FOUND.into()));
+    }
+    assert!(found > 50, "{found}");
+}
