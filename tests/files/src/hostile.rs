@@ -117,6 +117,7 @@ fn many_files<F: FileSystem>(fs: F, count: usize) -> Result<F> {
         assert_eq!(volume.attributes_at(many, &name(number), Last::Stay)?.len, 0);
         volume.unlink(many, &name(number))?;
     }
+    volume.close(many)?;
     volume.rmdir(root, b"many")?;
     volume.sync(root)?;
     assert_eq!(volume.space()?.free, before);
@@ -131,8 +132,13 @@ fn directories_in_memory_may_be_large() -> Result<()> {
 #[test]
 fn directories_on_a_disk_may_be_large() -> Result<()> {
     let folder = Folder::new("many");
-    let disk = made_by_linux(&folder, 64, &["-t", "ext4", "-b", "4096", "-N", "120000"]);
-    let fs = many_files(ext4::Mounted::new(disk.clone(), || 0)?, if is_full() { 100_000 } else { 1_000 })?;
+    // Inodes of several groups, none of which has as many as its bitmap has bits.
+    let (count, options) = match is_full() {
+        true => (100_000, ["-t", "ext4", "-b", "4096", "-N", "120000"]),
+        false => (1_000, ["-t", "ext4", "-g", "4096", "-N", "1200"]),
+    };
+    let disk = made_by_linux(&folder, 64, &options);
+    let fs = many_files(ext4::Mounted::new(disk.clone(), || 0)?, count)?;
     fs.unmount()?;
     check_by_linux(&folder, &disk.0.borrow());
     Ok(())

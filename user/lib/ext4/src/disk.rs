@@ -1,5 +1,6 @@
 //! A disk under the file system.
 
+use crate::padding::Padding;
 use rsext4::{BlockIo, DeviceCapabilities, DeviceGeometry, Ext4Error, Ext4Result, SectorId, WriteFlags};
 use vfs::Result;
 
@@ -25,13 +26,27 @@ pub trait Disk {
 }
 
 /// A disk as the library wants it.
-pub struct Sectors<D>(pub D);
+pub struct Sectors<D> {
+    disk: D,
+    padding: Padding,
+}
 
 impl<D: Disk> Sectors<D> {
+    /// A disk with a file system on it.
+    pub fn mounted(mut disk: D) -> Sectors<D> {
+        let padding = Padding::of(&mut disk);
+        Sectors { disk, padding }
+    }
+
+    /// A disk on which a file system is to be made.
+    pub fn empty(disk: D) -> Sectors<D> {
+        Sectors { disk, padding: Padding::default() }
+    }
+
     /// Whether bytes are so many sectors, all of them there.
     fn check(&self, len: usize, sector: SectorId, count: u32) -> Ext4Result<()> {
-        let is_whole = len as u64 == u64::from(count) * u64::from(self.0.sector_bytes());
-        let is_there = sector.checked_add(count)?.raw() <= self.0.sectors();
+        let is_whole = len as u64 == u64::from(count) * u64::from(self.disk.sector_bytes());
+        let is_there = sector.checked_add(count)?.raw() <= self.disk.sectors();
         if is_whole && is_there {
             Ok(())
         } else {
@@ -43,12 +58,14 @@ impl<D: Disk> Sectors<D> {
 impl<D: Disk> BlockIo for Sectors<D> {
     fn write(&mut self, buffer: &[u8], sector: SectorId, count: u32) -> Ext4Result<()> {
         self.check(buffer.len(), sector, count)?;
-        self.0.write(sector.raw(), buffer).map_err(|_| Ext4Error::io())
+        let at = sector.raw() * u64::from(self.disk.sector_bytes());
+        let set = self.padding.set(at, buffer);
+        self.disk.write(sector.raw(), set.as_deref().unwrap_or(buffer)).map_err(|_| Ext4Error::io())
     }
 
     fn read(&mut self, buffer: &mut [u8], sector: SectorId, count: u32) -> Ext4Result<()> {
         self.check(buffer.len(), sector, count)?;
-        self.0.read(sector.raw(), buffer).map_err(|_| Ext4Error::io())
+        self.disk.read(sector.raw(), buffer).map_err(|_| Ext4Error::io())
     }
 
     fn write_with_flags(
@@ -65,14 +82,14 @@ impl<D: Disk> BlockIo for Sectors<D> {
     }
 
     fn geometry(&self) -> DeviceGeometry {
-        DeviceGeometry::new(self.0.sector_bytes(), self.0.sectors())
+        DeviceGeometry::new(self.disk.sector_bytes(), self.disk.sectors())
     }
 
     fn capabilities(&self) -> DeviceCapabilities {
-        DeviceCapabilities { read_only: self.0.is_read_only(), flush: true, ..DeviceCapabilities::default() }
+        DeviceCapabilities { read_only: self.disk.is_read_only(), flush: true, ..DeviceCapabilities::default() }
     }
 
     fn flush(&mut self) -> Ext4Result<()> {
-        self.0.flush().map_err(|_| Ext4Error::io())
+        self.disk.flush().map_err(|_| Ext4Error::io())
     }
 }

@@ -12,6 +12,7 @@
 extern crate alloc;
 
 mod disk;
+mod padding;
 mod readdir;
 
 pub use disk::Disk;
@@ -74,7 +75,7 @@ impl<D: Disk> fmt::Debug for Mounted<D> {
 
 /// Makes an empty file system on a disk. What was there is lost.
 pub fn format<D: Disk>(disk: D, clock: fn() -> u64) -> Result<()> {
-    rsext4::format(Sectors(disk), Time(clock), MkfsOptions::default()).map(drop).map_err(error)
+    rsext4::format(Sectors::empty(disk), Time(clock), MkfsOptions::default()).map(drop).map_err(error)
 }
 
 impl<D: Disk> Mounted<D> {
@@ -84,9 +85,9 @@ impl<D: Disk> Mounted<D> {
         let is_read_only = disk.is_read_only();
         let services = MountServices::new(Time(clock), (), NoopObserver);
         let fs = if is_read_only {
-            Ext4::mount(Sectors(disk), services, MountOptions::read_only_no_journal_replay())
+            Ext4::mount(Sectors::mounted(disk), services, MountOptions::read_only_no_journal_replay())
         } else {
-            Ext4::mount_with_readonly_fallback(Sectors(disk), services)
+            Ext4::mount_with_readonly_fallback(Sectors::mounted(disk), services)
         };
         Ok(Mounted { fs: fs.map_err(error)? })
     }

@@ -1,0 +1,155 @@
+//! Ends of inode bitmaps: bits for inodes that a group does not have are ones, so that nobody takes them for free.
+//!
+//! The library makes the bitmap of a group when the first inode of it is used, and leaves these bits zero (rsext4 0.9.2); `e2fsck` calls that a mistake.
+//! No checksum covers them. So they are set here, when such a bitmap goes to its place on the disk. One that still lies in the journal when power is
+//! lost has them zero, and `e2fsck -p` sets them without a word.
+
+use crate::Disk;
+use alloc::vec;
+use alloc::vec::Vec;
+use vfs::Result;
+
+/// Where the superblock is, and its bytes.
+const SUPERBLOCK: u64 = 1024;
+/// See [`SUPERBLOCK`].
+const SUPERBLOCK_BYTES: usize = 1024;
+
+/// Offsets in the superblock (Linux, `Documentation/filesystems/ext4/super.rst`).
+mod superblock {
+    pub const BLOCKS: usize = 0x04;
+    pub const FIRST_DATA_BLOCK: usize = 0x14;
+    pub const LOG_BLOCK_SIZE: usize = 0x18;
+    pub const BLOCKS_PER_GROUP: usize = 0x20;
+    pub const INODES_PER_GROUP: usize = 0x28;
+    pub const MAGIC: usize = 0x38;
+    pub const INCOMPATIBLE: usize = 0x60;
+    pub const DESCRIPTOR_BYTES: usize = 0xfe;
+    pub const BLOCKS_UPPER: usize = 0x150;
+}
+
+/// The number in every superblock.
+const MAGIC: u32 = 0xef53;
+/// Descriptors lie elsewhere, in groups of their own.
+const META_BG: u32 = 0x10;
+/// Numbers of blocks have 64 bits.
+const IS_64_BITS: u32 = 0x80;
+
+/// Offsets in a descriptor, and the bit of a group whose inodes were never used.
+mod descriptor {
+    pub const INODE_BITMAP: usize = 0x04;
+    pub const FLAGS: usize = 0x12;
+    pub const INODE_BITMAP_UPPER: usize = 0x24;
+    pub const BYTES: usize = 32;
+    pub const INODES_UNUSED: u32 = 1;
+}
+
+/// Largest group descriptors together that are looked at, in bytes.
+const DESCRIPTORS_MAX: u64 = 16 << 20;
+
+/// Bitmaps whose ends are to be set.
+#[derive(Debug, Default)]
+pub struct Padding {
+    block_bytes: u64,
+    /// Bytes of a bitmap that have inodes.
+    inode_bytes: usize,
+    /// Blocks of bitmaps that are still to be made, in order.
+    bitmaps: Vec<u64>,
+}
+
+/// Bytes of a disk, from one on that lies anywhere.
+fn read(disk: &mut impl Disk, at: u64, len: usize) -> Result<Vec<u8>> {
+    let sector = u64::from(disk.sector_bytes());
+    let (first, end) = (at / sector, (at + len as u64).div_ceil(sector));
+    let mut bytes = vec![0; ((end - first) * sector) as usize];
+    disk.read(first, &mut bytes)?;
+    let skip = (at - first * sector) as usize;
+    Ok(bytes.drain(skip..skip + len).collect())
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    let word = bytes.get(at..at + 4).and_then(|word| word.try_into().ok());
+    word.map_or(0, u32::from_le_bytes)
+}
+
+fn half(bytes: &[u8], at: usize) -> u32 {
+    word(bytes, at) & 0xffff
+}
+
+impl Padding {
+    /// Looks at a disk which bitmaps are still to be made. None where it is no such file system, or one whose descriptors lie elsewhere: whether it is sound, the
+    /// library says.
+    pub fn of(disk: &mut impl Disk) -> Padding {
+        Padding::found(disk).ok().flatten().unwrap_or_default()
+    }
+
+    fn found(disk: &mut impl Disk) -> Result<Option<Padding>> {
+        let bytes = read(disk, SUPERBLOCK, SUPERBLOCK_BYTES)?;
+        let features = word(&bytes, superblock::INCOMPATIBLE);
+        let (per_group, inodes) =
+            (word(&bytes, superblock::BLOCKS_PER_GROUP), word(&bytes, superblock::INODES_PER_GROUP));
+        let log_size = word(&bytes, superblock::LOG_BLOCK_SIZE);
+        let is_known = half(&bytes, superblock::MAGIC) == MAGIC && features & META_BG == 0 && log_size <= 6;
+        if !is_known || per_group == 0 || inodes % 8 != 0 {
+            return Ok(None);
+        }
+        let block_bytes = 1024 << log_size;
+        let is_wide = features & IS_64_BITS != 0;
+        let upper = if is_wide { u64::from(word(&bytes, superblock::BLOCKS_UPPER)) << 32 } else { 0 };
+        let first = u64::from(word(&bytes, superblock::FIRST_DATA_BLOCK));
+        let blocks = (upper | u64::from(word(&bytes, superblock::BLOCKS))).saturating_sub(first);
+        let each = if is_wide { half(&bytes, superblock::DESCRIPTOR_BYTES) as usize } else { descriptor::BYTES };
+        let len = blocks.div_ceil(per_group.into()).saturating_mul(each as u64);
+        if each < descriptor::BYTES || len > DESCRIPTORS_MAX {
+            return Ok(None);
+        }
+        let inode_bytes = inodes as usize / 8;
+        let descriptors = read(disk, (first + 1) * block_bytes, len as usize)?;
+        let unused = descriptors
+            .chunks_exact(each)
+            .filter(|group| half(group, descriptor::FLAGS) & descriptor::INODES_UNUSED != 0);
+        let mut bitmaps: Vec<u64> = unused
+            .map(|group| {
+                let upper = if each > descriptor::BYTES { word(group, descriptor::INODE_BITMAP_UPPER) } else { 0 };
+                u64::from(upper) << 32 | u64::from(word(group, descriptor::INODE_BITMAP))
+            })
+            .collect();
+        bitmaps.sort_unstable();
+        Ok(((inode_bytes as u64) < block_bytes).then_some(Padding { block_bytes, inode_bytes, bitmaps }))
+    }
+
+    /// Sets the ends of bitmaps among bytes that are to be written to a place of the disk. None if there are none.
+    pub fn set(&self, at: u64, bytes: &[u8]) -> Option<Vec<u8>> {
+        let end = at + bytes.len() as u64;
+        let block_bytes = self.block_bytes;
+        let first = self.bitmaps.partition_point(|block| (block + 1).saturating_mul(block_bytes) <= at);
+        let mut set = None;
+        for block in self.bitmaps[first..].iter().take_while(|block| *block * block_bytes < end) {
+            let (from, to) = (block * block_bytes + self.inode_bytes as u64, (block + 1) * block_bytes);
+            let range = (from.max(at) - at) as usize..(to.min(end).max(at) - at) as usize;
+            if let Some(padding) = set.get_or_insert_with(|| bytes.to_vec()).get_mut(range) {
+                padding.fill(0xff);
+            }
+        }
+        set
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_of_bitmaps_are_set_and_nothing_else() {
+        let padding = Padding { block_bytes: 1024, inode_bytes: 100, bitmaps: vec![3, 5] };
+        for (at, len) in [(0, 3 << 10), (4 << 10, 1 << 10), (6 << 10, 1 << 10)] {
+            assert_eq!(padding.set(at, &vec![7; len]), None, "{at}");
+        }
+        for (at, len) in [(3 << 10, 1 << 10), (0, 8 << 10), (3 << 10, 512), ((3 << 10) + 512, 512), (5 << 10, 2048)] {
+            let set = padding.set(at, &vec![7; len]).expect("there is a bitmap");
+            for (place, byte) in (at as usize..).zip(set) {
+                let is_end = [3, 5].contains(&(place / 1024)) && place % 1024 >= 100;
+                assert_eq!(byte, if is_end { 0xff } else { 7 }, "{place} of a write to {at}");
+            }
+        }
+    }
+}
