@@ -60,10 +60,9 @@ fn tail(typed: &str, lines: usize, follows: bool) -> Result<()> {
     // Whatever is added after this is told.
     let watch = if follows { Some(root.watch(&path)?) } else { None };
     let begin = begin_of_lines(&file, lines)?;
-    let end = show(&file, begin)?;
     match watch {
-        Some(watch) => follow(root, &path, file, watch, end),
-        None => Ok(()),
+        Some(watch) => follow(root, &path, file, watch, begin),
+        None => show(&file, begin).map(drop),
     }
 }
 
@@ -108,12 +107,13 @@ fn show(file: &File, mut offset: u64) -> Result<u64> {
     })
 }
 
+/// Shows a file from an offset on, and what is added to it.
 fn follow(mut root: Directory, path: &str, mut file: File, mut watch: Watch, mut offset: u64) -> Result<()> {
-    let (mut is_stale, mut failed) = (false, 0);
+    let (mut is_first, mut is_stale, mut failed) = (true, false, 0);
     loop {
         let mut step = || {
             let mut is_gone = false;
-            if !is_stale {
+            if !is_stale && !is_first {
                 let events = watch.wait(None)?;
                 let has = |change| events.iter().any(|event| event.change == change);
                 is_gone = has(Change::Gone);
@@ -129,6 +129,7 @@ fn follow(mut root: Directory, path: &str, mut file: File, mut watch: Watch, mut
                 offset = 0;
             }
             offset = show(&file, offset)?;
+            is_first = false;
             Ok(is_gone)
         };
         match step() {
