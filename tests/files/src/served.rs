@@ -16,6 +16,8 @@ struct State<F> {
     starts: Cell<u64>,
     open: Cell<usize>,
     open_max: usize,
+    /// How often it still starts anew right after somebody has connected.
+    restarts: Cell<usize>,
 }
 
 /// An object of the server.
@@ -35,7 +37,7 @@ impl<F: FileSystem> Served<F> {
     /// A server that has at most so many objects.
     pub fn new(fs: F, open_max: usize) -> Served<F> {
         let volume = RefCell::new(Some(Volume::new(fs)));
-        Served(Rc::new(State { volume, starts: Cell::new(0), open: Cell::new(0), open_max }))
+        Served(Rc::new(State { volume, starts: Cell::new(0), open: Cell::new(0), open_max, restarts: Cell::new(0) }))
     }
 
     /// Ends and starts anew. What its file system does not keep is lost.
@@ -45,6 +47,11 @@ impl<F: FileSystem> Served<F> {
         let volume = self.0.volume.take();
         // Only the old volume knew what is open; what has no name stays for ever, and no test looks at that.
         self.0.volume.replace(volume.map(|volume| Volume::new(lose(volume.into_inner()))));
+    }
+
+    /// Starts anew each time right after somebody has connected, so often.
+    pub fn restart_when_connected(&self, times: usize) {
+        self.0.restarts.set(times);
     }
 
     /// How many objects are open.
@@ -89,7 +96,12 @@ impl<F: FileSystem> Server for Served<F> {
     type Directory = Object<F>;
 
     fn connect(&mut self) -> Result<Object<F>> {
-        Object::new(&self.0, |volume| Ok(volume.root())).map_err(|_| Error::TooManyOpen)
+        let root = Object::new(&self.0, |volume| Ok(volume.root())).map_err(|_| Error::TooManyOpen)?;
+        if let Some(left) = self.0.restarts.get().checked_sub(1) {
+            self.0.restarts.set(left);
+            self.restart(|fs| fs);
+        }
+        Ok(root)
     }
 }
 

@@ -55,6 +55,17 @@ fn remote_and_linux_agree() {
 }
 
 /// All of it at once: a file system over two that others serve.
+/// A server may end right after it was found, also when a file system over it begins.
+#[test]
+fn a_server_that_ends_at_the_beginning_is_found_again() {
+    for (restarts, is_found) in [(0, true), (1, true), (2, true), (3, false)] {
+        let served = Served::new(ram(), 100);
+        served.restart_when_connected(restarts);
+        assert_eq!(Remote::new(served.clone()).is_ok(), is_found, "{restarts}");
+        assert!(Remote::new(served).is_ok(), "afterwards");
+    }
+}
+
 #[test]
 fn a_merge_of_servers_and_linux_agree() {
     let make = |run: &mut Run| {

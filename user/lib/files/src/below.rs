@@ -10,9 +10,25 @@ use rt::{sys, time};
 use vfs::remote::{self, Answer, Failure};
 use vfs::{Attributes, Changes, Entry, Error, How, Result, Space};
 
-/// How often a server is asked for its files that ends meanwhile, and how long to wait before.
-const TRIES: usize = 50;
+/// How often a server is asked for its files that ends meanwhile, and how long to wait before: half a minute in all, since one that is started again on a busy
+/// machine takes its time. One that stays down is told of at once.
+const TRIES: usize = 1500;
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// How often a file system over others is begun anew.
+const BEGINNINGS: usize = 50;
+
+/// Begins a file system over others; and again, if a server below ends meanwhile, which looks as if its device did not read.
+pub fn begin<T>(begin: impl Fn() -> T, is_passing: impl Fn(&T) -> bool) -> T {
+    for _ in 1..BEGINNINGS {
+        let begun = begin();
+        if !is_passing(&begun) {
+            return begun;
+        }
+        time::sleep(PAUSE);
+    }
+    begin()
+}
 
 /// A directory of a server.
 #[derive(Clone, Debug)]

@@ -16,7 +16,7 @@ mod server;
 mod watch;
 pub mod wire;
 
-pub use below::Below;
+pub use below::{Below, begin};
 pub use client::{Directory, File, Inbox, Mapped, reading};
 pub use desk::hand_out;
 pub use server::{OBJECTS_MAX, OwnPage, serve, serve_at_most};

@@ -134,13 +134,21 @@ struct Open<F> {
 impl<S: Server> Remote<S> {
     /// The file system of a server.
     pub fn new(mut server: S) -> Result<Remote<S>> {
-        let base = server.connect()?;
-        let root = match base.stat(b"") {
-            Ok(found) if found.kind == Kind::Directory => found.inode,
-            Ok(_) => return Err(Error::NotDirectory),
-            Err(Failure::Refused(error)) => return Err(error),
-            Err(_) => return Err(Error::Io),
-        };
+        let mut begun = Err(Error::Io);
+        for _ in 0..TRIES {
+            let base = server.connect()?;
+            match base.stat(b"") {
+                Ok(found) if found.kind == Kind::Directory => {
+                    begun = Ok((base, found.inode));
+                    break;
+                }
+                Ok(_) => return Err(Error::NotDirectory),
+                Err(Failure::Refused(error)) => return Err(error),
+                // The server has ended between the two.
+                Err(_) => {}
+            }
+        }
+        let (base, root) = begun?;
         Ok(Remote {
             server,
             root,

@@ -12,8 +12,8 @@ use crypt::{Cost, Crypt, Refusal};
 use files::{Below, OwnPage};
 use rt::api::Status;
 use rt::{println, random};
-use vfs::Cached;
 use vfs::remote::Remote;
+use vfs::{Cached, Error};
 
 rt::entry!(main);
 
@@ -50,7 +50,11 @@ fn main() -> i32 {
         println!("crypt: {}", files::hand_out(name, |_| Err(Status::Unsupported)));
         return 1;
     }
-    let failure = match crypt(directory, passphrase, cost) {
+    let begun = files::begin(
+        || crypt(directory, passphrase, cost),
+        |begun| matches!(begun, Err(Refusal::Files(Error::Io))),
+    );
+    let failure = match begun {
         Ok(crypt) => files::serve_at_most(name, Cached::<_, OwnPage>::new(crypt, PAGES_MAX), OBJECTS_MAX),
         Err(refusal) => {
             let status = status(refusal);

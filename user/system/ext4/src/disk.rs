@@ -8,8 +8,9 @@ use rt::sys::Uid;
 use rt::{home, time};
 use vfs::{Error, Result};
 
-/// How often a request is made again whose driver is gone, and how long to wait before.
-const TRIES: usize = 50;
+/// How often a request is made again whose driver is gone, and how long to wait before: half a minute in all, since one that is started again on a busy
+/// machine takes its time. One that stays down is told of at once.
+const TRIES: usize = 1500;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The disk.

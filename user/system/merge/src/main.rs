@@ -9,7 +9,7 @@ use files::{Below, OwnPage};
 use rt::api::Status;
 use rt::println;
 use vfs::remote::Remote;
-use vfs::{Cached, Merge, Result};
+use vfs::{Cached, Error, Merge, Result};
 
 rt::entry!(main);
 
@@ -28,7 +28,7 @@ fn main() -> i32 {
         println!("merge: usage: merge UPPER[/PATH] LOWER[/PATH] [NAME]");
         return 2;
     };
-    let failure = match merge(upper, lower) {
+    let failure = match files::begin(|| merge(upper, lower), |begun| matches!(begun, Err(Error::Io))) {
         Ok(merge) => files::serve_at_most(name, Cached::<_, OwnPage>::new(merge, PAGES_MAX), OBJECTS_MAX),
         Err(error) => {
             let status: Status = files::wire::status(error);
