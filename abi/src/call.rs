@@ -221,8 +221,12 @@ pub mod thread_op {
     /// [`RESUME`] lets it run. A state that no thread may have is [`BadArgument`](crate::Error::BadArgument), and changes nothing; flags
     /// that a user must not set are left out.
     pub const SET_STATE: u32 = 22;
+    /// Tell the message that fires an interrupt line which has no wire: what a device with MSI or MSI-X writes, and where. In: `rdi` the
+    /// line's uid; the caller's task must hold the line. Out: `rdi` physical address, `rsi` word of 32 bits. A line that is wired to a
+    /// pin has no message: [`NoSuch`](crate::Error::NoSuch).
+    pub const INTERRUPT_MESSAGE: u32 = 23;
     /// Number of sub-operations.
-    pub const COUNT: u32 = 23;
+    pub const COUNT: u32 = 24;
 
     /// Names of thread states, by the number in [`INFO`].
     pub const STATES: [&str; 7] =

@@ -41,6 +41,7 @@
 //! * [`irq_mask`]: keeps a line from interrupting.
 //! * [`irq_unmask`]: lets a line interrupt.
 //! * [`irq_is_level`]: whether a line stays asserted until its device is served.
+//! * [`irq_message`]: where a device writes what to fire a line that has no wire.
 //! * [`irq_acknowledge`]: tells the controller that the interrupt being served was taken; once for each.
 //!
 //! **Time**

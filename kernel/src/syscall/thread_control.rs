@@ -6,6 +6,7 @@ use crate::args::{Args, done};
 use crate::kernel::Kernel;
 use crate::lend::word::Stake;
 use crate::life::thread::{begin_end, end_thread, new_thread, start_thread};
+use crate::mem::space;
 use crate::object::thread::{Operation, State, Wait, special};
 use crate::object::{TaskRef, ThreadRef};
 use crate::processor::extended;
@@ -24,6 +25,7 @@ pub fn thread_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
         op::CREATE => create(k, current, &args),
         op::NEXT => next(k, current, &args),
         op::READ_TRACE => read_trace(k, current, &args),
+        op::INTERRUPT_MESSAGE => interrupt_message(k, current, &args),
         op::START..op::COUNT => match target(k, current, Uid(args.first())) {
             Ok(thread) => return on_thread(k, current, thread, operation, &args),
             Err(error) => Err(error),
@@ -190,6 +192,17 @@ fn read_trace(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> 
         }
         number => args.give(k.trace.read(number).ok_or(Error::NoSuch)?),
     }
+    Ok(())
+}
+
+/// Tells the message that fires a line, to a task that holds the line.
+fn interrupt_message(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
+    let line = Uid(args.first()).as_interrupt().ok_or(Error::BadArgument)?;
+    if !space::holds_interrupt(k, current.task(), line) {
+        return Err(Error::Denied);
+    }
+    let (address, word) = arch::irq_message(line).ok_or(Error::NoSuch)?;
+    args.give([address, word.into()]);
     Ok(())
 }
 

@@ -36,7 +36,7 @@ const USER_END: u64 = 0x7fff_ffff_f000;
 const DEPTH_MAX: u8 = 32;
 
 /// The interrupt lines that programs are about.
-const LINES: [u8; 2] = [3, 20];
+const LINES: [u8; 3] = [3, 20, 100];
 
 /// A thread as the model knows it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -79,6 +79,7 @@ enum Op {
     Door { by: u64, number: u64, entry: u64 },
     GiveLine { to: u64, line: usize },
     Listen { by: u64, line: usize },
+    Message { by: u64, line: usize },
 }
 
 /// Addresses and numbers around what is allowed.
@@ -149,6 +150,7 @@ fn operation(random: &mut Random) -> Op {
             Op::Door { by, number, entry: argument(random) }
         }
         _ if random.one_in(3) => Op::GiveLine { to: target, line: random.below(LINES.len() as u64) as usize },
+        _ if random.one_in(2) => Op::Message { by, line: random.below(LINES.len() as u64) as usize },
         _ => Op::Listen { by, line: random.below(LINES.len() as u64) as usize },
     }
 }
@@ -427,6 +429,7 @@ impl Trial {
             | Op::Flush { by, .. }
             | Op::Switch { by, .. }
             | Op::Door { by, .. }
+            | Op::Message { by, .. }
             | Op::Listen { by, .. } => by,
         };
         let Some(by) = self.caller(by) else { return false };
@@ -454,6 +457,7 @@ impl Trial {
             Op::Switch { to, .. } => self.switch(by, to),
             Op::Door { number, entry, .. } => self.make_door(by, number, entry),
             Op::Listen { line, .. } => self.listen(by, line),
+            Op::Message { line, .. } => self.message(by, line),
             Op::GiveLine { .. } => unreachable!("done above"),
         };
         answer.is_ok()
@@ -472,6 +476,8 @@ impl Trial {
         let known = operation < thread_op::COUNT;
         let expected = match target {
             _ if !known => Err(Error::BadArgument),
+            // No thread is a line.
+            _ if operation == thread_op::INTERRUPT_MESSAGE => Err(Error::BadArgument),
             None => Err(Error::NoSuch),
             Some(target) => {
                 let task = self.threads[target].expect("it lives").task;
@@ -704,6 +710,19 @@ impl Trial {
         assert_eq!((next, thread.state.get()), (Next::Same, state));
         frame.mode.set(mode);
         compare("listen", Err(expected), [frame.rax.get(), 0, 0])
+    }
+
+    /// Asks for the message of a line. Those below 24 end at pins.
+    fn message(&self, by: usize, line: usize) -> Answer {
+        let (mine, number) = (self.threads[by].expect("it calls").task, LINES[line]);
+        let expected = match (self.living(mine).lines[line], number) {
+            (false, _) => Err(Error::Denied),
+            (true, ..24) => Err(Error::NoSuch),
+            (true, _) => Ok([Some(0xfee0_0000), Some(32 + u64::from(number))]),
+        };
+        let arguments = [Uid::interrupt(number).0, 0, 0, 0, 0];
+        let got = self.call(by, Call::ThreadControl, thread_op::INTERRUPT_MESSAGE, arguments);
+        compare("ask for the message of a line", expected, got)
     }
 
     /// All that the model knows of everybody.

@@ -568,6 +568,7 @@ fn other_operations_on_threads_need_no_memory() {
             thread_op::NEXT => [0; 5],
             thread_op::SET_WINDOW => [thread.0, Fpage::WHOLE.0, 0, 0, 0],
             thread_op::READ_TRACE => [abi::call::TRACE_COUNTERS, 0, 0, 0, 0],
+            thread_op::INTERRUPT_MESSAGE => [Uid::interrupt(100).0, 0, 0, 0, 0],
             thread_op::BREAKPOINT => [thread.0, 1, 0x1000, abi::call::BREAK_WRITE, 8],
             thread_op::GET_STATE => [thread.0, STATE, ThreadState::LEN_BYTES, 0, 0],
             thread_op::SET_STATE => {

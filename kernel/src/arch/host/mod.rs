@@ -204,9 +204,17 @@ pub fn irq_is_open(line: u8) -> bool {
     MACHINE.with(|machine| machine.borrow().unmasked.contains(&line))
 }
 
-/// Whether a line is level-triggered: those from 16 on are.
+/// Lines below this one end at pins.
+const PINS: u8 = 24;
+
+/// Whether a line is level-triggered: those of PCI's pins are.
 pub fn irq_is_level(line: u8) -> bool {
-    line >= 16
+    (16..PINS).contains(&line)
+}
+
+/// Message that fires a line which has no pin: an address and a word that tell which line it is.
+pub fn irq_message(line: u8) -> Option<(u64, u32)> {
+    (line >= PINS).then(|| (0xfee0_0000, 32 + u32::from(line)))
 }
 
 /// Does nothing; a real machine tells the controller that the interrupt was taken.

@@ -210,6 +210,16 @@ pub fn irq_is_level(line: u8) -> bool {
     LINES.get(line as usize).is_some_and(|line| line.entry.load(Relaxed) & LEVEL != 0)
 }
 
+/// Address and word of the message by which a device fires a line that has no wire: physical, edge-triggered, to the boot processor.
+/// `None` for lines of pins and of the ISA, and on a machine where a message cannot name that processor. Intel SDM volume 3, section 12.11.
+pub fn irq_message(line: u8) -> Option<(u64, u32)> {
+    const FIRST: u64 = 0xfee0_0000;
+    const ISA_LINES: u8 = 16;
+    let is_free = (ISA_LINES..INTERRUPT_LINES as u8).contains(&line) && !irq_exists(line);
+    let target = u8::try_from(local_id()).ok()?;
+    is_free.then_some((FIRST | u64::from(target) << 12, u32::from(LINE_VECTOR) + u32::from(line)))
+}
+
 /// Lets the line interrupt.
 pub fn irq_unmask(line: u8) {
     write_entry(line, |entry| entry & !MASKED);

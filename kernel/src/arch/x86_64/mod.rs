@@ -22,7 +22,7 @@ pub mod user_copy;
 pub mod view;
 
 use crate::layout;
-pub use apic::{irq_acknowledge, irq_is_level, irq_mask, irq_unmask};
+pub use apic::{irq_acknowledge, irq_is_level, irq_mask, irq_message, irq_unmask};
 pub use paging::{kernel_cr3 as kernel_space, read_mapped};
 pub use per_cpu::{ports_off, ports_on};
 pub use tcb_array::{map as map_slot, unmap as unmap_slot};

@@ -45,7 +45,7 @@ fn list() -> api::Result<()> {
 }
 
 fn show(server: Uid, place: u32, entry: &Entry) -> api::Result<()> {
-    let Entry { address, vendor, device, class_code, line, pin, has_msix, is_claimed } = *entry;
+    let Entry { address, vendor, device, class_code, line, pin, messages, messages_taken, is_claimed } = *entry;
     let line = if pin == 0 { "-".into() } else { format!("{line}") };
     let mut parts = alloc::string::String::new();
     for number in 0..BARS {
@@ -58,8 +58,8 @@ fn show(server: Uid, place: u32, entry: &Entry) -> api::Result<()> {
         };
         parts += &format!(" {kind} {base:#x}+{len:#x}");
     }
-    if has_msix {
-        parts += " msi-x";
+    if messages != 0 {
+        parts += &format!(" messages {messages_taken} of {messages}");
     }
     let (bus, slot, function) = (address >> 8, address >> 3 & 31, address & 7);
     let driver = if is_claimed { "yes" } else { "-" };

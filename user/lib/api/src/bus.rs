@@ -72,6 +72,12 @@ pub fn interrupt(server: Uid, place: u32) -> Result<u8> {
     Ok(line)
 }
 
+/// Gets the interrupt line of a message, which the function sends from now on; returns the line's number.
+pub fn message(server: Uid, place: u32, number: u16) -> Result<u8> {
+    let line = Client { server }.message(Fpage::interrupts(), place, number)?;
+    Ok((line.base() >> 12) as u8)
+}
+
 /// Gets memory that the device may use into a window of exactly that size; returns the address by which the device knows it.
 pub fn pages(server: Uid, place: u32, window: Fpage) -> Result<u64> {
     let (device_address, _) = Client { server }.pages(window, place, window.log2() as u8)?;

@@ -9,10 +9,12 @@
 extern crate alloc;
 
 mod bar;
+mod message;
 #[cfg(test)]
 mod tests;
 
 pub use bar::{BARS, Bar, piece};
+pub use message::{ENTRY_BYTES, Messages, entry, send_from_table, send_none, send_one};
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -84,7 +86,6 @@ pub mod command {
 
 const HAS_CAPABILITIES: u32 = 1 << 20;
 const MULTIPLE_FUNCTIONS: u32 = 1 << 23;
-const CAPABILITY_MSIX: u8 = 0x11;
 
 /// No list can be longer: each capability has four bytes at least, behind the header.
 const CAPABILITIES_MAX: usize = 48;
@@ -115,8 +116,8 @@ pub struct Function {
     pub pin: u8,
     /// Memory and ports that it answers at.
     pub bars: [Bar; BARS],
-    /// Whether it can send interrupts as messages, by a table.
-    pub has_msix: bool,
+    /// Interrupts that it can send as messages.
+    pub messages: Option<Messages>,
 }
 
 impl Function {
@@ -184,15 +185,18 @@ fn look_at(configuration: &mut impl Configuration, address: Address) -> Option<F
     let device = (configuration.read(address, offset::NUMBERS) >> 16) as u16;
     let class_code = configuration.read(address, offset::CLASS) >> 8;
     let interrupt = configuration.read(address, offset::INTERRUPT);
-    let has_msix = capabilities(configuration, address).any(|id| id == CAPABILITY_MSIX);
     let is_plain = header_type(configuration, address) == 0 && class_code >> 16 != CLASS_BRIDGE as u32;
     let bars = if is_plain { bar::sized(configuration, address) } else { [Bar::Nothing; BARS] };
+    let messages = if is_plain { Messages::of(configuration, address, &bars) } else { None };
     let (line, pin) = (interrupt as u8, (interrupt >> 8) as u8);
-    Some(Function { address, vendor, device, class_code, line, pin, bars, has_msix })
+    let function = Function { address, vendor, device, class_code, line, pin, bars, messages };
+    // Firmware, or a bus server before this one, may have had it send some.
+    send_none(configuration, &function);
+    Some(function)
 }
 
-/// Identifiers of a function's capabilities. A list that goes in a circle ends.
-fn capabilities(configuration: &impl Configuration, address: Address) -> impl Iterator<Item = u8> {
+/// Offsets and identifiers of a function's capabilities. A list that goes in a circle ends.
+fn capabilities(configuration: &impl Configuration, address: Address) -> impl Iterator<Item = (u8, u8)> {
     let has_list = configuration.read(address, offset::COMMAND) & HAS_CAPABILITIES != 0;
     let mut at = if has_list { configuration.read(address, offset::CAPABILITIES) as u8 & !3 } else { 0 };
     core::iter::from_fn(move || {
@@ -200,8 +204,9 @@ fn capabilities(configuration: &impl Configuration, address: Address) -> impl It
             return None;
         }
         let head = configuration.read(address, at);
+        let found = (at, head as u8);
         at = (head >> 8) as u8 & !3;
-        Some(head as u8)
+        Some(found)
     })
     .take(CAPABILITIES_MAX)
 }

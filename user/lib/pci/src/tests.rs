@@ -123,14 +123,102 @@ fn lists_of_capabilities_end() {
         for &(at, head) in heads {
             fake = fake.with(HERE, at, head, 0);
         }
-        find(&mut fake)[0].has_msix
+        find(&mut fake)[0].messages.is_some()
     };
-    assert!(list(&[(0x40, 0x0000_5009), (0x50, 0x0000_0011)], 0x40));
+    assert!(list(&[(0x40, 0x0000_5009), (0x50, 0x0000_0005)], 0x40));
     assert!(!list(&[(0x40, 0x0000_5009), (0x50, 0x0000_4009)], 0x40), "a circle");
     assert!(!list(&[(0x40, 0x0000_4009)], 0x40), "one that follows itself");
     assert!(!list(&[(0x40, 0x0000_0409), (0x04, 0x11)], 0x40), "into the header");
     assert!(!list(&[], 0xff), "at the end");
     assert!(!list(&[], 0));
+}
+
+/// A function with capabilities, the first at 0x40.
+fn with_capabilities(fake: Fake, words: &[(u8, u32, u32)]) -> Fake {
+    let fake = fake.with(HERE, offset::CAPABILITIES, 0x40, 0);
+    words.iter().fold(fake, |fake, &(at, value, writable)| fake.with(HERE, at, value, writable))
+}
+
+/// Control half of a capability that can be written.
+const CONTROL: u32 = 0xffff_0000;
+
+#[test]
+fn messages_of_a_table_are_in_memory_of_the_function() {
+    // MSI-X, with so many entries from an offset on behind register 1, which leads to 4 KiB; MSI behind it.
+    let messages = |last: u32, place: u32| {
+        let fake = bar(1, 0xfebf_1000, 0xffff_f000);
+        let msix = [(0x40, 0x5011 | last << 16, 0), (0x44, place, 0), (0x50, 0x0005, 0)];
+        find(&mut with_capabilities(fake, &msix))[0].messages
+    };
+    let table = |offset, count| Some(Messages::Table { at: 0x40, bar: 1, offset, count });
+    assert_eq!(messages(2, 0x0801), table(0x800, 3));
+    assert_eq!(messages(127, 0x0801), table(0x800, 128));
+    assert_eq!(messages(255, 0x0001), table(0, 256));
+    // What makes no sense is not used, and the other way is.
+    let one = Some(Messages::One { at: 0x50 });
+    for (last, place) in [(128, 0x801), (256, 1), (0, 0x1001), (0, 0xffff_fff9), (0, 0), (0, 6), (0, 7)] {
+        assert_eq!(messages(last, place), one, "{last} {place:#x}");
+    }
+}
+
+#[test]
+fn messages_that_do_not_fit_into_the_space_are_none() {
+    for (control, last) in [(0, 0xf4), (1 << 23, 0xf0), (1 << 24, 0xec), (3 << 23, 0xe8)] {
+        for at in (0x40..=0xfc).step_by(4) {
+            let fake = fake().with(HERE, offset::CAPABILITIES, at, 0);
+            let found = find(&mut fake.with(HERE, at as u8, 5 | control, 0))[0].messages;
+            let wanted = (at <= last).then_some(Messages::One { at: at as u8 });
+            assert_eq!(found, wanted, "{at:#x} {control:#x}");
+        }
+    }
+    for at in (0xe0..=0xfc).step_by(4) {
+        let fake = bar(1, 0xfebf_1000, 0xffff_f000).with(HERE, offset::CAPABILITIES, at, 0);
+        let fake = if at < 0xfc { fake.with(HERE, at as u8 + 4, 1, 0) } else { fake };
+        assert_eq!(find(&mut fake.with(HERE, at as u8, 0x11, 0))[0].messages.is_some(), at <= 0xf4);
+    }
+}
+
+#[test]
+fn one_message_is_sent_and_no_longer() {
+    const ADDRESS: u64 = 0xfee0_3000;
+    for control in [0, 1 << 23, 1 << 24, 3 << 23] {
+        // Firmware has had it send eight.
+        let words = [0x44, 0x48, 0x4c, 0x50].map(|at| (at, 0xaaaa_aaaa, u32::MAX));
+        let mut fake = with_capabilities(fake(), &words);
+        fake = fake.with(HERE, 0x40, 5 | control | 0x0031_0000, 0x0071_0000);
+        let function = find(&mut fake).remove(0);
+        assert_eq!(fake.read(HERE, 0x40), 5 | control | 0x0030_0000, "silent when it is found");
+        assert!(send_one(&mut fake, HERE, 0x40, (ADDRESS, 0xc5)));
+        assert_eq!(fake.read(HERE, 0x40), 5 | control | 1 << 16, "one, and it is on");
+        assert_eq!(fake.read(HERE, 0x44), ADDRESS as u32);
+        let rest = [0x48, 0x4c, 0x50].map(|at| fake.read(HERE, at));
+        let left = 0xaaaa_aaaa;
+        let wanted = match control >> 23 {
+            0 => [0xc5, left, left],
+            1 => [0, 0xc5, left],
+            2 => [0xc5, 0, left],
+            _ => [0, 0xc5, 0],
+        };
+        assert_eq!(rest, wanted, "{control:#x}");
+        let is_wide = control >> 23 & 1 != 0;
+        assert_eq!(send_one(&mut fake, HERE, 0x40, (1 << 32, 1)), is_wide, "no message to half of an address");
+        send_none(&mut fake, &function);
+        assert_eq!(fake.read(HERE, 0x40), 5 | control);
+    }
+}
+
+#[test]
+fn messages_of_a_table_are_sent_and_no_longer() {
+    let fake = bar(1, 0xfebf_1000, 0xffff_f000).with(HERE, 0x44, 1, 0);
+    // Firmware has it send all but keep them.
+    let mut fake = with_capabilities(fake, &[(0x40, 0x0011 | 0xc003 << 16, CONTROL)]);
+    let function = find(&mut fake).remove(0);
+    assert_eq!(fake.read(HERE, 0x40), 0x0011 | 0x4003 << 16);
+    send_from_table(&mut fake, HERE, 0x40);
+    assert_eq!(fake.read(HERE, 0x40), 0x0011 | 0x8003 << 16);
+    send_none(&mut fake, &function);
+    assert_eq!(fake.read(HERE, 0x40), 0x0011 | 0x0003 << 16);
+    assert_eq!(entry((0x1_fee0_3000, 0xc5)), [0xfee0_3000, 1, 0xc5, 0]);
 }
 
 #[test]

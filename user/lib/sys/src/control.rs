@@ -257,6 +257,12 @@ pub fn trace_read(number: u64) -> Result<[u64; 4]> {
     Ok([a, b, c, d])
 }
 
+/// Message that fires an interrupt line which this task holds: address and word. See [`thread_op::INTERRUPT_MESSAGE`].
+pub fn interrupt_message(line: u8) -> Result<(u64, u32)> {
+    let [address, word, ..] = thread(thread_op::INTERRUPT_MESSAGE, [Uid::interrupt(line).0, 0, 0, 0, 0, 0])?;
+    Ok((address, word as u32))
+}
+
 /// States of threads, by number: their places among the names in [`thread_op::STATES`].
 pub mod thread_state {
     use super::thread_op::STATES;

@@ -47,7 +47,7 @@ impl Disk {
     pub fn claim() -> Result<Disk> {
         let mut function = Function::claim(CLASS, &DEVICES)?;
         let transport = function.open()?;
-        let device = VirtIOBlk::new(Plain(transport)).map_err(|error| {
+        let device = VirtIOBlk::new(transport).map_err(|error| {
             rt::println!("virtio: {error}");
             Failure::Garbled
         })?;

@@ -4,8 +4,10 @@
 //! size when it is read next.
 
 use crate::memory;
+use crate::message::{self, Vectors};
+use crate::transport::Plain;
 use rt::api::bus::{self, Kind, command};
-use rt::api::{Failure, Name, Result, names};
+use rt::api::{Failure, Name, Result, Status, names};
 use rt::door::{Door, Room};
 use rt::sys::{self, Timeout, Uid};
 use virtio_drivers::transport::pci::bus::{ConfigurationAccess, DeviceFunction, PciRoot};
@@ -15,6 +17,9 @@ const BARS: usize = 6;
 const FIRST_BAR: u8 = 0x10;
 const COMMAND: u8 = 0x04;
 const IS_64_BITS: u32 = 0b110;
+
+/// Number of the message that all queues send, where a device sends messages.
+pub(crate) const MESSAGE: u16 = 0;
 
 /// A function that this thread has claimed.
 #[derive(Debug)]
@@ -27,23 +32,28 @@ pub struct Function {
 }
 
 impl Function {
-    /// Claims the first free virtio device of a class that has one of these numbers.
+    /// Claims the first free virtio device of a class that has one of these numbers. If there is one that somebody else has, it says so, since that one may be
+    /// about to end.
     pub fn claim(class: u8, devices: &[u16]) -> Result<Function> {
         let bus = names::resolve(rt::home(), &Name::new(bus::NAME).ok_or(Failure::Garbled)?)?;
-        let mut outcome = Err(Failure::Garbled);
+        let mut outcome = Failure::Refused(Status::NotFound);
         for &device in devices {
             let room = Room::new().map_err(Failure::Kernel)?;
             match bus::claim(bus, class, VIRTIO_VENDOR_ID, device, room.window()) {
                 Ok(place) => return Ok(Function { bus, place, line: 0, _lease: room.into_door() }),
-                Err(failure) => outcome = Err(failure),
+                Err(Failure::Refused(Status::NotFound)) => {}
+                Err(failure) => outcome = failure,
             }
         }
-        outcome
+        Err(outcome)
     }
 
     /// Gets all that it answers at, its interrupt, and memory that it may use; and lets it work.
-    pub fn open(&mut self) -> Result<PciTransport> {
+    pub fn open(&mut self) -> Result<Plain> {
         let (bus, place) = (self.bus, self.place);
+        // Before its memory: the page with messages is not the driver's.
+        let common = message::common(bus, place);
+        let message = common.and_then(|_| bus::message(bus, place, MESSAGE).ok());
         let mut registers = [(0, 0); BARS];
         for number in 0..BARS as u8 {
             let (kind, base, len) = bus::bar(bus, place, number)?;
@@ -59,13 +69,18 @@ impl Function {
             memory::map(bus, place, number, base, len)?;
         }
         memory::get(bus, place)?;
-        self.line = bus::interrupt(bus, place)?;
+        let vectors = message.and(common).and_then(Vectors::of);
+        self.line = match message {
+            Some(line) => line,
+            None => bus::interrupt(bus, place)?,
+        };
         // The first receive from the line makes this thread its driver.
         let _ = sys::receive(Uid::interrupt(self.line), Timeout::ZERO);
         bus::set_command(bus, place, command::MEMORY | command::MASTER)?;
         let space = Space { bus, place, registers, is_sized: [false; BARS] };
         let here = DeviceFunction { bus: 0, device: 0, function: 0 };
-        PciTransport::new::<memory::Hardware, _>(&mut PciRoot::new(space), here).map_err(|error| {
+        let transport = PciTransport::new::<memory::Hardware, _>(&mut PciRoot::new(space), here);
+        transport.map(|transport| Plain::new(transport, vectors)).map_err(|error| {
             rt::println!("virtio: {error}");
             Failure::Garbled
         })

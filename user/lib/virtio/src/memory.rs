@@ -49,6 +49,14 @@ pub(crate) fn map(bus: Uid, place: u32, number: u8, base: u64, len: u64) -> Resu
     Ok(())
 }
 
+/// Own address of so many bytes of the device's, from a physical address on. `None` if they are not all mapped.
+pub(crate) fn mapped(physical: u64, bytes: u64) -> Option<u64> {
+    PARTS.lock().iter().find_map(|part| {
+        let at = physical.checked_sub(part.base)?;
+        (at.checked_add(bytes)? <= part.len).then_some(part.address + at)
+    })
+}
+
 /// Gets memory that the device may use.
 pub(crate) fn get(bus: Uid, place: u32) -> Result<()> {
     let log2 = PAGE_LOG2 + PAGES.ilog2();
@@ -113,13 +121,7 @@ unsafe impl Hal for Hardware {
     }
 
     unsafe fn mmio_phys_to_virt(physical: PhysAddr, size: usize) -> NonNull<u8> {
-        let parts = PARTS.lock();
-        let part = parts.iter().find(|part| {
-            let at = physical.checked_sub(part.base);
-            at.and_then(|at| at.checked_add(size as u64)).is_some_and(|end| end <= part.len)
-        });
-        let part = part.expect("the device says that it answers where it has nothing");
-        let address = part.address + (physical - part.base);
+        let address = mapped(physical, size as u64).expect("the device says that it answers where it has nothing");
         NonNull::new(with_exposed_provenance_mut(address as usize)).expect("windows are not at 0")
     }
 

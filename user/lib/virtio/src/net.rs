@@ -50,7 +50,7 @@ impl Card {
     pub fn claim() -> Result<Card> {
         let mut function = Function::claim(CLASS, &DEVICES)?;
         let transport = function.open()?;
-        let device = VirtIONetRaw::new(Plain(transport)).map_err(|error| {
+        let device = VirtIONetRaw::new(transport).map_err(|error| {
             rt::println!("virtio: {error}");
             Failure::Garbled
         })?;

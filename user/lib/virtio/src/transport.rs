@@ -5,6 +5,7 @@
 //! Without *flush* a device has nothing in a cache when it says that it has written (virtio 1.2, 5.2.5): so no request for that is needed,
 //! for which the crate would spin. Without *event index* nobody has to compare numbers that wrap around. Indirect descriptors need a heap.
 
+use crate::message::Vectors;
 use virtio_drivers::PhysAddr;
 use virtio_drivers::transport::pci::PciTransport;
 use virtio_drivers::transport::{DeviceStatus, DeviceType, InterruptStatus, Transport};
@@ -26,44 +27,55 @@ const TRIES: usize = 1000;
 
 /// The way to a device.
 #[derive(Debug)]
-pub struct Plain(pub PciTransport);
+pub struct Plain {
+    crates: PciTransport,
+    /// Where queues are told which message they send, if the device interrupts by messages.
+    vectors: Option<Vectors>,
+}
+
+impl Plain {
+    /// The way of the crate's to a device, which interrupts by messages if there are `vectors`.
+    pub(crate) fn new(crates: PciTransport, vectors: Option<Vectors>) -> Plain {
+        Plain { crates, vectors }
+    }
+}
 
 impl Transport for Plain {
     fn read_device_features(&mut self) -> u64 {
-        self.0.read_device_features() & !UNWANTED
+        self.crates.read_device_features() & !UNWANTED
     }
 
     fn device_type(&self) -> DeviceType {
-        self.0.device_type()
+        self.crates.device_type()
     }
 
     fn write_driver_features(&mut self, features: u64) {
-        let platform = self.0.read_device_features() & ACCESS_PLATFORM;
-        self.0.write_driver_features(features | platform);
+        let platform = self.crates.read_device_features() & ACCESS_PLATFORM;
+        self.crates.write_driver_features(features | platform);
     }
 
     fn max_queue_size(&mut self, queue: u16) -> u32 {
-        self.0.max_queue_size(queue)
+        self.crates.max_queue_size(queue)
     }
 
     fn notify(&mut self, queue: u16) {
-        self.0.notify(queue);
+        self.crates.notify(queue);
     }
 
     fn get_status(&self) -> DeviceStatus {
-        self.0.get_status()
+        self.crates.get_status()
     }
 
     fn set_status(&mut self, status: DeviceStatus) {
-        self.0.set_status(status);
+        self.crates.set_status(status);
     }
 
     fn set_guest_page_size(&mut self, bytes: u32) {
-        self.0.set_guest_page_size(bytes);
+        self.crates.set_guest_page_size(bytes);
     }
 
     fn requires_legacy_layout(&self) -> bool {
-        self.0.requires_legacy_layout()
+        self.crates.requires_legacy_layout()
     }
 
     fn queue_set(
@@ -74,19 +86,27 @@ impl Transport for Plain {
         driver: PhysAddr,
         device: PhysAddr,
     ) {
-        self.0.queue_set(queue, size, descriptors, driver, device);
+        // Before the queue is on. A device that has no room for it says so, and its requests will take too long.
+        if self.vectors.as_mut().is_some_and(|vectors| !vectors.set(queue)) {
+            rt::println!("virtio: the device does not take a message for queue {queue}");
+        }
+        self.crates.queue_set(queue, size, descriptors, driver, device);
     }
 
     fn queue_unset(&mut self, queue: u16) {
-        self.0.queue_unset(queue);
+        self.crates.queue_unset(queue);
     }
 
     fn queue_used(&mut self, queue: u16) -> bool {
-        self.0.queue_used(queue)
+        self.crates.queue_used(queue)
     }
 
     fn ack_interrupt(&mut self) -> InterruptStatus {
-        self.0.ack_interrupt()
+        match self.vectors {
+            // A message is over when it has come.
+            Some(_) => InterruptStatus::empty(),
+            None => self.crates.ack_interrupt(),
+        }
     }
 
     /// Reads until nothing has changed meanwhile, but not for ever: a device could change all the time.
@@ -102,14 +122,14 @@ impl Transport for Plain {
     }
 
     fn read_config_generation(&self) -> u32 {
-        self.0.read_config_generation()
+        self.crates.read_config_generation()
     }
 
     fn read_config_space<T: FromBytes + IntoBytes>(&self, offset: usize) -> Result<T> {
-        self.0.read_config_space(offset)
+        self.crates.read_config_space(offset)
     }
 
     fn write_config_space<T: IntoBytes + Immutable>(&mut self, offset: usize, value: T) -> Result<()> {
-        self.0.write_config_space(offset, value)
+        self.crates.write_config_space(offset, value)
     }
 }

@@ -36,10 +36,11 @@ impl Controller {
         Ok((Controller { server, place, registers, memory, line: None }, lease))
     }
 
-    /// Gets its interrupt, if it can be had: firmware may have told no line, and another driver may have it. The later this is asked for, the fewer
-    /// lines are taken from drivers that cannot do without.
+    /// Gets its interrupt, if it can be had: a message, or else a line, which firmware may not have told, and which another driver may have. The
+    /// later this is asked for, the fewer lines are taken from drivers that cannot do without.
     pub fn listen(&mut self) {
-        let Ok(line) = bus::interrupt(self.server, self.place) else { return };
+        let message = bus::message(self.server, self.place, 0);
+        let Ok(line) = message.or_else(|_| bus::interrupt(self.server, self.place)) else { return };
         // The first receive from the line makes this thread its driver.
         let _ = sys::receive(Uid::interrupt(line), Timeout::ZERO);
         if bus::set_command(self.server, self.place, command::MEMORY | command::MASTER).is_ok() {

@@ -7,12 +7,14 @@
 use crate::configuration::ConfigurationSpaces;
 use crate::firmware::Firmware;
 use crate::iommu::{Iommus, Space};
+use crate::lines::{self, Line, Lines};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use pci::{Address, BARS, Bar, CLASS_BRIDGE, Configuration, Function, offset, piece};
+use pci::{Address, BARS, Bar, CLASS_BRIDGE, Configuration, ENTRY_BYTES, Function, Messages, offset, piece};
 use rt::api::bus::{Entry, Kind, command};
 use rt::api::{Status, memory, process};
+use rt::device::DeviceMemory;
 use rt::frames::{Block, Lent, Supply, Upstream, reserve};
 use rt::sys::{self, Fpage, Rights, Uid};
 use rt::time;
@@ -25,8 +27,14 @@ const BLOCKS_MAX: usize = 16;
 /// See [`BLOCKS_MAX`].
 pub const BYTES_MAX: u64 = 1 << 20;
 
-/// Line numbers of firmware from here on mean that there is none.
-const LINES: u8 = 192;
+/// Interrupts that one function may send as messages.
+const MESSAGES_MAX: usize = 8;
+
+/// Bytes of a word in a table of messages.
+const WORD_BYTES: u64 = 4;
+
+/// Number of the word in an entry there that says whether the message is kept.
+const MASK: u64 = 3;
 
 /// Least time between two reports of one function, in nanoseconds.
 const REPORTS_NS: u64 = 1_000_000_000;
@@ -46,6 +54,8 @@ pub struct Claims {
     claims: Vec<Claim>,
     /// Functions that nobody has found, and that wanted to use memory.
     strangers: Vec<u16>,
+    /// Lines for messages.
+    lines: Lines,
 }
 
 #[derive(Debug, Default)]
@@ -54,7 +64,13 @@ struct Claim {
     owner: Option<Uid>,
     /// Windows onto what it answers at, or the ports. They stay.
     parts: [Option<Fpage>; BARS],
+    /// Which of them the owner has.
+    is_given: [bool; BARS],
     has_line: bool,
+    /// Its messages, by their numbers, and their lines.
+    messages: Vec<(u16, Line)>,
+    /// Memory with its table of messages, which no driver gets with these. It stays.
+    table: Option<DeviceMemory>,
     lent: Vec<Lent>,
     free: Vec<Block>,
     /// Memory that it reaches, if there is an IOMMU and it reaches some.
@@ -72,7 +88,7 @@ impl Claims {
         let iommus = Iommus::open(&mut firmware, &configuration, &functions);
         let board = configuration.range().into_iter().chain(iommus.registers().iter().copied()).collect();
         let claims = functions.iter().map(|_| Claim::default()).collect();
-        Claims { configuration, iommus, board, functions, claims, strangers: Vec::new() }
+        Claims { configuration, iommus, board, functions, claims, strangers: Vec::new(), lines: Lines::default() }
     }
 
     /// Words for a person about the machine: where it differs from others, and who is trusted.
@@ -123,7 +139,8 @@ impl Claims {
             class_code: function.class_code,
             line: function.line,
             pin: function.pin,
-            has_msix: function.has_msix,
+            messages: function.messages.map_or(0, Messages::count),
+            messages_taken: self.claims[place as usize].messages.len() as u16,
             is_claimed: self.claims[place as usize].owner.is_some(),
         })
     }
@@ -197,7 +214,15 @@ impl Claims {
     pub fn part(&mut self, thread: Uid, place: u32, number: u8) -> Result<Fpage> {
         let place = self.own(thread, place)?;
         let bar = *self.functions[place].bars.get(number as usize).ok_or(Status::BadRequest)?;
-        if let Some(part) = self.claims[place].parts[number as usize] {
+        let claim = &self.claims[place];
+        let has_table = |bar| !claim.messages.is_empty() && number == bar;
+        if matches!(self.functions[place].messages, Some(Messages::Table { bar, .. }) if has_table(bar)) {
+            // Who could write the table could send any interrupt.
+            return Err(Status::Denied);
+        }
+        let known = claim.parts[number as usize];
+        if let Some(part) = known {
+            self.claims[place].is_given[number as usize] = true;
             return Ok(part);
         }
         if bar == Bar::Nothing {
@@ -211,7 +236,8 @@ impl Claims {
         };
         memory::resource(rt::home(), wanted, window).map_err(|_| Status::Denied)?;
         let part = window.with_rights(Rights::RW);
-        self.claims[place].parts[number as usize] = Some(part);
+        let claim = &mut self.claims[place];
+        (claim.parts[number as usize], claim.is_given[number as usize]) = (Some(part), true);
         Ok(part)
     }
 
@@ -219,7 +245,7 @@ impl Claims {
     pub fn interrupt(&mut self, thread: Uid, place: u32) -> Result<Fpage> {
         let place = self.own(thread, place)?;
         let (line, pin) = (self.functions[place].line, self.functions[place].pin);
-        if pin == 0 || line == 0 || line >= LINES {
+        if pin == 0 || line == 0 || line >= lines::COUNT {
             return Err(Status::NotFound);
         }
         let others = self.claims.iter().zip(&self.functions).enumerate();
@@ -233,6 +259,69 @@ impl Claims {
         memory::resource(rt::home(), interrupt, interrupt).map_err(|_| Status::Denied)?;
         self.claims[place].has_line = true;
         Ok(interrupt)
+    }
+
+    /// The line of a message, which the function sends from now on.
+    pub fn message(&mut self, thread: Uid, place: u32, number: u16) -> Result<Fpage> {
+        let place = self.own(thread, place)?;
+        let messages = self.functions[place].messages.filter(|messages| number < messages.count());
+        let messages = messages.ok_or(Status::NotFound)?;
+        let claim = &self.claims[place];
+        if let Some((_, line)) = claim.messages.iter().find(|(other, _)| *other == number) {
+            return Ok(Fpage::interrupt(line.number));
+        }
+        if claim.messages.len() >= MESSAGES_MAX {
+            return Err(Status::Exhausted);
+        }
+        let line = self.lines.take().ok_or(Status::Exhausted)?;
+        if let Err(status) = self.send(place, messages, number, line) {
+            self.lines.give_back(line);
+            return Err(status);
+        }
+        self.claims[place].messages.push((number, line));
+        Ok(Fpage::interrupt(line.number))
+    }
+
+    /// Has a function send a message.
+    fn send(&mut self, place: usize, messages: Messages, number: u16, line: Line) -> Result<()> {
+        let address = self.functions[place].address;
+        let (at, bar, offset, count) = match messages {
+            Messages::Table { at, bar, offset, count } => (at, bar, offset, count),
+            Messages::One { at } => {
+                let message = (line.message.0, line.message.1 as u16);
+                let can = pci::send_one(&mut self.configuration, address, at, message);
+                return if can { Ok(()) } else { Err(Status::Denied) };
+            }
+        };
+        if self.claims[place].is_given[usize::from(bar)] {
+            return Err(Status::Taken);
+        }
+        let (first, log2) =
+            piece(&self.functions, &self.board, place, usize::from(bar)).ok_or(Status::Denied)?;
+        let Bar::Memory { base, .. } = self.functions[place].bars[usize::from(bar)] else {
+            return Err(Status::NotFound);
+        };
+        let claim = &mut self.claims[place];
+        if claim.table.is_none() {
+            let memory = DeviceMemory::map(Fpage::memory(first, log2, Rights::RW));
+            claim.table = Some(memory.map_err(|_| Status::Exhausted)?);
+        }
+        let (is_first, table) = (claim.messages.is_empty(), claim.table.as_mut().ok_or(Status::Exhausted)?);
+        let before = self.configuration.read(address, offset::COMMAND) as u16 & command::ALL;
+        set_command(&mut self.configuration, &self.functions[place], before | command::MEMORY);
+        let at_word = |number: u16, word: u64| {
+            (base - first + offset + u64::from(number) * ENTRY_BYTES + word * WORD_BYTES) as usize
+        };
+        if is_first {
+            // Messages of an owner before this one have lines that may be somebody else's by now.
+            (0..count).for_each(|other| table.write_u32(at_word(other, MASK), 1));
+        }
+        for (word, value) in (0..).zip(pci::entry(line.message)) {
+            table.write_u32(at_word(number, word), value);
+        }
+        set_command(&mut self.configuration, &self.functions[place], before);
+        pci::send_from_table(&mut self.configuration, address, at);
+        Ok(())
     }
 
     /// Memory that the function may use, and the address by which it knows that.
@@ -270,12 +359,15 @@ impl Claims {
             return;
         };
         set_command(&mut self.configuration, function, command::NO_INTERRUPT);
+        pci::send_none(&mut self.configuration, function);
         let line = claim.has_line.then(|| Fpage::interrupt(function.line));
-        for part in claim.parts.into_iter().flatten().chain(line) {
+        let messages = claim.messages.iter().map(|(_, line)| Fpage::interrupt(line.number));
+        for part in claim.parts.into_iter().flatten().chain(line).chain(messages) {
             // A flush of one's own cannot fail but for lack of memory, and then whoever had it is gone.
             let _ = sys::flush(part.with_rights(Rights::RWX));
         }
-        claim.has_line = false;
+        (claim.has_line, claim.is_given) = (false, [false; BARS]);
+        claim.messages.drain(..).for_each(|(_, line)| self.lines.give_back(line));
         let is_over = claim.space.take().is_none_or(|space| self.iommus.take_back(space).is_ok());
         let blocks = claim.lent.drain(..).map(Lent::reclaim);
         if is_over {

@@ -16,6 +16,7 @@ mod claims;
 mod configuration;
 mod firmware;
 mod iommu;
+mod lines;
 mod ports;
 
 use alloc::string::String;
@@ -88,7 +89,7 @@ fn tell(lines: &[String]) {
     lines.iter().for_each(|line| println!("bus: {line}"));
 }
 
-/// Tells of what devices were refused. An IOMMU would say so by an interrupt that is a message, which there is not yet.
+/// Tells of what devices were refused. An IOMMU could say so by an interrupt, but some looks in a second are enough.
 fn watch(claims: Arc<Mutex<Claims>>) {
     let body = move || -> () {
         loop {
@@ -141,6 +142,7 @@ fn answer(claims: &Arc<Mutex<Claims>>, message: &Message, lease: &mut Option<Doo
         }
         Request::Part { place, number } => Answer::Part(claims.part(thread, place, number)?),
         Request::Interrupt { place } => Answer::Interrupt(claims.interrupt(thread, place)?),
+        Request::Message { place, number } => Answer::Message(claims.message(thread, place, number)?),
         Request::Pages { place, log2 } => {
             let (physical, block) = claims.pages(thread, place, log2)?;
             Answer::Pages(physical, block)

@@ -282,6 +282,10 @@ pub fn other_calls_need_no_memory() -> Outcome {
         let name = other.uid.0;
         let (arguments, expected) = match operation {
             thread_op::TRACE | thread_op::READ_TRACE => ([name, 0, 0, 0, 0, 0], denied[0]),
+            // The line has a pin.
+            thread_op::INTERRUPT_MESSAGE => {
+                ([Uid::interrupt(device::CLOCK_LINE).0, 0, 0, 0, 0, 0], Error::NoSuch as u64)
+            }
             thread_op::NEXT | thread_op::SET_WINDOW => ([0; 6], 0),
             thread_op::BREAKPOINT => ([name, 1, 0x1000, BREAK_WRITE, 8, 0], 0),
             thread_op::SET_PAGER => {
