@@ -1,4 +1,4 @@
-//! What is plugged into a machine that is run: a disk that is a file, and a network card.
+//! Devices of a machine that is run: a disk that is a file, and a network card.
 
 use crate::machine::{Forward, Kind, Machine};
 use crate::{Context, Error, Result};
@@ -46,7 +46,7 @@ pub fn plug_in(machine: &mut Machine) -> Option<File> {
         }
     }
     if machine.net.is_none() {
-        // Whoever has the port now may have it for long. One that is free now may be taken until the emulator wants it, and then that says so.
+        // Somebody may have the port for long. One that is free now may be taken until the emulator wants it, and then that says so.
         let host = match TcpListener::bind((Ipv4Addr::LOCALHOST, USUAL_PORTS.host)) {
             Ok(_) => USUAL_PORTS.host,
             Err(_) => free_port().unwrap_or(0),

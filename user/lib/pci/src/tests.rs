@@ -154,7 +154,7 @@ fn messages_of_a_table_are_in_memory_of_the_function() {
     assert_eq!(messages(2, 0x0801), table(0x800, 3));
     assert_eq!(messages(127, 0x0801), table(0x800, 128));
     assert_eq!(messages(255, 0x0001), table(0, 256));
-    // What makes no sense is not used, and the other way is.
+    // A table that makes no sense is not used, and the other way is.
     let one = Some(Messages::One { at: 0x50 });
     for (last, place) in [(128, 0x801), (256, 1), (0, 0x1001), (0, 0xffff_fff9), (0, 0), (0, 6), (0, 7)] {
         assert_eq!(messages(last, place), one, "{last} {place:#x}");

@@ -64,7 +64,7 @@ struct Claim {
     owner: Option<Uid>,
     /// Windows onto what it answers at, or the ports. They stay.
     parts: [Option<Fpage>; BARS],
-    /// Which of them the owner has.
+    /// Those that the owner has.
     is_given: [bool; BARS],
     has_line: bool,
     /// Its messages, by their numbers, and their lines.
@@ -217,7 +217,7 @@ impl Claims {
         let claim = &self.claims[place];
         let has_table = |bar| !claim.messages.is_empty() && number == bar;
         if matches!(self.functions[place].messages, Some(Messages::Table { bar, .. }) if has_table(bar)) {
-            // Who could write the table could send any interrupt.
+            // A driver that could write the table could send any interrupt.
             return Err(Status::Denied);
         }
         let known = claim.parts[number as usize];
