@@ -3,6 +3,7 @@
 
 mod floods;
 mod hostile;
+mod offload;
 mod pairs;
 
 use crate::sockets::{BACKLOG_MAX, Limits};

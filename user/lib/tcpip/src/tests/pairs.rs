@@ -1,5 +1,6 @@
 //! Two stacks over a wire that loses frames; and one with a server that gives addresses.
 
+use super::offload::crate_finds_sound;
 use super::{Host, SECOND_US, end};
 use crate::{Fallback, Id, Kind, Refusal, State, readiness};
 use core::net::{IpAddr, Ipv4Addr};
@@ -17,6 +18,10 @@ pub struct Pair {
     random: u64,
     /// One frame in so many is lost; 0: none.
     loss: u64,
+    /// One frame in so many has a bit changed above IP; 0: none.
+    pub damage: u64,
+    /// Frames that were on the wire.
+    pub seen: u64,
 }
 
 impl Pair {
@@ -27,16 +32,16 @@ impl Pair {
             host.stack.set_link(Some([2, 0, 0, 0, 1, number]));
             host
         };
-        let mut pair = Pair { hosts: [host(1), host(2)], random: 1, loss };
+        let mut pair = Pair { hosts: [host(1), host(2)], random: 1, loss, damage: 0, seen: 0 };
         // Nobody gives addresses.
         pair.run(600);
         assert_eq!(pair.hosts[0].stack.address_at(0), Some((IpAddr::from([10, 1, 0, 1]), 24)));
         pair
     }
 
-    fn is_lost(&mut self) -> bool {
+    fn is_chosen(&mut self, one_in: u64) -> bool {
         self.random = self.random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        self.loss > 0 && (self.random >> 33).is_multiple_of(self.loss)
+        one_in > 0 && (self.random >> 33).is_multiple_of(one_in)
     }
 
     /// Time goes on, ten milliseconds a turn.
@@ -46,9 +51,14 @@ impl Pair {
                 let now_us = self.hosts[from].now_us;
                 self.hosts[from].now_us += SECOND_US / 100;
                 self.hosts[from].stack.turn(now_us);
-                while let Some(frame) = self.hosts[from].stack.pop() {
-                    assert!(!crate::wire::is_of_loopback(&frame));
-                    if !self.is_lost() {
+                while let Some(mut frame) = self.hosts[from].stack.pop() {
+                    assert!(!crate::wire::is_of_loopback(&frame) && crate_finds_sound(&frame));
+                    self.seen += 1;
+                    if self.is_chosen(self.damage) && frame.len() > 54 {
+                        let at = 34 + (self.random >> 40) as usize % (frame.len() - 34);
+                        frame[at] ^= 1 << (self.random >> 37 & 7);
+                    }
+                    if !self.is_chosen(self.loss) {
                         self.hosts[1 - from].stack.push(&frame);
                     }
                 }
