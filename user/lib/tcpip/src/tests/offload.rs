@@ -150,7 +150,7 @@ fn long_segments_are_cut() {
 fn a_wire_that_changes_bytes_changes_none_of_a_stream() {
     let mut pair = Pair::new(0);
     let (_, client, server) = pair.connect(80);
-    pair.damage = 5;
+    pair.damage = 12;
     let all: Vec<u8> = (0..50_000u32).map(|at| ((at * 7) >> 3) as u8).collect();
     let (mut written, mut read, mut bytes) = (0, Vec::new(), [0; 4096]);
     for _ in 0..100_000 {
