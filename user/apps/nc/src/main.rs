@@ -53,7 +53,9 @@ fn main() -> i32 {
         _ => {
             eprintln!("usage: nc HOST PORT [TEXT...] | listen PORT [COUNT] | echo PORT [COUNT]");
             println!("          | udp HOST PORT TEXT... | udp-echo PORT [COUNT]");
-            println!("          | send HOST PORT BYTES | discard PORT [COUNT] | chargen PORT BYTES | count HOST PORT");
+            println!(
+                "          | send HOST PORT BYTES | discard PORT [COUNT] | chargen PORT BYTES | count HOST PORT"
+            );
             return 2;
         }
     };

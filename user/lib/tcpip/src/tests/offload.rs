@@ -119,7 +119,7 @@ fn checksums_are_those_of_the_crate() {
 #[test]
 fn long_segments_are_cut() {
     for len in [1, 99, 100, 101, 200, 1459, 16_384] {
-        let payload: Vec<u8> = (0..len).map(|at: usize| (at * 7 >> 2) as u8).collect();
+        let payload: Vec<u8> = (0..len).map(|at: usize| ((at * 7) >> 2) as u8).collect();
         let whole = frame(ENDS[0], true, &payload, &none());
         let (mut all, mut count) = (Vec::new(), 0);
         cut(whole, NonZeroU16::new(100).unwrap(), |mut piece| {

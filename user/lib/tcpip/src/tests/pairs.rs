@@ -145,7 +145,7 @@ const MINUTES: [u64; 2] = [1, 60];
 fn talk(pair: &mut Pair, listener: Id, len: usize) -> bool {
     let client = pair.hosts[0].stack.open(1, Kind::Tcp).unwrap();
     pair.hosts[0].stack.connect(client, end("10.1.0.2:80")).unwrap();
-    let all: Vec<u8> = (0..len).map(|at| (at * 7 >> 3) as u8).collect();
+    let all: Vec<u8> = (0..len).map(|at| ((at * 7) >> 3) as u8).collect();
     let (mut server, mut bytes) = (None, [0; 4096]);
     let (mut asked, mut heard, mut answered, mut is_told) = (0, Vec::new(), Vec::new(), false);
     for _ in 0..20_000 {
