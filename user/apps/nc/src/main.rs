@@ -2,6 +2,9 @@
 //!
 //! `nc HOST PORT [TEXT...]` connects, sends a line, and shows what comes. `nc listen PORT [COUNT]` shows what comes by so many connections, `nc echo PORT [COUNT]` sends it
 //! back. `nc udp HOST PORT TEXT...` sends a datagram and shows the answer, `nc udp-echo PORT [COUNT]` sends datagrams back.
+//!
+//! To see how fast a connection is: `nc send HOST PORT BYTES` sends so many, which `nc discard PORT [COUNT]` takes by so many connections;
+//! `nc chargen PORT BYTES` sends them to who connects, which `nc count HOST PORT` does. Each says how many bytes there were, and how long they took.
 
 #![no_std]
 #![no_main]
@@ -12,8 +15,9 @@ extern crate alloc;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
+use core::time::Duration;
 use net::sockets::{Error, FOREVER, Net, Result, Stream};
-use rt::{eprintln, println};
+use rt::{eprintln, println, time};
 
 rt::entry!(main);
 
@@ -37,6 +41,11 @@ fn main() -> i32 {
         ["listen", port, count] => listen(port, count, show),
         ["echo", port] => listen(port, "1", echo),
         ["echo", port, count] => listen(port, count, echo),
+        ["discard", port] => listen(port, "1", count),
+        ["discard", port, connections] => listen(port, connections, count),
+        ["chargen", port, bytes] => generate(port, bytes),
+        ["send", host, port, bytes] => send(host, port, bytes),
+        ["count", host, port] => Net::open().and_then(|net| count(&dial(&net, host, port)?)),
         ["udp-echo", port] => echo_datagrams(port, "1"),
         ["udp-echo", port, count] => echo_datagrams(port, count),
         ["udp", host, port, ref text @ ..] if !text.is_empty() => datagram(host, port, &text.join(" ")),
@@ -44,6 +53,9 @@ fn main() -> i32 {
         _ => {
             eprintln!("usage: nc HOST PORT [TEXT...] | listen PORT [COUNT] | echo PORT [COUNT]");
             println!("          | udp HOST PORT TEXT... | udp-echo PORT [COUNT]");
+            println!(
+                "          | send HOST PORT BYTES | discard PORT [COUNT] | chargen PORT BYTES | count HOST PORT"
+            );
             return 2;
         }
     };
@@ -69,9 +81,13 @@ fn find(net: &Net, host: &str, port: &str) -> Result<SocketAddr> {
     Ok(SocketAddr::new(net.resolve(host, PATIENCE_MS)?, number(port)?))
 }
 
+fn dial<'a>(net: &'a Net, host: &str, port: &str) -> Result<Stream<'a>> {
+    net.connect(find(net, host, port)?, PATIENCE_MS)
+}
+
 fn connect(host: &str, port: &str, text: &[&str]) -> Result<()> {
     let net = Net::open()?;
-    let stream = net.connect(find(&net, host, port)?, PATIENCE_MS)?;
+    let stream = dial(&net, host, port)?;
     if !text.is_empty() {
         stream.write((text.join(" ") + "\n").as_bytes())?;
     }
@@ -101,7 +117,52 @@ fn echo(stream: &Stream) -> Result<()> {
     }
 }
 
-fn listen(port: &str, count: &str, serve: fn(&Stream) -> Result<()>) -> Result<()> {
+/// Says how many bytes there were, and how long they took.
+fn tell(bytes: u64, since: Duration) {
+    let us = (time::now() - since).as_micros().max(1);
+    println!("{bytes} bytes in {} ms, {} KiB/s", us / 1000, u128::from(bytes) * 1_000_000 / 1024 / us);
+}
+
+/// Counts what comes, to its end.
+fn count(stream: &Stream) -> Result<()> {
+    let (mut bytes, since) = (0, time::now());
+    loop {
+        match stream.read(LEN_MAX, FOREVER)?.len() {
+            0 => break,
+            len => bytes += len as u64,
+        }
+    }
+    tell(bytes, since);
+    Ok(())
+}
+
+/// Sends so many bytes. The other side has had them all when it closes the connection, too.
+fn produce(stream: &Stream, bytes: u64) -> Result<()> {
+    let (mut left, since) = (bytes, time::now());
+    let text: Vec<u8> = (0..LEN_MAX).map(|at| b'a' + (at % 26) as u8).collect();
+    while left > 0 {
+        let len = left.min(LEN_MAX as u64);
+        stream.write(&text[..len as usize])?;
+        left -= len;
+    }
+    stream.shutdown()?;
+    while !stream.read(LEN_MAX, FOREVER)?.is_empty() {}
+    tell(bytes, since);
+    Ok(())
+}
+
+fn send(host: &str, port: &str, bytes: &str) -> Result<()> {
+    let bytes = bytes.parse().map_err(|_| Error::Bad)?;
+    let net = Net::open()?;
+    produce(&dial(&net, host, port)?, bytes)
+}
+
+fn generate(port: &str, bytes: &str) -> Result<()> {
+    let bytes = bytes.parse().map_err(|_| Error::Bad)?;
+    listen(port, "1", |stream| produce(stream, bytes))
+}
+
+fn listen(port: &str, count: &str, serve: impl Fn(&Stream) -> Result<()>) -> Result<()> {
     let net = Net::open()?;
     let listener = net.listen(everywhere(port)?, BACKLOG)?;
     for _ in 0..number(count)? {

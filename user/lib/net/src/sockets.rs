@@ -3,12 +3,14 @@
 //!
 //! Waiting is a call by ipc that the server answers when its time has come, so nobody keeps a thread of the server busy by waiting.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use rt::api::stub::{Failure as Fault, Inbox, View};
 use rt::api::{Failure, Name, names};
 use rt::door::{Reference, Room};
+use rt::sync::Mutex;
 use rt::sys::Uid;
 
 pub use Network::Entrance;
@@ -111,6 +113,8 @@ pub fn socket_address(at: &Endpoint) -> SocketAddr {
 pub struct Net {
     server: Uid,
     host: Reference<Sockets::Host::Client<View>>,
+    /// Room for what a read brings. A new one would have to be zeroed; there is one for all connections, since few read at a time.
+    spare: Mutex<Option<Box<Sockets::Stream::Replies>>>,
 }
 
 impl Net {
@@ -119,7 +123,7 @@ impl Net {
         let server = names::resolve(rt::home(), &Name::new(NAME).ok_or(Failure::Garbled)?)?;
         let room = Room::new().map_err(Failure::Kernel)?;
         Entrance::Client { server }.open(room.window())?;
-        Ok(Net { server, host: room.into_door().into() })
+        Ok(Net { server, host: room.into_door().into(), spare: Mutex::new(None) })
     }
 
     /// Object of the server that makes sockets, and tells of addresses and the card.
@@ -221,11 +225,14 @@ impl Stream<'_> {
     /// Reads what has come, and waits until something has: nothing if nothing more will.
     pub fn read(&self, len_max: usize, patience_ms: u64) -> Result<Vec<u8>> {
         let len_max = len_max.min(Sockets::BYTES_MAX as usize) as u32;
-        let mut replies = alloc::boxed::Box::new(Sockets::Stream::Replies::new());
-        Inbox::open(&mut *replies, |inbox| {
+        let spare = self.net.spare.lock().take();
+        let mut replies = spare.unwrap_or_else(|| Box::new(Sockets::Stream::Replies::new()));
+        let outcome = Inbox::open(&mut *replies, |inbox| {
             let read = || self.stream.read(inbox, len_max).map(<[u8]>::to_vec);
             self.net.when(self.ticket, Sockets::READABLE, patience_ms, read)
-        })?
+        });
+        *self.net.spare.lock() = Some(replies);
+        outcome?
     }
 
     /// Nothing more will be written.
@@ -285,7 +292,7 @@ impl Datagrams<'_> {
 
     /// Waits for a datagram: from whom, and what.
     pub fn receive(&self, patience_ms: u64) -> Result<(SocketAddr, Vec<u8>)> {
-        let mut replies = alloc::boxed::Box::new(Sockets::Datagrams::Replies::new());
+        let mut replies = Box::new(Sockets::Datagrams::Replies::new());
         Inbox::open(&mut *replies, |inbox| {
             let receive = || {
                 let (bytes, from) = self.socket.receive(inbox)?;

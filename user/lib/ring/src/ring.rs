@@ -87,10 +87,14 @@ impl<'a> Producer<'a> {
             return Ok(false);
         }
         let (length, words) = self.ring.slot(self.tail);
-        for (word, bytes) in words.iter().zip(packet.chunks(WORD_BYTES)) {
-            let mut all = [0; WORD_BYTES];
-            all[..bytes.len()].copy_from_slice(bytes);
-            word.store(u64::from_le_bytes(all), Ordering::Relaxed);
+        let (whole, rest) = packet.as_chunks::<WORD_BYTES>();
+        for (word, bytes) in words.iter().zip(whole) {
+            word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
+        }
+        if let Some(word) = words.get(whole.len()).filter(|_| !rest.is_empty()) {
+            let mut last = [0; WORD_BYTES];
+            last[..rest.len()].copy_from_slice(rest);
+            word.store(u64::from_le_bytes(last), Ordering::Relaxed);
         }
         length.store(packet.len() as u64, Ordering::Relaxed);
         self.tail = self.tail.wrapping_add(1);
@@ -137,9 +141,13 @@ impl<'a> Consumer<'a> {
         }
         let (length, words) = self.ring.slot(self.head);
         let len = usize::try_from(length.load(Ordering::Relaxed)).map_err(|_| Broken)?;
-        for (bytes, word) in to.get_mut(..len).ok_or(Broken)?.chunks_mut(WORD_BYTES).zip(words) {
-            let all = word.load(Ordering::Relaxed).to_le_bytes();
-            bytes.copy_from_slice(&all[..bytes.len()]);
+        let (whole, rest) = to.get_mut(..len).ok_or(Broken)?.as_chunks_mut::<WORD_BYTES>();
+        let last = words.get(whole.len());
+        for (bytes, word) in whole.iter_mut().zip(words) {
+            *bytes = word.load(Ordering::Relaxed).to_le_bytes();
+        }
+        if let Some(word) = last.filter(|_| !rest.is_empty()) {
+            rest.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes()[..rest.len()]);
         }
         self.head = self.head.wrapping_add(1);
         // Pairs with the producer's acquire: the packet is copied before its slot is free.

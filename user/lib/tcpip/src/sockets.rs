@@ -312,7 +312,9 @@ impl Stack {
             socket.listen(at).map_err(|_| Refusal::Bad)?;
             queue.push(Place { handle: self.sockets.add(socket), begun: None });
         }
-        Ok(self.table.insert(owner, Entry::Listener { at, queue }))
+        let id = self.table.insert(owner, Entry::Listener { at, queue });
+        self.wire.set_listened(self.table.listened());
+        Ok(id)
     }
 
     /// Asks for the address of a name. What is an address already needs nobody.
@@ -348,6 +350,7 @@ impl Stack {
                         self.sockets.remove(handle);
                     }
                 }
+                self.wire.set_listened(self.table.listened());
             }
             Entry::Udp(handle) | Entry::Echo(handle, _) => drop(self.sockets.remove(handle)),
             Entry::Query(Query::Asked(handle)) => {
@@ -531,6 +534,12 @@ impl Stack {
             Err(tcp::RecvError::InvalidState) if socket.remote_endpoint().is_some() => Ok(0),
             Err(tcp::RecvError::InvalidState) => Err(Refusal::Closed),
         }
+    }
+
+    /// Whether the other side of a connection may wait for room: more than half of what is kept for reading has come. When less has, the other side knows
+    /// of enough room.
+    pub fn is_crowded(&mut self, id: Id) -> bool {
+        self.tcp(id).is_ok_and(|socket| socket.recv_queue() > socket.recv_capacity() / 2)
     }
 
     /// Nothing more will be written.

@@ -8,7 +8,7 @@ use crate::wire::{Counts, NO_CARD, Wire};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
+use smoltcp::iface::{Config, Interface, PollIngressSingleResult, PollResult, SocketHandle, SocketSet};
 use smoltcp::socket::{dhcpv4, dns};
 use smoltcp::time::{Duration, Instant};
 use smoltcp::wire::{EthernetAddress, HardwareAddress, IpAddress, IpCidr, Ipv4Cidr};
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long the stack knows a neighbour for sure: half of what it forgets one after.
 const INTRODUCTION: Duration = Duration::from_secs(30);
 
-/// How often what was sent to ourselves is looked at in one turn.
+/// Rounds of a turn, at most. In each everything that has come is taken, and each socket sends one packet, if it has one.
 const ROUNDS_MAX: usize = 32;
 
 /// Frames that are pushed back are none of an interface's business, so times are microseconds since the start.
@@ -58,7 +58,7 @@ pub struct Stack {
     pub(crate) interface: Interface,
     pub(crate) sockets: SocketSet<'static>,
     pub(crate) table: Table,
-    wire: Wire,
+    pub(crate) wire: Wire,
     dhcp: SocketHandle,
     pub(crate) dns: SocketHandle,
     status: Status,
@@ -151,7 +151,7 @@ impl Stack {
     /// A turn: does what is due. Says in how many microseconds the next one is.
     pub fn turn(&mut self, now_us: u64) -> Option<u64> {
         self.now = instant(now_us);
-        self.wire.begin(self.table.listened());
+        self.wire.begin();
         if self.introduced_until <= self.now {
             self.introduced_until = self.now + INTRODUCTION;
             for cidr in self.interface.ip_addrs() {
@@ -162,10 +162,14 @@ impl Stack {
             }
         }
         for _ in 0..ROUNDS_MAX {
-            self.interface.poll(self.now, &mut self.wire, &mut self.sockets);
+            while self.interface.poll_ingress_single(self.now, &mut self.wire, &mut self.sockets)
+                != PollIngressSingleResult::None
+            {}
+            // Once and not until nothing is sent, which would be another look at each socket: the next round sends more.
+            let sent = self.interface.poll_egress(self.now, &mut self.wire, &mut self.sockets);
             self.table.look_after(self.now, &mut self.sockets);
             self.follow_dhcp();
-            if !self.wire.has_more() {
+            if sent == PollResult::None && !self.wire.has_more() {
                 break;
             }
         }

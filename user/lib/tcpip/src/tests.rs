@@ -4,6 +4,7 @@
 mod floods;
 mod hostile;
 mod names;
+mod offload;
 mod pairs;
 
 use crate::sockets::{BACKLOG_MAX, Limits};

@@ -3,11 +3,13 @@
 //! **Nothing of 127.0.0.0/8 or ::1 leaves the machine or comes into it**, whatever the stack thinks: [`is_of_loopback`] is asked both ways. And nothing
 //! comes from the card that says it is from an address of this machine, or has one: the stack would believe it, and send there what is for itself.
 
+use crate::offload;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv6Addr};
-use smoltcp::phy::{self, Device, DeviceCapabilities, Medium};
+use core::num::{NonZeroU16, NonZeroUsize};
+use smoltcp::phy::{self, Checksum, Device, DeviceCapabilities, Medium, PacketMeta};
 use smoltcp::time::Instant;
 use smoltcp::wire::{
     EthernetAddress, EthernetFrame, EthernetProtocol, EthernetRepr, Icmpv6Packet, Icmpv6Repr, IpAddress,
@@ -22,7 +24,7 @@ pub const FRAME_MAX: usize = 1514;
 pub const NO_CARD: [u8; 6] = [2, 0, 0, 0, 0, 0];
 
 /// Bytes of Ethernet's header.
-const HEADER: usize = 14;
+pub(crate) const HEADER: usize = 14;
 
 /// Frames in each queue, at most. What comes when a queue is full is lost, as on any network.
 const QUEUE_MAX: usize = 64;
@@ -135,9 +137,13 @@ pub struct Counts {
 }
 
 impl Wire {
-    /// Begins a turn, in which somebody listens there. Who is one too many there gets no answer instead of a refusal, and asks again soon.
-    pub fn begin(&mut self, listened: Vec<IpListenEndpoint>) {
+    /// Begins a turn.
+    pub fn begin(&mut self) {
         self.budget = TURN_MAX;
+    }
+
+    /// Says where somebody listens. A connection that is one too many there gets no answer instead of a refusal, and is asked for again soon.
+    pub fn set_listened(&mut self, listened: Vec<IpListenEndpoint>) {
         self.listened = listened;
     }
 
@@ -211,7 +217,7 @@ impl Wire {
     pub fn push(&mut self, frame: &[u8]) {
         let is_wanted =
             (HEADER..=FRAME_MAX).contains(&frame.len()) && !is_of_loopback(frame) && !self.claims_own(frame);
-        if is_wanted && self.is_up && self.incoming.len() < QUEUE_MAX {
+        if is_wanted && self.is_up && self.incoming.len() < QUEUE_MAX && offload::is_sound(frame) {
             self.counts.received += 1;
             self.incoming.push_back(frame.into());
         } else {
@@ -235,30 +241,47 @@ impl Wire {
         self.listened.iter().any(has)
     }
 
-    /// Sends a frame of the stack's to where it belongs.
-    fn send(&mut self, frame: Vec<u8>) {
+    /// Sends a frame of the stack's to where it belongs. A segment that the card is to cut has pieces of this size.
+    fn send(&mut self, frame: Vec<u8>, size: Option<NonZeroU16>) {
         let Some(&[first, ..]) = frame.first_chunk::<6>() else { return };
         if !self.listened.is_empty() && refusing(&frame).is_some_and(|from| self.listens(from)) {
             self.counts.dropped += 1;
             return;
         }
-        let is_own = frame[..6] == self.own;
-        let is_for_many = first & 1 != 0;
-        let has_card = self.own != NO_CARD;
-        if has_card && !is_own && !is_of_loopback(&frame) {
-            if self.is_up || self.outgoing.len() < QUEUE_MAX {
-                self.counts.sent += 1;
-                self.outgoing.push_back(frame.clone());
-            } else {
-                self.counts.dropped += 1;
+        let stays = frame[..6] == self.own || first & 1 != 0;
+        let leaves = self.own != NO_CARD && frame[..6] != self.own && !is_of_loopback(&frame);
+        match (leaves, stays) {
+            (true, true) => {
+                self.loop_back(frame.clone());
+                self.leave(frame);
             }
+            (true, false) => match size {
+                Some(size) => offload::cut(frame, size, |piece| self.leave(piece)),
+                None => self.leave(frame),
+            },
+            (false, true) => self.loop_back(frame),
+            (false, false) => {}
         }
-        if is_own || is_for_many {
-            if self.looped.len() < QUEUE_MAX {
-                self.looped.push_back(frame);
-            } else {
-                self.counts.dropped += 1;
-            }
+    }
+
+    /// Sends a frame to the card.
+    fn leave(&mut self, mut frame: Vec<u8>) {
+        let has_room = self.is_up || self.outgoing.len() < QUEUE_MAX;
+        if has_room && frame.len() <= FRAME_MAX {
+            offload::fill(&mut frame);
+            self.counts.sent += 1;
+            self.outgoing.push_back(frame);
+        } else {
+            self.counts.dropped += 1;
+        }
+    }
+
+    /// Sends a frame to the stack itself.
+    fn loop_back(&mut self, frame: Vec<u8>) {
+        if self.looped.len() < QUEUE_MAX {
+            self.looped.push_back(frame);
+        } else {
+            self.counts.dropped += 1;
         }
     }
 }
@@ -269,7 +292,11 @@ pub struct Received(Vec<u8>);
 
 /// A place for a frame that is sent.
 #[derive(Debug)]
-pub struct Sent<'a>(&'a mut Wire);
+pub struct Sent<'a> {
+    wire: &'a mut Wire,
+    /// Bytes of a piece, if it is a segment that the card is to cut.
+    size: Option<NonZeroU16>,
+}
 
 impl phy::RxToken for Received {
     fn consume<R, F: FnOnce(&[u8]) -> R>(self, read: F) -> R {
@@ -281,8 +308,12 @@ impl phy::TxToken for Sent<'_> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, fill: F) -> R {
         let mut frame = vec![0; len];
         let result = fill(&mut frame);
-        self.0.send(frame);
+        self.wire.send(frame, self.size);
         result
+    }
+
+    fn set_meta(&mut self, meta: PacketMeta) {
+        self.size = meta.segmentation_offload_size;
     }
 }
 
@@ -293,19 +324,23 @@ impl Device for Wire {
     fn receive(&mut self, _: Instant) -> Option<(Received, Sent<'_>)> {
         self.budget = self.budget.checked_sub(1)?;
         let frame = self.looped.pop_front().or_else(|| self.incoming.pop_front())?;
-        Some((Received(frame), Sent(self)))
+        Some((Received(frame), Sent { wire: self, size: None }))
     }
 
     fn transmit(&mut self, _: Instant) -> Option<Sent<'_>> {
         // Answers to a frame are sent all the same; so there may be a few more.
         let has_room = !self.is_up || self.outgoing.len() < QUEUE_MAX;
-        (has_room && self.looped.len() < QUEUE_MAX).then_some(Sent(self))
+        (has_room && self.looped.len() < QUEUE_MAX).then_some(Sent { wire: self, size: None })
     }
 
     fn capabilities(&self) -> DeviceCapabilities {
         let mut capabilities = DeviceCapabilities::default();
         capabilities.medium = Medium::Ethernet;
         capabilities.max_transmission_unit = FRAME_MAX;
+        capabilities.checksum.tcp = Checksum::None;
+        capabilities.checksum.udp = Checksum::None;
+        // The crate knows that for IPv4 alone.
+        capabilities.segmentation.tcpv4 = NonZeroUsize::new(offload::WHOLE_MAX);
         capabilities
     }
 }

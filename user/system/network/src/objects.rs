@@ -44,11 +44,11 @@ impl Drop for Socket {
 }
 
 impl Socket {
-    /// Does something that the stack has to follow.
+    /// Does something that the stack has to follow, unless it is refused.
     fn act<T>(&self, act: impl FnOnce(&mut Stack, Id) -> Result<T, Refusal>) -> Result<T, Failure> {
-        let outcome = self.look(act);
+        let outcome = self.look(act)?;
         self.shared.poke();
-        outcome
+        Ok(outcome)
     }
 
     /// Does something that changes nothing on the wire.
@@ -76,9 +76,13 @@ impl Datagrams::Relay for Socket {
         &'a self,
         hold: &'a mut Hold<'a, Datagrams::Replies>,
     ) -> Result<(&'a [u8], Endpoint), Failure> {
-        let mut bytes = [0; DATAGRAM_MAX];
-        let (from, len) = self.look(|stack, id| stack.receive_from(id, &mut bytes))?;
-        Ok((hold.keep(&bytes[..len])?, endpoint(from)))
+        let mut sender = None;
+        let bytes = hold.fill(DATAGRAM_MAX, |bytes| {
+            let (from, len) = self.look(|stack, id| stack.receive_from(id, bytes))?;
+            sender = Some(endpoint(from));
+            Ok(len)
+        })?;
+        Ok((bytes, sender.ok_or(refused(Refusal::Again))?))
     }
 }
 
@@ -109,11 +113,17 @@ impl Stream::Relay for Socket {
         hold: &'a mut Hold<'a, Stream::Replies>,
         len_max: u32,
     ) -> Result<&'a [u8], Failure> {
-        let mut bytes = [0; Sockets::BYTES_MAX as usize];
-        let len_max = bytes.len().min(len_max as usize);
-        // The other side may have waited for the room.
-        let len = self.act(|stack, id| stack.read(id, &mut bytes[..len_max]))?;
-        hold.keep(&bytes[..len])
+        let mut was_crowded = false;
+        let bytes = hold.fill(len_max.min(Sockets::BYTES_MAX) as usize, |bytes| {
+            self.look(|stack, id| {
+                was_crowded = stack.is_crowded(id);
+                stack.read(id, bytes)
+            })
+        })?;
+        if was_crowded {
+            self.shared.poke();
+        }
+        Ok(bytes)
     }
     fn shutdown(&self) -> Result<(), Failure> {
         self.act(Stack::shutdown)

@@ -10,10 +10,10 @@ use std::vec::Vec;
 /// Frames, plain and full.
 const FRAMES: [usize; 2] = [10_000, 1_000_000];
 
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
-    fn below(&mut self, end: usize) -> usize {
+    pub fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
         (self.0 >> 33) as usize % end
     }

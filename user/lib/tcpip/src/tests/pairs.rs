@@ -1,5 +1,6 @@
 //! Two stacks over a wire that loses frames; and one with a server that gives addresses.
 
+use super::offload::crate_finds_sound;
 use super::{Host, SECOND_US, end};
 use crate::{Fallback, Id, Kind, Refusal, State, readiness};
 use core::net::{IpAddr, Ipv4Addr};
@@ -17,6 +18,16 @@ pub struct Pair {
     random: u64,
     /// One frame in so many is lost; 0: none.
     loss: u64,
+    /// One frame in so many has a bit changed above IP; 0: none.
+    pub damage: u64,
+    /// One frame in so many comes twice; 0: none.
+    pub doubles: u64,
+    /// One frame in so many comes after those of the next turn; 0: none.
+    pub delays: u64,
+    /// Frames that are late, for each host.
+    late: [Vec<Vec<u8>>; 2],
+    /// Frames that were on the wire.
+    pub seen: u64,
 }
 
 impl Pair {
@@ -27,16 +38,25 @@ impl Pair {
             host.stack.set_link(Some([2, 0, 0, 0, 1, number]));
             host
         };
-        let mut pair = Pair { hosts: [host(1), host(2)], random: 1, loss };
+        let mut pair = Pair {
+            hosts: [host(1), host(2)],
+            random: 1,
+            loss,
+            damage: 0,
+            doubles: 0,
+            delays: 0,
+            late: Default::default(),
+            seen: 0,
+        };
         // Nobody gives addresses.
         pair.run(600);
         assert_eq!(pair.hosts[0].stack.address_at(0), Some((IpAddr::from([10, 1, 0, 1]), 24)));
         pair
     }
 
-    fn is_lost(&mut self) -> bool {
+    fn is_chosen(&mut self, one_in: u64) -> bool {
         self.random = self.random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        self.loss > 0 && (self.random >> 33).is_multiple_of(self.loss)
+        one_in > 0 && (self.random >> 33).is_multiple_of(one_in)
     }
 
     /// Time goes on, ten milliseconds a turn.
@@ -46,11 +66,27 @@ impl Pair {
                 let now_us = self.hosts[from].now_us;
                 self.hosts[from].now_us += SECOND_US / 100;
                 self.hosts[from].stack.turn(now_us);
-                while let Some(frame) = self.hosts[from].stack.pop() {
-                    assert!(!crate::wire::is_of_loopback(&frame));
-                    if !self.is_lost() {
+                let mut late = Vec::new();
+                while let Some(mut frame) = self.hosts[from].stack.pop() {
+                    assert!(!crate::wire::is_of_loopback(&frame) && crate_finds_sound(&frame));
+                    self.seen += 1;
+                    if self.is_chosen(self.damage) && frame.len() > 54 {
+                        let at = 34 + (self.random >> 40) as usize % (frame.len() - 34);
+                        frame[at] ^= 1 << (self.random >> 37 & 7);
+                    }
+                    if self.is_chosen(self.loss) {
+                        continue;
+                    }
+                    if self.is_chosen(self.delays) {
+                        late.push(frame);
+                        continue;
+                    }
+                    for _ in 0..1 + usize::from(self.is_chosen(self.doubles)) {
                         self.hosts[1 - from].stack.push(&frame);
                     }
+                }
+                for frame in core::mem::replace(&mut self.late[1 - from], late) {
+                    self.hosts[1 - from].stack.push(&frame);
                 }
             }
         }
@@ -97,6 +133,70 @@ fn a_wire_that_loses_frames_loses_no_bytes() {
         }
         assert!(read == all, "loss 1/{loss}: {} of {} bytes", read.len(), all.len());
     }
+}
+
+/// Minutes of the bad wire, plain and full.
+const MINUTES: [u64; 2] = [1, 60];
+
+/// A client's question that is longer than all buffers and its answer, whatever the wire does to the frames. False if the answer did not come.
+///
+/// The crate forgets that it has sent its end if that was not acknowledged, and what was before it three times. The connection ends by silence then, when
+/// all bytes have arrived.
+fn talk(pair: &mut Pair, listener: Id, len: usize) -> bool {
+    let client = pair.hosts[0].stack.open(1, Kind::Tcp).unwrap();
+    pair.hosts[0].stack.connect(client, end("10.1.0.2:80")).unwrap();
+    let all: Vec<u8> = (0..len).map(|at| ((at * 7) >> 3) as u8).collect();
+    let (mut server, mut bytes) = (None, [0; 4096]);
+    let (mut asked, mut heard, mut answered, mut is_told) = (0, Vec::new(), Vec::new(), false);
+    for _ in 0..20_000 {
+        pair.run(1);
+        let [near, far] = &mut pair.hosts;
+        match near.stack.write(client, &all[asked..]) {
+            Ok(0) => near.stack.shutdown(client).unwrap(),
+            Ok(len) => asked += len,
+            Err(_) => {}
+        }
+        server = server.or_else(|| far.stack.accept(listener).ok());
+        let Some(server) = server else { continue };
+        match far.stack.read(server, &mut bytes) {
+            Ok(0) if !is_told => {
+                is_told = far.stack.write(server, &heard.len().to_le_bytes()) == Ok(8);
+                far.stack.shutdown(server).unwrap();
+            }
+            Ok(len) => heard.extend_from_slice(&bytes[..len]),
+            Err(_) => {}
+        }
+        match near.stack.read(client, &mut bytes) {
+            Ok(0) => break,
+            Ok(len) => answered.extend_from_slice(&bytes[..len]),
+            Err(_) => {}
+        }
+    }
+    pair.hosts[0].stack.close(client);
+    server.into_iter().for_each(|server| pair.hosts[1].stack.close(server));
+    assert!(heard == all, "{} of {len} bytes", heard.len());
+    assert!(answered.is_empty() || answered == len.to_le_bytes());
+    !answered.is_empty()
+}
+
+/// A wire that loses frames, changes them, brings them twice and in another order: all bytes arrive, and when the connections are over nothing is kept.
+#[test]
+fn a_bad_wire_leaves_nothing() {
+    let full = std::env::var_os("TERN_FULL").is_some_and(|value| value == "1");
+    let mut pair = Pair::new(30);
+    (pair.damage, pair.doubles, pair.delays) = (50, 10, 10);
+    let listener = pair.hosts[1].stack.listen(1, end("0.0.0.0:80"), 4).unwrap();
+    let until_us = pair.hosts[0].now_us + MINUTES[usize::from(full)] * 60 * SECOND_US;
+    let (mut talks, mut broken) = (0, 0);
+    while pair.hosts[0].now_us < until_us {
+        let len = 1 + (pair.random >> 30) as usize % 60_000;
+        broken += usize::from(!talk(&mut pair, listener, len));
+        talks += 1;
+    }
+    assert!(talks > 3 && broken * 10 < talks, "{broken} of {talks} ended by silence");
+    pair.hosts[1].stack.close(listener);
+    pair.run(20_000);
+    assert_eq!((pair.hosts[0].stack.kept(), pair.hosts[1].stack.kept()), (0, 0));
 }
 
 #[test]
