@@ -46,6 +46,7 @@ pub fn perform(options: RunOptions) -> Result<u8> {
     machine.disk = options.disk.as_deref().map(disk).transpose()?;
     machine.disk_as = options.disk_as;
     machine.net = options.net;
+    machine.entropy = options.entropy;
     if options.gdb {
         eprintln!(
             "tern: waiting for a debugger: gdb {} -ex 'target remote {GDB_ADDRESS}'",

@@ -19,7 +19,7 @@ const DISK: &str = "1af4:1042  010000";
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 11] = [
+    let trials: [Named; 13] = [
         ("devices_are_listed", devices_are_listed),
         ("without_a_disk_nobody_waits", without_a_disk_nobody_waits),
         ("what_is_written_is_in_the_file", what_is_written_is_in_the_file),
@@ -29,6 +29,8 @@ pub fn trials(world: &'static World) -> Vec<Trial> {
         ("each_device_has_one_driver", each_device_has_one_driver),
         ("a_device_reaches_what_its_driver_got", a_device_reaches_what_its_driver_got),
         ("without_an_iommu_a_device_reaches_everything", without_an_iommu_a_device_reaches_everything),
+        ("random_bytes_come_from_a_device", random_bytes_come_from_a_device),
+        ("seeds_have_a_source_or_there_are_none", seeds_have_a_source_or_there_are_none),
         ("nothing_acknowledged_is_lost", nothing_acknowledged_is_lost),
         ("nothing_acknowledged_is_lost_on_a_sata_disk", nothing_acknowledged_is_lost_on_a_sata_disk),
     ];
@@ -269,6 +271,56 @@ fn hostile_driver(
         rest = &rest[at + wanted.len()..];
     }
     if end == End::Orderly(0) { Ok(text) } else { Err(failed("expected exit code 0", &end, &text)) }
+}
+
+/// Each answer is another one, also of the next driver; as many come as are asked for.
+fn random_bytes_come_from_a_device(world: &'static World) -> Verdict {
+    let entries = world.entries_of(|files| xtask::system::read("entropy", files))?;
+    let script =
+        "run random 8\nrun random 4096\nkill virtio-entropy\nrun random 8\nrun random 0\nrun random 4097\n";
+    for machine in ["pc", "q35"] {
+        let reply = world.script_with(&entries, &["--entropy", "--machine", machine], script.as_bytes())?;
+        let seeds = "seeds: processor and server";
+        check_lines(
+            &reply,
+            &[seeds, seeds, "virtio-entropy (task", seeds, "usage: random", "usage: random"],
+        )?;
+        let is_hex = |line: &&str| {
+            line.split_whitespace().all(|word| word.len() == 2 && u8::from_str_radix(word, 16).is_ok())
+        };
+        let mut lines: Vec<&str> =
+            reply.out.lines().map(str::trim).filter(|line| line.len() >= 8 * 3 - 1).filter(is_hex).collect();
+        let count = lines.len();
+        lines.sort_unstable();
+        lines.dedup();
+        if count != 2 + 4096 / 16 || lines.len() != count {
+            return Err(reply.failed(&format!("{count} lines of bytes, {} of which differ", lines.len())));
+        }
+        check_no_report(&reply)?;
+    }
+    Ok(())
+}
+
+/// A processor without random numbers has those of a device; without one a program is told that there are none.
+fn seeds_have_a_source_or_there_are_none(world: &'static World) -> Verdict {
+    let entries = world.entries_of(|files| xtask::system::read("entropy", files))?;
+    let scratch = Scratch::create()?;
+    let archive = scratch.0.join("boot.cpio");
+    paths::write(&archive, &pack(&entries))?;
+    for (has_device, expected, code) in [
+        (true, "seeds: server", 0),
+        (false, "seeds: neither this processor nor a server has random numbers", 1),
+    ] {
+        let mut machine = world.machine().with("init=random");
+        machine.boot = Boot::Direct { kernel: world.system.kernel.clone(), archive: Some(archive.clone()) };
+        machine.cpu = "max,-rdrand,-rdseed".into();
+        machine.entropy = has_device;
+        let (end, text) = boot(&machine, LIMIT)?;
+        if !text.contains(expected) || end != End::Orderly(code) {
+            return Err(failed(&format!("expected {expected:?}"), &end, &text));
+        }
+    }
+    Ok(())
 }
 
 fn nothing_acknowledged_is_lost(world: &'static World) -> Verdict {
