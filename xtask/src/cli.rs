@@ -84,6 +84,9 @@ pub struct RunOptions {
     /// Plug in a network card that reaches nothing but this host, whose port HOST of 127.0.0.1 leads to its port GUEST
     #[arg(long, value_name = "HOST:GUEST", num_args = 0..=1, default_missing_value = "8080:80")]
     pub net: Option<Forward>,
+    /// Plug in a source of random bytes
+    #[arg(long)]
+    pub entropy: bool,
     /// Plug in nothing that was not asked for. Without it, a machine at a terminal has the disk `disk.img` of the current directory, and a
     /// network card as with `--net`
     #[arg(long)]

@@ -101,6 +101,8 @@ pub struct Machine {
     pub disk_as: DiskAs,
     /// A network card, and the port that leads to it.
     pub net: Option<Forward>,
+    /// A source of random bytes: the host's, or, in a machine that counts, those of a seed.
+    pub entropy: bool,
     /// Further arguments of the emulator.
     pub extra: Vec<String>,
 }
@@ -128,6 +130,7 @@ impl Machine {
             disk: None,
             disk_as: DiskAs::Virtio,
             net: None,
+            entropy: false,
             extra: Vec::new(),
         }
     }
@@ -189,6 +192,10 @@ impl Machine {
             let forward = format!("hostfwd=tcp:127.0.0.1:{host}-:{guest}");
             command.args(["-netdev", &format!("user,id=net,restrict=on,{forward}")]);
             command.args(["-device", &self.virtio("virtio-net-pci,netdev=net")]);
+        }
+        if self.entropy {
+            command.args(["-object", "rng-builtin,id=entropy"]);
+            command.args(["-device", &self.virtio("virtio-rng-pci,rng=entropy")]);
         }
         command.args(&self.extra);
         Ok(command)

@@ -45,6 +45,7 @@ pub fn perform(options: RunOptions) -> Result<u8> {
     machine.disk = options.disk.as_deref().map(peripherals::disk).transpose()?;
     machine.disk_as = options.disk_as;
     machine.net = options.net;
+    machine.entropy = options.entropy;
     let is_for_person = script.is_none() && io::stdin().is_terminal();
     // Nobody else has the disk as long as this is there.
     let _disk = if is_for_person && !options.bare { peripherals::plug_in(&mut machine) } else { None };

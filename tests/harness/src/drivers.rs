@@ -31,6 +31,8 @@ pub fn trials(world: &'static World) -> Vec<Trial> {
         ("each_device_has_one_driver", each_device_has_one_driver),
         ("a_device_reaches_what_its_driver_got", a_device_reaches_what_its_driver_got),
         ("without_an_iommu_a_device_reaches_everything", without_an_iommu_a_device_reaches_everything),
+        ("random_bytes_come_from_a_device", random_bytes_come_from_a_device),
+        ("seeds_have_a_source_or_there_are_none", seeds_have_a_source_or_there_are_none),
         ("nothing_acknowledged_is_lost", nothing_acknowledged_is_lost),
         ("nothing_acknowledged_is_lost_on_a_sata_disk", nothing_acknowledged_is_lost_on_a_sata_disk),
     ];
@@ -182,13 +184,17 @@ fn a_driver_that_ended_is_started_again(world: &'static World) -> Verdict {
     Ok(())
 }
 
-/// Drivers lose what they had from it, and are started again, too.
+/// Drivers lose what they had from it, so they are started again before they touch it.
 fn a_bus_server_that_ended_is_started_again(world: &'static World) -> Verdict {
     let disk = Disk::new()?;
-    let script = "run disk write 5 before\nkill bus\nrun disk read 5\nrun disk read 5\nrun disk write 6 after\nrun devices\n";
+    let script = "run disk write 5 before\nkill bus\nrun disk read 5\nrun disk write 6 after\nrun devices\n";
     for machine in ["pc", "q35"] {
         let reply = disk.script(world, &["--machine", machine], script)?;
-        check_lines(&reply, &["bus (task", "virtio-block (task", "before..", DISK])?;
+        reply.check_code(0)?;
+        check_lines(&reply, &["bus (task", "drivers start again", "virtio-block (task", "before..", DISK])?;
+        if reply.out.contains("crashed") {
+            return Err(reply.failed("a driver has touched what was taken from it"));
+        }
         disk.check(6, "after\0")?;
     }
     Ok(())
@@ -294,6 +300,56 @@ fn hostile_driver(
         rest = &rest[at + wanted.len()..];
     }
     if end == End::Orderly(0) { Ok(text) } else { Err(failed("expected exit code 0", &end, &text)) }
+}
+
+/// Each answer is another one, also of the next driver; as many come as are asked for.
+fn random_bytes_come_from_a_device(world: &'static World) -> Verdict {
+    let entries = world.entries_of(|files| xtask::system::read("entropy", files))?;
+    let script =
+        "run random 8\nrun random 4096\nkill virtio-entropy\nrun random 8\nrun random 0\nrun random 4097\n";
+    for machine in ["pc", "q35"] {
+        let reply = world.script_with(&entries, &["--entropy", "--machine", machine], script.as_bytes())?;
+        let seeds = "seeds: processor and server";
+        check_lines(
+            &reply,
+            &[seeds, seeds, "virtio-entropy (task", seeds, "usage: random", "usage: random"],
+        )?;
+        let is_hex = |line: &&str| {
+            line.split_whitespace().all(|word| word.len() == 2 && u8::from_str_radix(word, 16).is_ok())
+        };
+        let mut lines: Vec<&str> =
+            reply.out.lines().map(str::trim).filter(|line| line.len() >= 8 * 3 - 1).filter(is_hex).collect();
+        let count = lines.len();
+        lines.sort_unstable();
+        lines.dedup();
+        if count != 2 + 4096 / 16 || lines.len() != count {
+            return Err(reply.failed(&format!("{count} lines of bytes, {} of which differ", lines.len())));
+        }
+        check_no_report(&reply)?;
+    }
+    Ok(())
+}
+
+/// A processor without random numbers has those of a device; without one a program is told that there are none.
+fn seeds_have_a_source_or_there_are_none(world: &'static World) -> Verdict {
+    let entries = world.entries_of(|files| xtask::system::read("entropy", files))?;
+    let scratch = Scratch::create()?;
+    let archive = scratch.0.join("boot.cpio");
+    paths::write(&archive, &pack(&entries))?;
+    for (has_device, expected, code) in [
+        (true, "seeds: server", 0),
+        (false, "seeds: neither this processor nor a server has random numbers", 1),
+    ] {
+        let mut machine = world.machine().with("init=random");
+        machine.boot = Boot::Direct { kernel: world.system.kernel.clone(), archive: Some(archive.clone()) };
+        machine.cpu = "max,-rdrand,-rdseed".into();
+        machine.entropy = has_device;
+        let (end, text) = boot(&machine, LIMIT)?;
+        if !text.contains(expected) || end != End::Orderly(code) {
+            return Err(failed(&format!("expected {expected:?}"), &end, &text));
+        }
+    }
+    Ok(())
 }
 
 fn nothing_acknowledged_is_lost(world: &'static World) -> Verdict {

@@ -5,7 +5,8 @@ use quill::kernel::TernIpc;
 use std::path::Path;
 
 /// Files of `idl/interfaces`.
-const INTERFACES: [&str; 6] = ["block.idl", "bus.idl", "calendar.idl", "clock.idl", "pipe.idl", "system.idl"];
+const INTERFACES: [&str; 7] =
+    ["block.idl", "bus.idl", "calendar.idl", "clock.idl", "entropy.idl", "pipe.idl", "system.idl"];
 
 fn main() {
     let build = Build::new().kernel(&TernIpc);

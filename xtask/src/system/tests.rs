@@ -3,13 +3,14 @@
 use super::*;
 use description::{Device, MODULES};
 
-const FILES: [&str; 25] = [
+const FILES: [&str; 26] = [
     "mm",
     "console",
     "bus",
     "virtio-block",
     "ahci",
     "virtio-net",
+    "virtio-entropy",
     "network",
     "ramfs",
     "ext4",

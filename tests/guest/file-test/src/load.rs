@@ -111,10 +111,11 @@ pub fn all(place: &str) -> Result<()> {
     let may_be = (0..FILES).map(|_| Vec::new()).collect();
     let mut load = Load { place: place.as_bytes().into(), directory: None, may_be, again: 0 };
     let mut rounds = 0;
+    let random = random::generator().map_err(|_| Failure::Refused(Status::Unsupported))?;
     while Directory::root().and_then(|root| root.stat("/stop", true)).is_err() {
         rounds += 1;
-        load.write(random::below(FILES as u64) as usize, rounds as u8)?;
-        load.look(random::below(FILES as u64) as usize)?;
+        load.write(random.below(FILES as u64) as usize, rounds as u8)?;
+        load.look(random.below(FILES as u64) as usize)?;
         println!("file-test: round {rounds} is kept");
     }
     (0..FILES).try_for_each(|file| load.look(file))?;

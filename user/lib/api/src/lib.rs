@@ -26,6 +26,7 @@ pub mod clock;
 pub mod console;
 pub mod copies;
 pub mod desk;
+pub mod entropy;
 pub mod file;
 pub mod memory;
 pub mod names;

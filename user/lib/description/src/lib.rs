@@ -33,8 +33,9 @@ pub const KERNEL_SHARES: u64 = 256;
 /// The highest priority of a program: above are the keeper of `root`, `root` and σ0.
 pub const PRIORITY_MAX: u8 = 60;
 
-/// Classes of devices that a description has words for, with the numbers that PCI gives them.
-pub const CLASSES: [(&str, u8); 4] = [("block", 1), ("network", 2), ("display", 3), ("sound", 4)];
+/// Classes of devices that a description has words for, with the numbers that PCI gives them. Sources of random numbers are among those that have no class.
+pub const CLASSES: [(&str, u8); 5] =
+    [("block", 1), ("network", 2), ("display", 3), ("sound", 4), ("unclassified", 0)];
 
 /// Programs that run, and what each may do.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -25,9 +25,10 @@ use rt::api::stub::{Failure, Hold, View};
 use rt::api::{self, Status};
 use rt::door::{self, Reference};
 use rt::page::{self, Lent};
+use rt::random::{self, Generator};
 use rt::sync::Mutex;
 use rt::sys::{self, Fpage, Uid};
-use rt::{random, time};
+use rt::time;
 use vfs::page::{Page, Paged};
 use vfs::path::Last;
 use vfs::{Changes, Error, How, Inode, Kind, Part, Shares, Volume};
@@ -380,7 +381,8 @@ impl<F: Paged<Page = OwnPage> + Send + 'static> Directory::Relay for Open<F> {
     fn watch(&self, at: &[u8]) -> Result<Reference<Watcher::Client<View>>, Failure> {
         let parts = [&self.part, &self.account.watches].map(Part::another);
         let [Some(object), Some(watch)] = parts else { return Err(too_many()) };
-        let ticket = random::number();
+        // It only has to be another one than those of the other watches.
+        let ticket = random::generator().map_or_else(|_| random::weak_number(), Generator::number);
         self.with(|volume, base| volume.watch(base, at, ticket))?;
         // Whatever fails from here on, it is not wanted any more.
         let watching = Watching { served: self.served.clone(), ticket, _parts: [object, watch] };

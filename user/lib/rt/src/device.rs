@@ -64,6 +64,11 @@ impl DeviceMemory {
         self.device_address
     }
 
+    /// Its size.
+    pub fn len_bytes(&self) -> usize {
+        self.len
+    }
+
     /// Brings what was written to a range out of the processor's cache, for a device that does not look there. The range is cut where this ends.
     pub fn write_back(&self, at: usize, len: usize) {
         let end = at.saturating_add(len).min(self.len);

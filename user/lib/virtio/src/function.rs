@@ -1,135 +1,110 @@
-//! A claimed function, as the crate wants to see it: a configuration space in which it can size base address registers.
-//!
-//! The bus server has sized them and lets nobody write there. So writes are played: a register of which all ones were asked says its
-//! size when it is read next.
+//! A claimed function: its registers, and its interrupt.
 
 use crate::memory;
-use crate::message::{self, Vectors};
-use crate::transport::Plain;
-use rt::api::bus::{self, Kind, command};
+use rt::api::bus::{self, command};
 use rt::api::{Failure, Name, Result, Status, names};
+use rt::device::DeviceMemory;
 use rt::door::{Door, Room};
-use rt::sys::{self, Timeout, Uid};
-use virtio_drivers::transport::pci::bus::{ConfigurationAccess, DeviceFunction, PciRoot};
-use virtio_drivers::transport::pci::{PciTransport, VIRTIO_VENDOR_ID};
+use rt::sys::{self, Error, Timeout, Uid};
+use rt::time;
+use virtio_devices::pci::{DeviceType, Interrupts, MESSAGE};
+use virtio_devices::{Broken, Line, Pci, Registers, Width};
 
+const VIRTIO: u16 = 0x1af4;
 const BARS: usize = 6;
-const FIRST_BAR: u8 = 0x10;
-const COMMAND: u8 = 0x04;
-const IS_64_BITS: u32 = 0b110;
 
-/// Number of the message that all queues send, where a device sends messages.
-pub(crate) const MESSAGE: u16 = 0;
-
-/// A function that this thread has claimed.
+/// Registers of a function that this thread has claimed.
 #[derive(Debug)]
-pub struct Function {
+pub struct Parts {
     bus: Uid,
     place: u32,
-    line: u8,
-    /// Keeps all others from the function.
-    _lease: Door,
+    bars: [Option<DeviceMemory>; BARS],
 }
 
-impl Function {
-    /// Claims the first free virtio device of a class that has one of these numbers. If there is one that somebody else has, it says so, since that one may be
-    /// about to end.
-    pub fn claim(class: u8, devices: &[u16]) -> Result<Function> {
-        let bus = names::resolve(rt::home(), &Name::new(bus::NAME).ok_or(Failure::Garbled)?)?;
-        let mut outcome = Failure::Refused(Status::NotFound);
-        for &device in devices {
-            let room = Room::new().map_err(Failure::Kernel)?;
-            match bus::claim(bus, class, VIRTIO_VENDOR_ID, device, room.window()) {
-                Ok(place) => return Ok(Function { bus, place, line: 0, _lease: room.into_door() }),
-                Err(Failure::Refused(Status::NotFound)) => {}
-                Err(failure) => outcome = failure,
-            }
-        }
-        Err(outcome)
-    }
+/// Interrupt of a function that this thread has claimed, and this machine's clock.
+#[derive(Debug)]
+pub struct Interrupt(u8);
 
-    /// Gets all that it answers at, its interrupt, and memory that it may use; and lets it work.
-    pub fn open(&mut self) -> Result<Plain> {
-        let (bus, place) = (self.bus, self.place);
-        // Before its memory: the page with messages is not the driver's.
-        let common = message::common(bus, place);
-        let message = common.and_then(|_| bus::message(bus, place, MESSAGE).ok());
-        let mut registers = [(0, 0); BARS];
-        for number in 0..BARS as u8 {
-            let (kind, base, len) = bus::bar(bus, place, number)?;
-            if !matches!(kind, Kind::MEMORY | Kind::PREFETCHABLE) {
-                continue;
-            }
-            let at = usize::from(number);
-            let flags = bus::read(bus, place, FIRST_BAR + 4 * number)? & 0xf;
-            registers[at] = (base as u32 | flags, !(len - 1) as u32 | flags);
-            if flags & IS_64_BITS == 0b100 && at + 1 < BARS {
-                registers[at + 1] = ((base >> 32) as u32, (!(len - 1) >> 32) as u32);
-            }
-            memory::map(bus, place, number, base, len)?;
+/// Claims the first free virtio device of a class that has one of these numbers: the way to it, its interrupt, and the lease, without which others get it.
+pub fn claim(kind: DeviceType, class: u8, devices: &[u16]) -> Result<(Pci<Parts>, Interrupt, Door)> {
+    let bus = names::resolve(rt::home(), &Name::new(bus::NAME).ok_or(Failure::Garbled)?)?;
+    // If there is one that somebody else has, that is said: it may be about to end.
+    let mut outcome = Failure::Refused(Status::NotFound);
+    for &device in devices {
+        let room = Room::new().map_err(Failure::Kernel)?;
+        match bus::claim(bus, class, VIRTIO, device, room.window()) {
+            Ok(place) => return open(kind, bus, place, room.into_door()),
+            Err(Failure::Refused(Status::NotFound)) => {}
+            Err(failure) => outcome = failure,
         }
-        memory::get(bus, place)?;
-        let vectors = message.and(common).and_then(Vectors::of);
-        self.line = match message {
-            Some(line) => line,
-            None => bus::interrupt(bus, place)?,
+    }
+    Err(outcome)
+}
+
+/// Gets all that it answers at, memory that it may use, and its interrupt; and lets it work.
+fn open(kind: DeviceType, bus: Uid, place: u32, lease: Door) -> Result<(Pci<Parts>, Interrupt, Door)> {
+    let mut parts = Parts { bus, place, bars: [const { None }; BARS] };
+    // Before its memory, since who takes a message does not get the memory with the messages.
+    let message = parts.can_send_messages().then(|| bus::message(bus, place, MESSAGE).ok()).flatten();
+    for (number, bar) in parts.bars.iter_mut().enumerate() {
+        *bar = match DeviceMemory::behind(bus, place, number as u8) {
+            Ok(memory) => Some(memory),
+            // There is none, or it cannot be had: the device may do without.
+            Err(Failure::Refused(Status::NotFound | Status::Denied)) => None,
+            Err(failure) => return Err(failure),
         };
-        // The first receive from the line makes this thread its driver.
-        let _ = sys::receive(Uid::interrupt(self.line), Timeout::ZERO);
-        bus::set_command(bus, place, command::MEMORY | command::MASTER)?;
-        let space = Space { bus, place, registers, is_sized: [false; BARS] };
-        let here = DeviceFunction { bus: 0, device: 0, function: 0 };
-        let transport = PciTransport::new::<memory::Hardware, _>(&mut PciRoot::new(space), here);
-        transport.map(|transport| Plain::new(transport, vectors)).map_err(|error| {
-            rt::println!("virtio: {error}");
-            Failure::Garbled
-        })
+    }
+    memory::get(bus, place)?;
+    let line = match message {
+        Some(line) => line,
+        None => bus::interrupt(bus, place)?,
+    };
+    // The first receive from the line makes this thread its driver.
+    let _ = sys::receive(Uid::interrupt(line), Timeout::ZERO);
+    bus::set_command(bus, place, command::MEMORY | command::MASTER)?;
+    let interrupts = if message.is_some() { Interrupts::Messages } else { Interrupts::Line };
+    let way = Pci::open(parts, kind, interrupts).map_err(crate::refused)?;
+    Ok((way, Interrupt(line), lease))
+}
+
+impl Registers for Parts {
+    fn configuration(&self, offset: u8) -> u32 {
+        bus::read(self.bus, self.place, offset).unwrap_or(u32::MAX)
     }
 
-    /// Waits for its interrupt, which can come too often, and for somebody else's reason.
-    pub fn wait(&self, timeout: Timeout) -> sys::Result<()> {
-        sys::receive(Uid::interrupt(self.line), timeout).map(drop)
+    fn len_bytes(&self, bar: u8) -> u64 {
+        let memory = self.bars.get(usize::from(bar)).and_then(Option::as_ref);
+        memory.map_or(0, |memory| memory.len_bytes() as u64)
     }
-}
 
-/// Configuration space of one function.
-struct Space {
-    bus: Uid,
-    place: u32,
-    /// Value and mask of base address registers.
-    registers: [(u32, u32); BARS],
-    is_sized: [bool; BARS],
-}
-
-/// Number of the base address register at an offset.
-fn register_at(offset: u8) -> Option<usize> {
-    let number = usize::from(offset.checked_sub(FIRST_BAR)? / 4);
-    (number < BARS).then_some(number)
-}
-
-impl ConfigurationAccess for Space {
-    fn read_word(&self, _: DeviceFunction, offset: u8) -> u32 {
-        match register_at(offset) {
-            Some(number) if self.is_sized[number] => self.registers[number].1,
-            Some(number) => self.registers[number].0,
-            None => bus::read(self.bus, self.place, offset).unwrap_or(u32::MAX),
+    fn read(&self, bar: u8, at: usize, width: Width) -> u32 {
+        let Some(Some(memory)) = self.bars.get(usize::from(bar)) else { return u32::MAX };
+        match width {
+            Width::One => memory.read_u8(at).into(),
+            Width::Two => memory.read_u16(at).into(),
+            Width::Four => memory.read_u32(at),
         }
     }
 
-    fn write_word(&mut self, _: DeviceFunction, offset: u8, value: u32) {
-        match register_at(offset) {
-            Some(number) => self.is_sized[number] = value == u32::MAX,
-            // That it answers or not while it is sized is all that the crate wants.
-            None if offset == COMMAND => {
-                let _ = bus::set_command(self.bus, self.place, value as u16 & command::ALL);
-            }
-            None => {}
+    fn write(&mut self, bar: u8, at: usize, width: Width, value: u32) {
+        let Some(Some(memory)) = self.bars.get_mut(usize::from(bar)) else { return };
+        match width {
+            Width::One => memory.write_u8(at, value as u8),
+            Width::Two => memory.write_u16(at, value as u16),
+            Width::Four => memory.write_u32(at, value),
         }
     }
+}
 
-    #[allow(unsafe_code)]
-    // SAFETY: each is a way to the server, which takes one request after another.
-    unsafe fn unsafe_clone(&self) -> Space {
-        Space { ..*self }
+impl Line for Interrupt {
+    fn now_ns(&self) -> u64 {
+        time::now_ns()
+    }
+
+    fn wait(&mut self, ns: u64) -> core::result::Result<(), Broken> {
+        match sys::receive(Uid::interrupt(self.0), Timeout::from_us(ns / 1000 + 1)) {
+            Ok(_) | Err(Error::ReceiveTimeout) => Ok(()),
+            Err(_) => Err(Broken),
+        }
     }
 }

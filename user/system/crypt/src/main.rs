@@ -44,9 +44,9 @@ fn main() -> i32 {
         );
         return 2;
     };
-    if !random::is_strong() {
+    if let Err(reason) = random::generator() {
         // Before there is a key.
-        println!("crypt: this processor has no random numbers, and whatever others can guess is no key");
+        println!("crypt: {reason}, and whatever others can guess is no key");
         println!("crypt: {}", files::hand_out(name, |_| Err(Status::Unsupported)));
         return 1;
     }
@@ -71,7 +71,14 @@ fn main() -> i32 {
 
 fn crypt(directory: &str, passphrase: &str, cost: Cost) -> Result<Crypt<Remote<Below>>, Refusal> {
     let below = Remote::new(Below::new(directory))?;
-    Crypt::new(below, passphrase.as_bytes(), cost, random::fill)
+    Crypt::new(below, passphrase.as_bytes(), cost, fill)
+}
+
+/// Fills bytes with what nobody can guess. The generator was there before there was a key, and stays.
+fn fill(bytes: &mut [u8]) {
+    if let Ok(generator) = random::generator() {
+        generator.fill(bytes);
+    }
 }
 
 /// Status that everybody gets who asks for the files.

@@ -334,6 +334,25 @@ impl Supervisor {
             self.start_system();
         } else {
             self.start_server(program.policy);
+            if program.policy.is_bus {
+                self.end_drivers(program.name.as_str());
+            }
+        }
+    }
+
+    /// Ends the drivers that have their devices of a bus server that has ended. Memory and registers went with it, so each would crash when it touches them the next
+    /// time, with a client's request. They start again while the next bus server does.
+    fn end_drivers(&mut self, bus: &str) {
+        let is_driver = |program: &&Program| program.policy.is_vital() && program.policy.classes != 0;
+        let drivers: Vec<TaskId> =
+            self.programs.iter().filter(is_driver).map(|program| program.task).collect();
+        if !drivers.is_empty() {
+            println!("root: drivers start again, since all that they had came from {bus}");
+        }
+        for driver in drivers {
+            if let Some(index) = self.programs.iter().position(|program| program.task == driver) {
+                self.end(index, End::Killed);
+            }
         }
     }
 

@@ -11,5 +11,5 @@ fn main() -> i32 {
         // The library tells of each disk that it has found.
         rt::log::set_max_level(rt::log::LevelFilter::Warn);
     }
-    block::run("virtio-block", virtio::Disk::claim)
+    block::run("virtio-block", virtio::disk)
 }

@@ -22,9 +22,8 @@ use rt::door::{self, Door, Object};
 use rt::region::Region;
 use rt::sys::{Fpage, Kind, Message, Rights, Uid};
 use rt::{println, server, time};
-use virtio::Card;
-use virtio::disk::Broken;
 use virtio::net::FRAME_MAX;
+use virtio::{Broken, Card};
 
 rt::entry!(main);
 
@@ -64,7 +63,7 @@ fn main() -> i32 {
 fn claim() -> api::Result<Option<Card>> {
     let mut tries = 0;
     loop {
-        match Card::claim() {
+        match virtio::card() {
             Ok(card) => return Ok(Some(card)),
             Err(Failure::Refused(Status::NotFound)) => return Ok(None),
             Err(Failure::Refused(Status::Taken)) if tries < TRIES => time::sleep(PAUSE),

@@ -1,26 +1,18 @@
-//! A virtio network card, frame by frame, without waiting.
+//! A network card, frame by frame, without waiting.
 //!
 //! Everything that the device says is checked: that it is done with a buffer which it has, and that it wrote no more than fits. One that says anything else is
-//! [`Broken`]: it may still have buffers, so its driver must end, and the bus server silences it.
+//! [`Broken`].
 #![allow(unsafe_code)]
 
-use crate::disk::Broken;
-use crate::function::Function;
-use crate::memory::Hardware;
-use crate::transport::Plain;
+use crate::pci::{Pci, Registers};
+use crate::{Broken, Refusal};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use rt::api::{Failure, Result};
+use virtio_drivers::Hal;
 use virtio_drivers::device::net::VirtIONetRaw;
 
-/// Class of network cards.
-const CLASS: u8 = 2;
-
-/// Numbers of virtio network cards: as they are, and those that also understand what was before version 1.
-const DEVICES: [u16; 2] = [0x1041, 0x1000];
-
 /// Buffers that the device has at most, each way.
-const QUEUE: usize = 16;
+pub const QUEUE: usize = 16;
 
 /// Bytes of a buffer: a frame, and the device's header before it.
 const BUFFER_BYTES: usize = 2048;
@@ -29,15 +21,13 @@ const BUFFER_BYTES: usize = 2048;
 pub const FRAME_MAX: usize = 1514;
 
 /// Bytes of a frame, at least: the header of Ethernet.
-const FRAME_MIN: usize = 14;
+pub const FRAME_MIN: usize = 14;
 
 type Buffer = Box<[u8; BUFFER_BYTES]>;
 
 /// A network card.
-pub struct Card {
-    /// Keeps the lease, and the interrupt.
-    _function: Function,
-    device: VirtIONetRaw<Hardware, Plain, QUEUE>,
+pub struct Card<R: Registers, H: Hal> {
+    device: VirtIONetRaw<H, Pci<R>, QUEUE>,
     /// Buffers that the device fills, by token.
     receiving: [Option<Buffer>; QUEUE],
     /// Buffers that the device sends, by token, and their bytes.
@@ -45,20 +35,16 @@ pub struct Card {
     free: Vec<Buffer>,
 }
 
-impl Card {
-    /// Claims the first free network card, and starts it.
-    pub fn claim() -> Result<Card> {
-        let mut function = Function::claim(CLASS, &DEVICES)?;
-        let transport = function.open()?;
-        let device = VirtIONetRaw::new(transport).map_err(|error| {
-            rt::println!("virtio: {error}");
-            Failure::Garbled
-        })?;
+impl<R: Registers, H: Hal> Card<R, H> {
+    /// Starts it.
+    pub fn new(way: Pci<R>) -> Result<Self, Refusal> {
+        let device = VirtIONetRaw::new(way)?;
         let free = (0..QUEUE).map(|_| Box::new([0; BUFFER_BYTES])).collect();
         let (receiving, sending) = ([const { None }; QUEUE], [const { None }; QUEUE]);
-        let mut card = Card { _function: function, device, receiving, sending, free };
+        let mut card = Card { device, receiving, sending, free };
         for _ in 0..QUEUE {
-            card.offer(Box::new([0; BUFFER_BYTES])).map_err(|Broken| Failure::Garbled)?;
+            let offered = card.offer(Box::new([0; BUFFER_BYTES]));
+            offered.map_err(|Broken| Refusal::Start(virtio_drivers::Error::NotReady))?;
         }
         Ok(card)
     }
@@ -74,7 +60,9 @@ impl Card {
     }
 
     /// Lets the device fill a buffer.
-    fn offer(&mut self, mut buffer: Buffer) -> core::result::Result<(), Broken> {
+    fn offer(&mut self, mut buffer: Buffer) -> Result<(), Broken> {
+        // It may say that it has written more than it has, and what came before is for nobody who comes later.
+        buffer.fill(0);
         // SAFETY: the buffer is kept, and used by nobody, until the device is done with it, or for ever if it is broken. The device itself has a
         // copy.
         let token = unsafe { self.device.receive_begin(&mut buffer[..]) }.map_err(|_| Broken)?;
@@ -84,7 +72,7 @@ impl Card {
     }
 
     /// Hands a frame that has come to `take`; false if there is none. What is no frame is dropped.
-    pub fn receive(&mut self, take: impl FnOnce(&[u8])) -> core::result::Result<bool, Broken> {
+    pub fn receive(&mut self, take: impl FnOnce(&[u8])) -> Result<bool, Broken> {
         let Some(token) = self.device.poll_receive() else { return Ok(false) };
         let mut buffer = self.receiving.get_mut(usize::from(token)).and_then(Option::take).ok_or(Broken)?;
         // SAFETY: it is the buffer that `offer` gave for this token.
@@ -100,7 +88,7 @@ impl Card {
     }
 
     /// Takes back what the device has sent.
-    pub fn reap(&mut self) -> core::result::Result<(), Broken> {
+    pub fn reap(&mut self) -> Result<(), Broken> {
         // No more than it had: a device must not keep its driver here.
         for _ in 0..QUEUE {
             let Some(token) = self.device.poll_transmit() else { return Ok(()) };
@@ -119,7 +107,7 @@ impl Card {
     }
 
     /// Begins to send a frame. One that is none, or too long, or for which there is no buffer, is dropped.
-    pub fn send(&mut self, frame: &[u8]) -> core::result::Result<(), Broken> {
+    pub fn send(&mut self, frame: &[u8]) -> Result<(), Broken> {
         if !(FRAME_MIN..=FRAME_MAX).contains(&frame.len()) {
             return Ok(());
         }
