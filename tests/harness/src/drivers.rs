@@ -19,7 +19,7 @@ const DISK: &str = "1af4:1042  010000";
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 13] = [
+    let trials: [Named; 15] = [
         ("devices_are_listed", devices_are_listed),
         ("without_a_disk_nobody_waits", without_a_disk_nobody_waits),
         ("what_is_written_is_in_the_file", what_is_written_is_in_the_file),
