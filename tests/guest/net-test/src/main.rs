@@ -166,10 +166,22 @@ fn stranger() -> Result<()> {
 /// Connections at once, in a system whose network server allows as many.
 const MANY: usize = 1000;
 
+/// How often a port is asked for that a program which has ended may still have.
+const TRIES: usize = 500;
+
 /// Both ends of many connections, each of which is used when all are there.
 fn many() -> Result<()> {
     let net = Net::open()?;
-    let listener = net.listen(local(5003), 8)?;
+    // The sockets of a program that has just ended go one after the other, and its port with the last.
+    let listener = (0..TRIES)
+        .find_map(|_| match net.listen(local(5003), 8) {
+            Err(Error::InUse) => {
+                sleep(core::time::Duration::from_millis(20));
+                None
+            }
+            outcome => Some(outcome),
+        })
+        .unwrap_or(Err(Error::InUse))?;
     let mut pairs = Vec::new();
     for _ in 0..MANY {
         let near = net.connect(local(5003), PATIENCE_MS)?;
