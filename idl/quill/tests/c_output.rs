@@ -348,6 +348,24 @@ fn objects_in_c_are_found_as_each_of_their_bases() {
     at_levels([1], &shop, "views", &["-DON_DOOR", "-I.", "-o", "views", "views.c"]);
 }
 
+/// Arrays and short lists not every bit pattern of whose elements is a value: whatever comes, a program has none that is not.
+#[test]
+fn elements_are_looked_at() {
+    let idl = "enum Color { red, green, blue }; typedef boolean Flags[5]; typedef sequence<Color, 3> Colors;
+        struct Pair { Color left; Color right; }; typedef Pair Pairs[2]; struct Mixed { long long a; boolean b; };
+        union Either switch (boolean) { case TRUE: Pairs pairs; case FALSE: sequence<Mixed, 3> list; };
+        interface Lamps { Colors turn(in Flags lit, in Colors of, out Flags back); Pairs swap(inout Pairs both); };
+        interface Choice { Color choose(in Either what); };";
+    let kernels: [(&dyn KernelPart, _); 2] = [(&TernIpc, "-DON_TERN"), (&TernDoor, "-DON_DOOR")];
+    for (turn, (kernel, on)) in kernels.into_iter().enumerate() {
+        let shop = Workshop::new(&format!("c-elements-{}", kernel.name()));
+        shop.emit_c_of("lamps.idl", idl, kernel);
+        ["lamps.c", "on_tern.h", "registers.h"].iter().for_each(|file| shop.bring(file, file));
+        shop.bring_tern();
+        at_levels([turn], &shop, "lamps", &[on, "-I.", "-o", "lamps", "lamps.c"]);
+    }
+}
+
 /// References to objects, lent and given away, beside words and beside memory: no number is left over, whatever becomes of a call.
 #[test]
 fn references_arrive_and_are_given_back() {
