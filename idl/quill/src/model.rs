@@ -114,6 +114,8 @@ pub enum Shown {
     Counted,
     /// Counted, but always where it lies: an argument that goes to the server and not back.
     Lent,
+    /// With a zero at its end, and always where it lies: a text that may be absent, where others lie in their values.
+    Elsewhere,
 }
 
 /// A type.

@@ -76,7 +76,7 @@ static const Museum_Rooms_server methods = { .hang = hang, .lend = lend, .descri
 static void values(quill_client *client)
 {
     int32_t before = -300, late = 1900, pieces = 0, names = 0;
-    char vase[] = "Vase", door[] = "Door", title[] = "A vase", lender[] = "Anna";
+    char vase[] = "Vase", door[] = "Door", title[] = "A vase", lender[] = "Anna", longer[62];
     Museum_Piece last = { door, { NULL, NULL }, NULL }, first = { vase, { title, &before }, &last };
     Museum_Piece other = { vase, { NULL, &late }, &last }, chain[65];
     Museum_Loan *loan = NULL;
@@ -93,7 +93,11 @@ static void values(quill_client *client)
     CHECK(Museum_Rooms_lend(client, &first, NULL, &remark, &loan, &raised) == QUILL_OK && loan == NULL && remark == NULL);
     CHECK(Museum_Rooms_lend(client, NULL, lender, &remark, &loan, &raised) == 1 && *raised.Missing.number == 4);
     CHECK(Museum_Rooms_lend(client, NULL, NULL, &remark, &loan, &raised) == 1 && raised.Missing.number == NULL);
-    /* A chain has an end; one that leads back to itself has none. */
+    /* A title has a bound, and a chain an end; one that leads back to itself has none. */
+    memset(longer, 'x', 61);
+    longer[61] = 0;
+    first.caption.title = longer;
+    CHECK(Museum_Rooms_hang(client, &first, NULL, &pieces, &names) == QUILL_TOO_LONG);
     for (int i = 0; i < 65; i++)
         chain[i] = (Museum_Piece){ vase, { NULL, NULL }, i < 64 ? &chain[i + 1] : NULL };
     CHECK(Museum_Rooms_hang(client, &chain[1], NULL, &pieces, &names) == QUILL_OK && pieces == 64 && names == 1);

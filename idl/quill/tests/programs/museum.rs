@@ -83,7 +83,9 @@ fn values(client: &mut Rooms::Client<UnixStream>) {
         let missing = client.lend(&None, &lender).unwrap_err();
         assert!(matches!(missing, Rooms::LendError::Missing(why) if why.number == number));
     }
-    // A chain has an end.
+    // A title has a bound, and a chain an end.
+    let long = piece("Vase", label(Some(&"x".repeat(61)), None), &None);
+    assert!(client.hang(&long, &None).is_err());
     let chain = |length| (0..length).fold(None, |chain, _| piece("Coin", label(None, None), &chain));
     assert_eq!(client.hang(&chain(64), &None).unwrap(), (64, 1));
     assert!(matches!(client.hang(&chain(65), &None), Err(Failure::Refused(MALFORMED))));
