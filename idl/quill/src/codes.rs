@@ -264,8 +264,8 @@ AcfTarget "E0505" "The attribute file names something that the interface does no
 
 Foreign "E0601" "Understood, but nothing that stubs can carry.
 
-Value types, native types, pipes, context handles and the like are accepted in a file, so that it can be checked and
-included. So are members and parameters that may be absent (`@optional`). Stubs for an operation that uses one cannot be generated, and are refused by name rather than wrong."
+Abstract and custom value types, native types, pipes and the like are accepted in a file, so that it can be checked and
+included. Stubs for an operation that uses one cannot be generated, and are refused by name rather than wrong."
 
 Unsupported "E0701" "The construct is understood but not supported.
 

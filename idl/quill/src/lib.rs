@@ -6,7 +6,7 @@
 //! 2. [`lex`], [`pp`]: bytes to tokens, macros and includes.
 //! 3. [`cursor`], [`expr`]: what the parsers share.
 //! 4. [`corba`]: OMG IDL. [`dce`]: DCE and MS IDL. [`l4`]: what L4's own compilers add to both.
-//! 5. [`model`]: what both produce; [`any`], a type that is always there. [`acf`]: attribute files, which say how one side's programs see it.
+//! 5. [`model`]: what both produce; [`any`] and [`type_code`], types that are always there. [`acf`]: attribute files, which say how one side's programs see it.
 //! 6. [`sizes`], [`marshal`]: what a message is made of, in order.
 //! 7. [`kernel`], [`layout`]: what carries messages, and where every value lies in them.
 //! 8. [`emit`]: what a target language makes of it.
@@ -43,3 +43,4 @@ pub mod pp;
 pub mod session;
 pub mod sizes;
 pub mod source;
+pub mod type_code;

@@ -2,7 +2,7 @@
 //!
 //! Types live in one list and refer to one another by [`TypeId`], so that recursion needs no pointers. Nothing in a
 //! model is wrong: names are resolved, constants have values in range. What a dialect can say but no kernel part
-//! carries (value types, pipes …) is [`Type::Foreign`]: accepted here, refused by name when stubs are asked for.
+//! carries (custom value types, pipes …) is [`Type::Foreign`]: accepted here, refused by name when stubs are asked for.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -14,6 +14,7 @@ pub use agreement::{Agreement, Rule, Size};
 pub use binding::{Binding, Called};
 
 mod agreement;
+mod always;
 mod binding;
 mod contexts;
 
@@ -113,6 +114,8 @@ pub enum Shown {
     Counted,
     /// Counted, but always where it lies: an argument that goes to the server and not back.
     Lent,
+    /// With a zero at its end, and always where it lies: a text that may be absent, where others lie in their values.
+    Elsewhere,
 }
 
 /// A type.
@@ -361,6 +364,8 @@ pub struct Model {
     /// Each type with its aliases looked through.
     canonical: Vec<TypeId>,
     any: Option<TypeId>,
+    /// The kind of a `TypeCode`, and that type itself.
+    type_code: Option<(TypeId, TypeId)>,
     /// Types whose values are context handles: numbers that a server has chosen for one client, 0 for none.
     contexts: HashSet<TypeId>,
     /// How the fields of structs have to agree with one another.
@@ -383,27 +388,6 @@ impl Model {
         self.types.push(ty);
         self.canonical.push(canonical);
         id
-    }
-
-    /// The type `any`; see [`crate::any`].
-    pub fn any(&mut self) -> TypeId {
-        if let Some(any) = self.any {
-            return any;
-        }
-        let any = crate::any::add(self);
-        self.any = Some(any);
-        any
-    }
-
-    /// Whether a type is `any`.
-    pub fn is_any(&self, id: TypeId) -> bool {
-        self.any == Some(self.resolved(id))
-    }
-
-    /// Whether a type is that of the kind of an `any`.
-    pub fn is_any_kind(&self, id: TypeId) -> bool {
-        let Some(Type::Struct(_, fields)) = self.any.map(|any| self.ty(any)) else { return false };
-        fields[0].ty == self.resolved(id)
     }
 
     /// Takes all types of another model that has no interfaces. A type's place there, and what comes back, is its place here.

@@ -3,8 +3,8 @@
 //! Nobody has to know which words are dangerous. In C, where a macro of any header reaches every name, taken are the keywords of both languages,
 //! every identifier of what stubs share and of stubs that are made of the sample files, and all that the standard headers of this host define. In
 //! Rust a word can only be in the way of words that stand in the same file, so taken are the keywords and every identifier of what is made of
-//! the files of this test; in a full run all others, too. Each goes through each place of a name; in a full run with each kernel, otherwise with
-//! one of them.
+//! the files of this test; in a full run all others, too. Each goes through each place of a name, outside of everything and in an interface,
+//! with each kernel, in a full run. Otherwise a keyword has each place in one of the two, and any other word six of the eleven, with one kernel.
 
 mod workshop;
 
@@ -236,6 +236,12 @@ fn is_full() -> bool {
     std::env::var("TERN_FULL").is_ok_and(|value| value == "1")
 }
 
+/// Turns by which a word has each place outside of an interface, or five places on, within one.
+const TURNS: [usize; 6] = [0, 1, 2, 3, 4, 10];
+
+/// Turns by which it has six places in all.
+const FEW_TURNS: [usize; 3] = [0, 4, 8];
+
 /// Calls `check` with all files for the words, and the kernels that each is made for: in a full run all that there are.
 fn each_file(
     words: BTreeSet<String>,
@@ -244,17 +250,25 @@ fn each_file(
 ) {
     println!("{} words", words.len());
     let kernels: Vec<&dyn KernelPart> = kernel::ALL.into_iter().filter(|kernel| have(*kernel)).collect();
-    for (number, words) in groups(words.into_iter()).iter().enumerate() {
-        for turn in 0..PLACES {
-            let idl = declarations(words, turn);
-            let is_wanted = |at: usize| is_full() || (number + turn) % kernels.len() == at;
+    let keywords: HashSet<String> = identifiers(KEYWORDS_OF_RUST).chain(identifiers(KEYWORDS_OF_C)).collect();
+    let (special, others): (Vec<_>, Vec<_>) = words.into_iter().partition(|word| keywords.contains(word));
+    let (special, others) = (groups(special.into_iter()), groups(others.into_iter()));
+    let of_keywords = special.iter().map(|words| (words, &TURNS[..]));
+    for (number, (words, turns)) in of_keywords.chain(others.iter().map(|w| (w, &FEW_TURNS[..]))).enumerate()
+    {
+        let all: Vec<usize> = (0..PLACES).collect();
+        let is_sample = turns.len() < TURNS.len();
+        for (step, turn) in (if is_full() { &all[..] } else { turns }).iter().enumerate() {
+            let idl = declarations(words, turn + number);
+            let is_wanted = |at: usize| is_full() || (number + step) % kernels.len() == at;
             kernels
                 .iter()
                 .enumerate()
                 .filter(|(at, _)| is_wanted(*at))
                 .for_each(|(_, kernel)| check(&idl, *kernel));
         }
-        for (turn, kernel) in kernels.iter().enumerate() {
+        let is_wanted = |at: usize| is_full() || !is_sample || number % kernels.len() == at;
+        for (turn, kernel) in kernels.iter().enumerate().filter(|(at, _)| is_wanted(*at)) {
             check(&members(words, turn), *kernel);
         }
     }

@@ -77,6 +77,24 @@ fn what_pointers_share_arrives_once() {
     }
 }
 
+#[test]
+fn values_and_descriptions_arrive() {
+    let shop = workshop("museum", "calls");
+    for compiler in compilers() {
+        let checks = ["-g1", "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+        let output = ["-o", "museum", "museum.c"];
+        if let Err(why) = shop.try_tool(&compiler, &[&STRICT[..], &checks, &output].concat()) {
+            println!("{compiler} has no sanitizers: {why}");
+            shop.tool(&compiler, &[&STRICT[..], &["-O2"], &output].concat());
+        }
+        for server in ["museum", "main"] {
+            for client in ["museum", "main"] {
+                shop.together([server, "serve", "socket"], [client, "call", "socket"]);
+            }
+        }
+    }
+}
+
 /// A client cannot use what it has not opened, and its server hears of what it leaves open.
 #[test]
 fn context_handles_end_with_their_clients() {

@@ -380,8 +380,8 @@ pub struct Attribute {
 pub struct Value {
     /// Its name.
     pub name: Ident,
-    /// `abstract`
-    pub is_abstract: bool,
+    /// `abstract`, which has no state, or `custom`, whose state its programs write; or neither.
+    pub special: Option<&'static str>,
     /// Only a declaration.
     pub forward: bool,
     /// `valuetype X type;`

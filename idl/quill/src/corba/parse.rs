@@ -156,12 +156,12 @@ fn declaration_kind(c: &mut Cursor, inside: Inside) -> Parse<DeclKind> {
             interface(c, flavour)?
         }
         ("abstract" | "custom", "valuetype" | "eventtype") => {
-            let is_abstract = c.is("abstract");
+            let special = if c.is("abstract") { "abstract" } else { "custom" };
             c.bump();
-            value(c, is_abstract)?
+            value(c, Some(special))?
         }
-        ("valuetype", _) => value(c, false)?,
-        ("eventtype", _) if starts_name(c, 1) => value(c, false)?,
+        ("valuetype", _) => value(c, None)?,
+        ("eventtype", _) if starts_name(c, 1) => value(c, None)?,
         ("const", _) => constant(c)?,
         ("typedef", _) => {
             c.bump();
@@ -387,12 +387,12 @@ fn interface(c: &mut Cursor, flavour: Flavour) -> Parse<DeclKind> {
     Ok(DeclKind::Interface(Interface { name, flavour, bases, body }))
 }
 
-fn value(c: &mut Cursor, is_abstract: bool) -> Parse<DeclKind> {
+fn value(c: &mut Cursor, special: Option<&'static str>) -> Parse<DeclKind> {
     c.bump();
     let name = ident(c)?;
     let mut value = Value {
         name,
-        is_abstract,
+        special,
         forward: false,
         boxed: None,
         bases: Vec::new(),

@@ -115,7 +115,11 @@ fn emit_with(
         return Err(refuse(Code::Limit, message));
     }
     let any = model.ids().any(|id| model.is_any(id)).then_some(include_str!("c/any.h"));
-    let (names, model) = names::Names::choose(model, &[part.runtime(), any.unwrap_or(""), extra].concat());
+    let (names, mut model) =
+        names::Names::choose(model, &[part.runtime(), any.unwrap_or(""), extra].concat());
+    if part.lists() != Lists::Pointers {
+        texts_elsewhere(&mut model);
+    }
     let (model, layouts) = (&model, &layout::layout(&model, kernel)?);
     let emitter = Emitter::new(model, names, part);
     // An operation has the name of its function before anything that is called after it.
@@ -154,6 +158,19 @@ fn emit_with(
         }
     }
     if refused.is_empty() { Ok(tree::text(&items) + &more(&emitter, layouts)) } else { Err(refused) }
+}
+
+/// Lets texts that may be absent lie elsewhere, as what else may be absent does: in C, an array is there or it is not.
+fn texts_elsewhere(model: &mut Model) {
+    for id in model.ids() {
+        let (Type::Optional(of) | Type::Shared(of)) = *model.ty(id) else { continue };
+        if !matches!(model.ty(model.resolved(of)), Type::Str { shown: Shown::Terminated, .. }) {
+            continue;
+        }
+        let text = model.shown_as(of, Shown::Elsewhere);
+        let is_shared = matches!(model.ty(id), Type::Shared(_));
+        model.define(id, if is_shared { Type::Shared(text) } else { Type::Optional(text) });
+    }
 }
 
 /// The operations that cannot be translated. Those of a local interface have no `methods`.
@@ -264,7 +281,8 @@ impl<'a> Emitter<'a> {
 
     /// Whether a text lies in its value: where lists do, unless it is only lent.
     pub fn text_inside(&self, id: TypeId) -> bool {
-        matches!(self.kind(id), Type::Str { bound, shown, .. } if *shown != Shown::Lent && self.inside(*bound))
+        let lies = |shown| matches!(shown, Shown::Lent | Shown::Elsewhere);
+        matches!(self.kind(id), Type::Str { bound, shown, .. } if !lies(*shown) && self.inside(*bound))
     }
 
     /// Whether a type is a text that is a pointer, which is null if there is none.
@@ -340,7 +358,9 @@ impl<'a> Emitter<'a> {
         let id = self.model.resolved(id);
         let bound = |b: &Option<u64>| b.map_or(String::new(), |b| format!("_{b}"));
         match self.model.ty(id) {
-            Type::Str { bound: b, shown: Shown::Terminated, .. } => format!("string{}", bound(b)),
+            Type::Str { bound: b, shown: Shown::Terminated | Shown::Elsewhere, .. } => {
+                format!("string{}", bound(b))
+            }
             Type::Str { bound: b, .. } => format!("{TEXT}{}", bound(b)),
             Type::Sequence(of, b) => format!("sequence{}_{}", bound(b), self.mangled(*of)),
             Type::Optional(of) => format!("optional_{}", self.mangled(*of)),

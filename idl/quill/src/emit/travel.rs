@@ -101,8 +101,10 @@ pub fn travelling(model: &Model, sizes: &Sizes, carries: impl Fn(TypeId) -> bool
 pub fn why(model: &Model, travels: &[bool], ty: TypeId) -> String {
     let mut culprit = model.resolved(ty);
     for _ in 0..limits::NESTING_MAX {
+        // Where a union has no discriminator, the type of that one is no type.
         let inside = inner(model, culprit).into_iter().map(|ty| model.resolved(ty));
-        let Some(next) = inside.into_iter().find(|ty| !travels[ty.0 as usize]) else { break };
+        let mut inside = inside.filter(|ty| !matches!(model.ty(*ty), Type::Error));
+        let Some(next) = inside.find(|ty| !travels[ty.0 as usize]) else { break };
         if next == culprit {
             break;
         }
@@ -110,13 +112,6 @@ pub fn why(model: &Model, travels: &[bool], ty: TypeId) -> String {
     }
     let show = model.show(culprit);
     match model.ty(culprit) {
-        Type::Sequence(_, None) => {
-            format!("the list `{show}` has no bound, and not every bit pattern is a value of its elements")
-        }
-        Type::Sequence(..) => {
-            format!("not every bit pattern is a value of the elements of the list `{show}`")
-        }
-        Type::Array(..) => format!("not every bit pattern is a value of the elements of the array `{show}`"),
         Type::Optional(_) | Type::Shared(_) => {
             format!("an array that may be absent (`{show}`) has no form of its own")
         }

@@ -403,8 +403,8 @@ fn what_cannot_be_carried_is_refused_by_name() {
     );
     let vast = "typedef sequence<octet, 5000000> Vast; interface I { void f(in Vast all); };";
     assert!(refused(vast, &TernIpc).contains("more than the 4194304 bytes of a string"));
-    let deep = "valuetype V { public long a; }; struct S { sequence<V> v; }; interface I { S f(); };";
-    assert!(refused(deep, &Linux).contains("the value type `V`"));
+    let deep = "custom valuetype V { public long a; }; struct S { sequence<V> v; }; interface I { S f(); };";
+    assert!(refused(deep, &Linux).contains("the custom value type `V`"));
 }
 
 #[test]

@@ -44,8 +44,8 @@ impl Checker<'_> {
         }
     }
 
-    /// The type of a member that may be absent: one that no stub can carry.
-    pub(super) fn optional(&mut self, annotations: &[ast::Annotation], name: Ident, ty: TypeId) -> TypeId {
+    /// The type of a member that may be absent.
+    pub(super) fn optional(&mut self, annotations: &[ast::Annotation], ty: TypeId) -> TypeId {
         let Some(optional) = annotations.iter().find(|a| self.text(a.name.name) == "optional") else {
             return ty;
         };
@@ -54,8 +54,13 @@ impl Checker<'_> {
         {
             return ty;
         }
-        let name = self.text(name.name).to_owned();
-        self.model.add(Type::Foreign("the optional member", name))
+        // One that may be absent anyhow, as values are, is not absent in two ways.
+        let resolved = self.model.resolved(ty);
+        match self.model.ty(resolved) {
+            Type::Optional(_) | Type::Shared(_) | Type::Error => ty,
+            Type::Forward(_) if self.value_forwards.contains(&resolved) => ty,
+            _ => self.model.add(Type::Optional(ty)),
+        }
     }
 
     /// Checks that no member has the number of another one.

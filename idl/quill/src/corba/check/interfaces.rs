@@ -254,7 +254,7 @@ impl Checker<'_> {
                 c.l4_attributes(&param.annotations, false);
                 c.hints(&param.annotations, &mut checked);
                 c.limits(&param.annotations, ty);
-                checked.ty = c.optional(&param.annotations, param.name, checked.ty);
+                checked.ty = c.optional(&param.annotations, checked.ty);
                 params.push(checked);
             }
         });
@@ -408,23 +408,59 @@ impl Checker<'_> {
             self.defines -= 1;
             return;
         }
-        self.model.define(id, Type::Foreign("the value type", self.path(value.name)));
         if let Some(boxed) = &value.boxed {
-            self.within(scope, |c| c.value_type(boxed, "a boxed value"));
+            self.model.define(id, Type::Foreign("the value type", self.path(value.name)));
+            let content = self.within(scope, |c| c.value_type(boxed, "a boxed value"));
+            if self.can_be_boxed(id, content) {
+                self.model.define(id, Type::Shared(content));
+            }
             return;
         }
-        self.inherit_values(id, scope, &value.bases);
+        let inherited = self.inherit_values(id, scope, &value.bases);
         self.support_interfaces(scope, &value.supports);
+        let path = self.path(value.name);
+        // A value is held by reference, so it may stand in itself.
+        let state = match (value.special, &inherited) {
+            (Some("abstract"), _) => Err("the abstract value type"),
+            (None, Some(_)) => Ok(self.model.add(Type::Forward(path.clone()))),
+            _ => Err("the custom value type"),
+        };
+        self.model.define(
+            id,
+            match state {
+                Ok(state) => Type::Shared(state),
+                Err(what) => Type::Foreign(what, path.clone()),
+            },
+        );
+        let mut fields = inherited.unwrap_or_default();
         self.within(scope, |c| {
-            let mut fields = Vec::new();
             // Its state may be of its own types.
             c.interface_body(&value.body);
             c.members(&value.state, &mut fields);
         });
+        if let Ok(state) = state {
+            self.model.define(state, Type::Struct(path, fields));
+            self.name_type(state, value.name.span);
+        }
     }
 
-    /// Takes the names of the value types that the value type `id`, with its scope, inherits.
-    fn inherit_values(&mut self, id: TypeId, scope: usize, bases: &[ScopedName]) {
+    /// Whether a box has a content that can be written out: not the box itself, and no other value where nothing between them has a name.
+    fn can_be_boxed(&self, id: TypeId, content: TypeId) -> bool {
+        let mut inner = content;
+        for _ in 0..limits::NESTING_MAX {
+            inner = match self.model.ty(inner) {
+                Type::Forward(_) | Type::Shared(_) => return false,
+                Type::Sequence(of, _) | Type::Array(of, _) | Type::Alias(_, of) | Type::Optional(of) => *of,
+                _ => return inner != id,
+            };
+        }
+        false
+    }
+
+    /// Takes the names of the value types that the value type `id`, with its scope, inherits; gives back the state that it begins with, if
+    /// that is known.
+    fn inherit_values(&mut self, id: TypeId, scope: usize, bases: &[ScopedName]) -> Option<Vec<Field>> {
+        let mut fields = Some(Vec::new());
         for base in bases {
             match self.resolve(base) {
                 Entry::Value(base_id, base_scope) if base_id != id => {
@@ -434,6 +470,8 @@ impl Checker<'_> {
                         self.error(Code::Incomplete, base.span, message);
                     }
                     self.inherit(scope, base_scope, base);
+                    let state = self.state(base_id, base);
+                    fields = fields.zip(state).map(|(fields, state)| [fields, state].concat());
                 }
                 Entry::Poison => {}
                 _ => {
@@ -443,6 +481,24 @@ impl Checker<'_> {
                 }
             }
         }
+        fields
+    }
+
+    /// The state of a value type that another one begins with: none of an abstract one, unknown of a custom one.
+    fn state(&mut self, id: TypeId, base: &ScopedName) -> Option<Vec<Field>> {
+        let state = match self.model.ty(id) {
+            Type::Shared(state) => *state,
+            Type::Foreign(what, _) if !what.contains("abstract") => return None,
+            _ => return Some(Vec::new()),
+        };
+        let Type::Struct(_, fields) = self.model.ty(state) else { return Some(Vec::new()) };
+        let fields = fields.clone();
+        self.inherited_total += fields.len();
+        if self.inherited_total > limits::INHERITED_NAMES_MAX {
+            let message = "value types inherit too much state in this file";
+            self.s.diags.fatal(Diagnostic::error(Code::Limit, base.span, message));
+        }
+        Some(fields)
     }
 
     /// Takes the names of the interfaces that a value type supports.

@@ -289,8 +289,14 @@ impl Checker<'_> {
             _ => return None,
         };
         let ty = match last {
-            "TypeCode" | "Principal" | "NamedValue" | "NVList" | "Context" | "Request" | "ORB" | "Policy"
-            | "Current" | "DomainManager" | "ConstructionPolicy" | "InterfaceDef" | "ImplementationDef"
+            "TypeCode" => return Some(Entry::Type(self.model.type_code().1, None)),
+            "TCKind" => return Some(Entry::Type(self.model.type_code().0, None)),
+            "StringValue" | "WStringValue" => {
+                let wide = last.starts_with('W');
+                Type::Shared(self.model.add(Type::Str { wide, bound: None, shown: Shown::default() }))
+            }
+            "Principal" | "NamedValue" | "NVList" | "Context" | "Request" | "ORB" | "Policy" | "Current"
+            | "DomainManager" | "ConstructionPolicy" | "InterfaceDef" | "ImplementationDef"
             | "AbstractBase" | "PolicyList" | "Environment" | "ServerRequest" => {
                 Type::Foreign("the pseudo object", last.into())
             }
@@ -300,7 +306,6 @@ impl Checker<'_> {
                 Type::Str { wide: false, bound: None, shown: Shown::default() }
             }
             "Object" => Type::Object(None),
-            "StringValue" | "WStringValue" => Type::Foreign("the value type", last.into()),
             _ => {
                 let element = match last.strip_suffix("Seq")? {
                     "Octet" => Base::Octet,

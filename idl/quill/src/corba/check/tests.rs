@@ -318,23 +318,66 @@ fn annotations_are_not_passed_over() {
     check("@annotation x { long value; };\n@x(1) struct S { long a; };", &[]);
 }
 
-/// A member that may be absent is refused by name where somebody asks for stubs, and not before.
-#[test]
-fn what_may_be_absent_is_refused_by_name() {
-    for text in [
-        "struct S { @optional long a; }; interface I { void f(in S p); };",
-        "struct S { @optional string a[2]; }; interface I { S f(); };",
-        "union U switch (long) { case 1: @optional long a; }; interface I { void f(in U p); };",
-        "exception S { @optional long a; }; interface I { void f() raises (S); };",
-        "interface I { void f(@optional in long a); };",
-    ] {
-        check(text, &[]);
-        for kernel in crate::kernel::ALL {
+/// Messages about a file over each kernel part, in each of its languages; none where it is translated.
+fn made(text: &str) -> Vec<Option<String>> {
+    let mut all = Vec::new();
+    for kernel in crate::kernel::ALL {
+        for in_rust in [true, false] {
+            if (in_rust && kernel.rust().is_none()) || (!in_rust && kernel.c().is_none()) {
+                continue;
+            }
             let options = Options { dialect: Some(Dialect::Corba), ..Options::default() };
             let mut out = compile_text(Path::new("t.idl"), text.as_bytes(), options);
-            let _ = if kernel.rust().is_some() { out.rust(kernel) } else { out.c(kernel) };
-            let messages = out.messages();
-            assert!(!out.accepted() && messages.contains("the optional member `a`"), "{text}\n{messages}");
+            let _ = if in_rust { out.rust(kernel) } else { out.c(kernel) };
+            all.push((!out.accepted()).then(|| out.messages()));
+        }
+    }
+    all
+}
+
+/// Members that may be absent, values, boxes of values, and descriptions of types are carried by all kernel parts.
+#[test]
+fn what_may_be_absent_is_carried() {
+    for text in [
+        "struct S { @optional long a; @optional string<60> b; @optional sequence<S> c; }; interface I { void f(in S p); };",
+        "union U switch (long) { case 1: @optional long a; }; interface I { void f(in U p); };",
+        "exception S { @optional long a; }; interface I { void f() raises (S); };",
+        "interface I { void f(@optional in long a, @optional out string b, @optional(FALSE) in long c); };",
+        "valuetype V { public long a; private V next; void look(); factory make(in long a); }; interface I { V f(inout V it); };",
+        "abstract valuetype A { void look(); }; valuetype B : A { public long a; }; valuetype C : truncatable B { public B other; };
+         valuetype D {}; interface I { C f(in D one, in B two); };",
+        "valuetype V; struct S { V it; }; valuetype V { public S inner; }; interface I { S f(in V it); };",
+        "valuetype Text string; valuetype Number long; struct S { Text a; Number b; CORBA::StringValue c; };
+         interface I { Text f(in Number n, in S it); };",
+        "interface I { attribute CORBA::TypeCode code; CORBA::TCKind kind(in any a); };",
+        "module CORBA { struct Member { TypeCode type; }; struct Record { long a; }; interface I { Member f(in Record r); }; };",
+    ] {
+        check(text, &[]);
+        for refused in made(text) {
+            assert_eq!(refused, None, "{text}");
+        }
+    }
+}
+
+/// A value without a form of its own is refused by name where somebody asks for stubs, and not before.
+#[test]
+fn values_without_a_form_are_refused_by_name() {
+    for (text, why) in [
+        ("abstract valuetype V { void look(); };", "the abstract value type `V`"),
+        ("custom valuetype V { public long a; };", "the custom value type `V`"),
+        (
+            "custom valuetype W { public long a; }; valuetype V : W { public long b; };",
+            "the custom value type `V`",
+        ),
+        ("valuetype V sequence<V>;", "the value type `V`"),
+        ("valuetype V; typedef sequence<V> L; valuetype W L; valuetype V W;", "the value type `"),
+        ("valuetype V { public ValueBase a; };", "`ValueBase`"),
+    ] {
+        let text = format!("{text} interface I {{ void f(in V it); }};");
+        check(&text, &[]);
+        for refused in made(&text) {
+            let refused = refused.unwrap_or_default();
+            assert!(refused.contains(why), "{text}\n{refused}");
         }
     }
 }

@@ -144,7 +144,7 @@ impl Checker<'_> {
             self.limits(&member.annotations, ty);
             for declarator in &member.names {
                 let ty = self.array(ty, declarator);
-                let ty = self.optional(&member.annotations, declarator.name, ty);
+                let ty = self.optional(&member.annotations, ty);
                 if self.declare(declarator.name, Entry::Instance) {
                     fields.push(Field { name: self.text(declarator.name.name).to_owned(), ty });
                 }
@@ -342,7 +342,7 @@ impl Checker<'_> {
                     break;
                 }
                 let ty = self.array(ty, declarator);
-                let ty = self.optional(&member.annotations, declarator.name, ty);
+                let ty = self.optional(&member.annotations, ty);
                 self.declare(declarator.name, Entry::Instance);
                 branch.field = Field { name: self.text(declarator.name.name).to_owned(), ty };
             }

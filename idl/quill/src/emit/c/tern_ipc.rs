@@ -15,7 +15,7 @@ use crate::emit::travel::streamed;
 use crate::kernel::table_bits;
 use crate::layout::{Carrier, Chunk, Handed, InterfaceLayout, Leaf, Message, Method, Place, Room, Slot};
 use crate::marshal::Lying;
-use crate::model::{Operation, Type, TypeId};
+use crate::model::{Field, Operation, Type, TypeId};
 use crate::sizes::for_all_types;
 
 use interface::{Interface, Spot, borrowed, status};
@@ -29,6 +29,7 @@ use unpack::*;
 
 mod client;
 mod door;
+mod elements;
 mod pack;
 mod pages;
 mod references;
@@ -106,22 +107,15 @@ impl Part for Tern {
     }
 
     fn carries(&self, emitter: &Emitter, ty: TypeId) -> bool {
-        let flat = |of: TypeId| emitter.sizes.fixed(of).is_some() && emitter.sizes.flat(of);
-        match emitter.model.ty(emitter.model.resolved(ty)) {
-            // An array is copied as it is, so whatever its bytes are must be a value. Without a fixed size it is read piece by
-            // piece.
-            Type::Sequence(of, bound) if emitter.sizes.is_looked_at(*of, *bound) => true,
-            Type::Sequence(of, _) | Type::Array(of, _) => emitter.sizes.fixed(*of).is_none() || flat(*of),
-            Type::Object(_) => !self.hands_references(),
-            _ => true,
-        }
+        !matches!(emitter.kind(ty), Type::Object(_)) || !self.hands_references()
     }
 
     fn refuses(&self, emitter: &Emitter, _: &Operation, method: &Method) -> Option<String> {
         let kept = method.replies().map(|reply| kept_words(emitter, reply)).max().unwrap_or(0);
         let bytes = 8 * KEPT_WORDS_MAX;
-        (kept > KEPT_WORDS_MAX)
-            .then(|| format!("what comes back, arrays and short lists, has more than {bytes} bytes"))
+        let large = (kept > KEPT_WORDS_MAX)
+            .then(|| format!("what comes back, arrays and short lists, has more than {bytes} bytes"));
+        large.or_else(|| elements::refused(emitter, method))
     }
 
     fn values(&self, emitter: &Emitter) -> Vec<Item> {

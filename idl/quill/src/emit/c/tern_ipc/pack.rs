@@ -28,6 +28,8 @@ pub(super) fn pack(
             Leaf::Value(ty) => {
                 if let Some(wrong) = wrong(e, ty, &value) {
                     body.push(Stmt::If(wrong, malformed()));
+                } else if matches!(e.kind(ty), Type::Array(..)) {
+                    body.extend(elements::look(e, ty, &value, 0));
                 }
                 body.push(if let Some(bits) = bits(e, ty, &value) {
                     merge(bits)
@@ -50,6 +52,7 @@ pub(super) fn pack(
             }
             Leaf::Elements(ty, element) => {
                 let count = name(format!("_length_{}", count_slot(message, slot)));
+                body.extend(elements::look(e, ty, &value, 0));
                 let from = elements(e, ty, value);
                 let size = count.with("*", Expr::Int(element.size.into()));
                 body.push(Stmt::Do(call("__builtin_memcpy", [address(slot, memory), from, size])));

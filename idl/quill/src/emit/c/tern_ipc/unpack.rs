@@ -26,8 +26,9 @@ pub(super) fn unpack(c: &Interface, message: &Message, spots: &[Spot]) -> Vec<St
                         let size = Expr::Int(slot.fixed.size.into());
                         body.push(Stmt::Do(call(
                             "__builtin_memcpy",
-                            [start(e, ty, value), address(slot, ARRIVED), size],
+                            [start(e, ty, value.clone()), address(slot, ARRIVED), size],
                         )));
+                        body.extend(elements::look(e, ty, &value, 0));
                         continue;
                     }
                     _ => as_type(e.ty(ty).base),
@@ -85,11 +86,13 @@ pub(super) fn unpack_elements(
         Type::Sequence(_, bound) => {
             let bound = Expr::Int(bound.unwrap_or(0).into());
             let bytes = count.clone().with("*", Expr::Int(size.into()));
-            vec![
+            let mut body = vec![
                 Stmt::If(count.clone().with(">", bound), malformed()),
                 Stmt::Set(value.clone().field("_length"), count),
-                Stmt::Do(call("__builtin_memcpy", [value.field("_buffer"), from, bytes])),
-            ]
+                Stmt::Do(call("__builtin_memcpy", [value.clone().field("_buffer"), from, bytes])),
+            ];
+            body.extend(elements::look(e, ty, &value, 0));
+            body
         }
         _ => Vec::new(),
     }

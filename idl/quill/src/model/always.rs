@@ -1,0 +1,36 @@
+//! Types that a file has without declaring them.
+
+use super::{Model, Type, TypeId};
+
+impl Model {
+    /// The type `any`; see [`crate::any`].
+    pub fn any(&mut self) -> TypeId {
+        if let Some(any) = self.any {
+            return any;
+        }
+        let any = crate::any::add(self);
+        self.any = Some(any);
+        any
+    }
+
+    /// The kind of a `TypeCode`, and the type itself; see [`crate::type_code`].
+    pub fn type_code(&mut self) -> (TypeId, TypeId) {
+        if let Some(type_code) = self.type_code {
+            return type_code;
+        }
+        let type_code = crate::type_code::add(self);
+        self.type_code = Some(type_code);
+        type_code
+    }
+
+    /// Whether a type is `any`.
+    pub fn is_any(&self, id: TypeId) -> bool {
+        self.any == Some(self.resolved(id))
+    }
+
+    /// Whether a type is that of the kind of an `any`.
+    pub fn is_any_kind(&self, id: TypeId) -> bool {
+        let Some(Type::Struct(_, fields)) = self.any.map(|any| self.ty(any)) else { return false };
+        fields[0].ty == self.resolved(id)
+    }
+}
