@@ -20,7 +20,7 @@ use crate::wire::{
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rt::api::stub::{Failure, Hold, View};
 use rt::api::{self, Status};
 use rt::door::{self, Reference};
@@ -42,6 +42,10 @@ const ROOTS_MAX: usize = 128;
 /// Watches that there are at most, of all clients: 8 KiB each.
 const WATCHES_MAX: usize = 256;
 
+/// Fewest bytes that are sent from the page where they lie. Fewer are copied, so that whoever reads and writes small pieces of a page, in turn, does not get
+/// another page each time.
+const SENT_MIN: usize = 1024;
+
 /// A file system that is served.
 struct Served<F> {
     volume: Mutex<Volume<F>>,
@@ -53,16 +57,24 @@ type Shared<F> = Arc<Served<F>>;
 
 impl<F: Paged> Served<F> {
     /// An operation on the file system, while nobody else has one.
+    #[inline]
     fn with<T>(&self, run: impl FnOnce(&mut Volume<F>) -> T) -> T {
         let mut volume = self.volume.lock();
         let done = run(&mut volume);
         let has_woken = volume.has_woken();
         drop(volume);
         if has_woken {
-            // It cannot fail: the thread is this task's, and takes all messages.
-            let _ = Waiting::Client { server: self.first }.poke();
+            self.wake();
         }
         done
+    }
+
+    /// Somebody may wait for what has happened.
+    #[cold]
+    #[inline(never)]
+    fn wake(&self) {
+        // It cannot fail: the thread is this task's, and takes all messages.
+        let _ = Waiting::Client { server: self.first }.poke();
     }
 }
 
@@ -96,6 +108,20 @@ impl Page for OwnPage {
     fn is_shared(&self) -> bool {
         self.0.is_shared()
     }
+
+    type Sent = page::Sent;
+
+    fn send(&mut self, at: usize, len: usize) -> Option<page::Sent> {
+        self.0.send(at, len)
+    }
+
+    fn is_sent(&self) -> bool {
+        self.0.is_sent()
+    }
+
+    fn copied(&self) -> Option<OwnPage> {
+        self.0.copied().map(OwnPage)
+    }
 }
 
 /// Serves a file system under a name, for ever. Comes back if that cannot be.
@@ -122,7 +148,7 @@ pub fn serve_at_most<F: Paged<Page = OwnPage> + Send + 'static>(
         let pages = pages.open(task).ok_or(Status::TooManyOpen)?;
         let watches = watches.open(task).ok_or(Status::TooManyOpen)?;
         let inode = served.volume.lock().root();
-        let open = Open::new(served.clone(), inode, part, Arc::new(Account { pages, watches }));
+        let open = Open::new(served.clone(), inode, None, part, Arc::new(Account { pages, watches }));
         Ok(door::serve(Directory::Object(open)).map_err(|_| Status::Exhausted)?.into())
     };
     hand_out_and_wake(name, root, |waiters| {
@@ -135,6 +161,8 @@ pub fn serve_at_most<F: Paged<Page = OwnPage> + Send + 'static>(
 struct Open<F: Paged<Page = OwnPage>> {
     served: Shared<F>,
     inode: Inode,
+    /// A file's length, if its file system says it without being asked.
+    len: Option<Arc<AtomicU64>>,
     /// Its contents have changed since they were synced. Set and cleared by who has the volume.
     is_dirty: AtomicBool,
     /// Pages that are mapped, by their addresses and whether they may be written. Nothing goes before this object does: only then is no answer
@@ -169,9 +197,15 @@ impl<F: Paged<Page = OwnPage>> Drop for Open<F> {
 }
 
 impl<F: Paged<Page = OwnPage> + Send + 'static> Open<F> {
-    fn new(served: Shared<F>, inode: Inode, part: Part, account: Arc<Account>) -> Open<F> {
+    fn new(
+        served: Shared<F>,
+        inode: Inode,
+        len: Option<Arc<AtomicU64>>,
+        part: Part,
+        account: Arc<Account>,
+    ) -> Open<F> {
         let mapped = Mutex::new(BTreeMap::new());
-        Open { served, inode, is_dirty: AtomicBool::new(false), mapped, part, account }
+        Open { served, inode, len, is_dirty: AtomicBool::new(false), mapped, part, account }
     }
 
     /// An operation on the file system, while nobody else has one.
@@ -202,8 +236,11 @@ impl<F: Paged<Page = OwnPage> + Send + 'static> Open<F> {
         run: impl FnOnce(&mut Volume<F>, Inode) -> vfs::Result<Inode>,
     ) -> Result<Open<F>, Failure> {
         let part = self.part.another().ok_or(too_many())?;
-        let inode = self.with(run)?;
-        Ok(Open::new(self.served.clone(), inode, part, self.account.clone()))
+        let (inode, len) = self.with(|volume, base| {
+            let inode = run(volume, base)?;
+            Ok((inode, volume.len_word(inode)))
+        })?;
+        Ok(Open::new(self.served.clone(), inode, len, part, self.account.clone()))
     }
 
     fn change(&self, changes: &Changes) -> Result<(), Failure> {
@@ -267,6 +304,12 @@ impl<F: Paged<Page = OwnPage> + Send + 'static> PagedFile::Relay for Open<F> {
         count: u32,
     ) -> Result<&'a [u8], Failure> {
         let count = BYTES_MAX.min(count as usize);
+        if count >= SENT_MIN
+            && let Some(sent) = self.with(|volume, inode| volume.send(inode, offset, count))?
+            && let Some(turn) = hold.take_turn()
+        {
+            return door::stay(turn, sent).ok_or(Failure::Kernel(sys::Error::NoMemory));
+        }
         hold.fill(count, |to| self.with(|volume, inode| volume.read(inode, offset, to)))
     }
 
@@ -283,7 +326,10 @@ impl<F: Paged<Page = OwnPage> + Send + 'static> PagedFile::Relay for Open<F> {
     }
 
     fn len(&self) -> Result<u64, Failure> {
-        self.with(Volume::len)
+        match &self.len {
+            Some(len) => Ok(len.load(Ordering::Acquire)),
+            None => self.with(Volume::len),
+        }
     }
 
     fn map(&self, offset: u64, is_writable: bool) -> Result<Fpage, Failure> {
