@@ -165,9 +165,9 @@ struct Open<F: Paged<Page = OwnPage>> {
     len: Option<Arc<AtomicU64>>,
     /// Its contents have changed since they were synced. Set and cleared by who has the volume.
     is_dirty: AtomicBool,
-    /// Pages that are mapped, by their addresses and whether they may be written. Nothing goes before this object does: only then is no answer
-    /// under way that maps one.
-    mapped: Mutex<BTreeMap<(usize, bool), Mapped>>,
+    /// Pages that are mapped: by where they begin in the file, by their addresses, since somebody may have cut off the file there meanwhile, and by whether they
+    /// may be written. An answer that maps one may be under way when it goes, so whoever answers [keeps](door::outlive) the page besides.
+    mapped: Mutex<BTreeMap<(u64, usize, bool), Mapped>>,
     /// It counts as its client's.
     part: Part,
     /// Its pages and watches are more of these.
@@ -183,9 +183,11 @@ struct Mapped {
 impl<F: Paged<Page = OwnPage>> Drop for Open<F> {
     fn drop(&mut self) {
         let mut volume = self.served.volume.lock();
+        // No answer of this thread is under way, and none of this object.
+        door::outlive(None);
         let mapped = self.mapped.get_mut();
         // A sync that ran while a page was being mapped knew nothing of it.
-        let was_writable = mapped.keys().any(|&(_, is_writable)| is_writable);
+        let was_writable = mapped.keys().any(|&(_, _, is_writable)| is_writable);
         mapped.values_mut().for_each(|page| page.lent.end_writing());
         // Nobody is left who could hear of an error.
         if was_writable || self.is_dirty.load(Ordering::Relaxed) {
@@ -286,7 +288,7 @@ macro_rules! node {
                 let kind = volume.attributes(inode)?.kind;
                 if kind == Kind::Directory { volume.sync_all(inode) } else { volume.sync(inode) }?;
                 // A client that has mapped it to write may write again.
-                let is_writable = self.mapped.lock().keys().any(|&(_, is_writable)| is_writable);
+                let is_writable = self.mapped.lock().keys().any(|&(_, _, is_writable)| is_writable);
                 self.is_dirty.store(is_writable, Ordering::Relaxed);
                 Ok(())
             })
@@ -336,15 +338,32 @@ impl<F: Paged<Page = OwnPage> + Send + 'static> PagedFile::Relay for Open<F> {
         let take = |volume: &mut Volume<F>, inode| volume.page(inode, offset, is_writable);
         let OwnPage(page) = if is_writable { self.dirtily(take) } else { self.with(take) }?;
         let mut mapped = self.mapped.lock();
-        let known = (page.address(), is_writable);
-        if let Some(page) = mapped.get(&known) {
-            return Ok(page.lent.fpage());
+        let known = (offset, page.address(), is_writable);
+        if !mapped.contains_key(&known) {
+            let part = self.account.pages.another().ok_or(too_many())?;
+            mapped.insert(known, Mapped { lent: page.lend(is_writable), _part: part });
         }
-        let part = self.account.pages.another().ok_or(too_many())?;
-        let lent = page.lend(is_writable);
-        let fpage = lent.fpage();
-        mapped.insert(known, Mapped { lent, _part: part });
+        let answered = page.lend(is_writable);
+        let fpage = answered.fpage();
+        drop(mapped);
+        door::outlive(Some(answered));
         Ok(fpage)
+    }
+
+    fn unmap(&self, offset: u64) -> Result<(), Failure> {
+        let place = (offset, 0, false)..=(offset, usize::MAX, true);
+        let is_writable = |mapped: &BTreeMap<(u64, usize, bool), Mapped>| {
+            mapped.range(place.clone()).any(|(&(_, _, is_writable), _)| is_writable)
+        };
+        if is_writable(&self.mapped.lock()) {
+            self.with(Volume::sync)?;
+        }
+        let mut mapped = self.mapped.lock();
+        let keys: Vec<_> = mapped.range(place.clone()).map(|(&key, _)| key).collect();
+        let gone: Vec<_> = keys.iter().filter_map(|key| mapped.remove(key)).collect();
+        drop(mapped);
+        drop(gone);
+        Ok(())
     }
 }
 

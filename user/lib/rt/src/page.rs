@@ -271,6 +271,18 @@ pub struct Window {
     whole: Fpage,
 }
 
+/// Makes the access that has been a page fault of another thread of this program, so that it becomes this one's, and this one's pager resolves it.
+pub fn touch(address: u64, is_write: bool) {
+    // SAFETY: no byte changes, and if nothing is there this is a fault and not undefined. For others it is as if the byte was read, and written in one step.
+    unsafe {
+        if is_write {
+            asm!("lock or byte ptr [{}], 0", in(reg) address, options(nostack));
+        } else {
+            asm!("cmp byte ptr [{}], 0", in(reg) address, options(nostack));
+        }
+    }
+}
+
 /// Windows that nobody uses.
 static WINDOWS: Mutex<Vec<Fpage>> = Mutex::new(Vec::new());
 
@@ -288,6 +300,25 @@ impl Window {
     /// Where a page arrives.
     pub fn page(&self, number: usize) -> Fpage {
         Fpage::memory(self.whole.base() + number as u64 * PAGE_SIZE, PAGE_LOG2, Rights::RWX)
+    }
+
+    /// Where it begins.
+    pub fn begin(&self) -> u64 {
+        self.whole.base()
+    }
+
+    /// This program has the page no more that has arrived there. Whoever looks at it has a page fault.
+    pub fn let_go(&self, number: usize) {
+        // SAFETY: whoever has words of it finds that nothing is mapped, which is a fault and not undefined. It can fail for parts of large pages only, which
+        // nobody lends here.
+        let _ = unsafe { sys::flush_self(self.page(number)) };
+    }
+
+    /// Whether the page that has arrived there was accessed since then, or since this was asked.
+    pub fn was_accessed(&self, number: usize) -> bool {
+        // SAFETY: with no right nothing is taken.
+        let asked = unsafe { sys::flush_self(self.page(number).with_rights(Rights::NONE)) };
+        asked.is_ok_and(|touched| touched.accessed)
     }
 
     /// Words of the pages that have arrived, of which there are so many from the first on. The lender and others may change them meanwhile. If the lender

@@ -7,13 +7,13 @@
 //! goes when the thread ends. Whose it is, the stack says.
 #![allow(unsafe_code)]
 
-use crate::page::Sent;
+use crate::page::{Lent, Sent};
 use crate::thread::{SLOTS_MAX, own_slot};
 use alloc::vec::Vec;
 use api::stub::door::Turn;
 use api::stub::hold::Memory;
 use core::cell::{Cell, UnsafeCell};
-use core::mem::take;
+use core::mem::{replace, take};
 use core::slice;
 
 /// Least size of a piece, in units of 16 bytes: a page, less what the heap needs.
@@ -26,6 +26,8 @@ struct Own {
     used: Cell<usize>,
     /// Bytes of the last answer that was sent from a page.
     sent: UnsafeCell<Option<Sent>>,
+    /// Page of the last answer that maps one.
+    lent: UnsafeCell<Option<Lent>>,
 }
 
 // SAFETY: only that thread uses it.
@@ -35,7 +37,12 @@ static ALL: [Own; SLOTS_MAX] = [const { Own::new() }; SLOTS_MAX];
 
 impl Own {
     const fn new() -> Own {
-        Own { pieces: UnsafeCell::new(Vec::new()), used: Cell::new(0), sent: UnsafeCell::new(None) }
+        Own {
+            pieces: UnsafeCell::new(Vec::new()),
+            used: Cell::new(0),
+            sent: UnsafeCell::new(None),
+            lent: UnsafeCell::new(None),
+        }
     }
 
     /// Nothing of it is anybody's. The largest piece stays.
@@ -97,6 +104,16 @@ pub fn stay(_: &mut Turn, sent: Sent) -> Option<&[u8]> {
     Some(place.insert(sent))
 }
 
+/// Keeps a page lent that the calling thread's answer maps, as long as that may be under way: until this is called again, or the thread ends. `None` lets the one before go.
+/// Nothing is kept if the thread is none of [`spawn`](crate::thread::spawn), which gives no such answers.
+pub fn outlive(lent: Option<Lent>) {
+    if let Some(slot) = own_slot() {
+        // SAFETY: it is the calling thread's own, and nobody has a reference to it.
+        let place = unsafe { &mut *ALL[slot].lent.get() };
+        drop(replace(place, lent));
+    }
+}
+
 /// The calling thread needs none any more.
 ///
 /// # Safety
@@ -109,6 +126,7 @@ pub(super) unsafe fn give_back() {
         ALL[slot].used.set(0);
         // SAFETY: it is the calling thread's own, and no answer that it has sent is under way.
         drop(unsafe { &mut *ALL[slot].sent.get() }.take());
+        outlive(None);
     }
 }
 
