@@ -4,13 +4,13 @@
 //! [`Volume`] does not. Those paths are in `paths.rs`.
 
 use crate::ext4_on_disk::Memory;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use vfs::page::{PAGE, Page, Paged, Plain};
+use vfs::page::{PAGE, Page, Paged, Plain, Sent};
 use vfs::path::Last;
 use vfs::{
     Attributes, Cached, Changes, Entry, Error, FileSystem, How, Inode, Kind, Name, New, Ram, Space, Volume,
@@ -188,6 +188,9 @@ struct Held<P> {
     page: P,
 }
 
+/// Answers that are on their way at most. Until they have arrived, whatever happens to the file does not change them.
+const SENT_MAX: usize = 3;
+
 /// Pages that are mapped at most, each by one who maps the next one later.
 const HELD_MAX: usize = 5;
 
@@ -220,6 +223,24 @@ impl<F: Paged> Here<F> {
             self.let_go(held.swap_remove(offset as usize % HELD_MAX))?;
         }
         Ok(told(&seen))
+    }
+
+    /// What was read is sent from where it lies, if it can be. The answer is on its way for a while.
+    fn send(
+        &mut self,
+        (at, offset, len): (&str, u64, usize),
+        read: &str,
+        all: &mut VecDeque<Sent<F>>,
+    ) -> vfs::Result<()> {
+        let sent = self.with_file(at, How::default(), |volume, file| volume.send(file, offset, len))?;
+        if let Some(sent) = sent {
+            assert_eq!(told(&sent), read, "{len} bytes from {offset} on of {at}");
+            all.push_back(sent);
+            if all.len() > SENT_MAX {
+                all.pop_front();
+            }
+        }
+        Ok(())
     }
 
     /// Lets a page go, like a server from which the last reference to a file goes.
@@ -487,7 +508,7 @@ impl Run {
         // ext4 begins with a directory of its own.
         let _ = volume.rmdir(root, b"lost+found");
         let mut here = Here { volume, root };
-        let mut held = Vec::new();
+        let (mut held, mut sent) = (Vec::new(), VecDeque::new());
         for number in 0..steps {
             let step = step(&mut self.random, self.has_links);
             let ours = match &step {
@@ -501,6 +522,9 @@ impl Run {
                 alike(&step, &ours, &linux),
                 "seed {seed}, step {number}: {step:?}: {ours:?}, Linux {linux:?}"
             );
+            if let (Step::Read { at, offset, len }, Ok(read)) = (&step, &ours) {
+                here.send((at, *offset, *len), read, &mut sent).unwrap();
+            }
             self.done += u64::from(ours.is_ok());
             here.check(&mut held).unwrap();
         }

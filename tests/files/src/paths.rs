@@ -1,5 +1,6 @@
 //! Promises that a comparison with Linux cannot show: paths that would lead out, files without a name, a file system that is full.
 
+use std::sync::atomic::Ordering;
 use vfs::page::{PAGE, Page, Plain};
 use vfs::path::Last;
 use vfs::{Cached, Changes, Error, FileSystem, How, Inode, Kind, Ram, Volume};
@@ -277,4 +278,81 @@ fn a_page_without_room_stops_nobody_else() {
     let mut bytes = [0; 4];
     volume.read(other, 0, &mut bytes).unwrap();
     assert_eq!(&bytes, b"next");
+}
+
+/// Bytes that are sent from where they lie, and all that can happen to a page meanwhile. [`Plain`] finds out if they change.
+#[test]
+fn what_is_sent_does_not_change() -> vfs::Result<()> {
+    let (mut volume, root) = ram();
+    let free = volume.space()?.free;
+    put(&mut volume, root, "file", &"a".repeat(PAGE + 1000))?;
+    let file = volume.open(root, b"file", How::default(), 0)?;
+    assert!(volume.send(file, 4000, 200)?.is_none(), "that lies in two pages");
+    assert!(volume.send(file, PAGE as u64 + 1000, 1)?.is_none(), "that lies behind the end");
+    let (whole, end) = (volume.send(file, 0, PAGE)?.unwrap(), volume.send(file, PAGE as u64, PAGE)?.unwrap());
+    assert_eq!((whole.len(), end.len()), (PAGE, 1000));
+    volume.write(file, 1, b"b")?;
+    let after = volume.send(file, 0, 3)?.unwrap();
+    assert_eq!((&whole[..3], &after[..]), (&b"aaa"[..], &b"aba"[..]));
+    // Whoever maps the page maps the file's, and nothing is sent from there.
+    let page = volume.page(file, PAGE as u64, true)?;
+    page.write(0, b"c");
+    assert!(volume.send(file, PAGE as u64, PAGE)?.is_none(), "somebody could write to it");
+    drop(page);
+    assert_eq!(&volume.send(file, PAGE as u64, 3)?.unwrap()[..], b"caa");
+    // The end moves forth and back, and zeros come behind it.
+    volume.truncate(file, 2)?;
+    volume.write(file, 5, b"d")?;
+    assert_eq!(get(&mut volume, root, "file")?, "ab\0\0\0d");
+    volume.unlink(root, b"file")?;
+    volume.close(file)?;
+    assert_eq!(volume.space()?.free, free, "what is sent is not counted");
+    assert!(whole.iter().chain(&*end).all(|&byte| byte == b'a') && &after[..] == b"aba");
+    Ok(())
+}
+
+/// The length that a file says without being asked is that which it has.
+#[test]
+fn the_length_is_known() -> vfs::Result<()> {
+    let (mut volume, root) = ram();
+    let file = volume.open(root, b"file", CREATE, 0o644)?;
+    let word = volume.len_word(file).unwrap();
+    let check = |volume: &mut Volume<Ram<Plain>>, len| {
+        assert_eq!((volume.len(file), word.load(Ordering::Relaxed)), (Ok(len), len));
+    };
+    check(&mut volume, 0);
+    volume.write(file, 10, b"text")?;
+    check(&mut volume, 14);
+    volume.append(file, b"more")?;
+    check(&mut volume, 18);
+    volume.truncate(file, 5)?;
+    check(&mut volume, 5);
+    assert!(volume.truncate(file, u64::MAX).is_err() && volume.len_word(root).is_none());
+    check(&mut volume, 5);
+    Ok(())
+}
+
+/// Places of inodes that are gone are used again, and their numbers are not.
+#[test]
+fn no_number_comes_again() -> vfs::Result<()> {
+    let (mut volume, root) = ram();
+    let names = || (0..50).map(|number| format!("file-{number}"));
+    let mut seen = std::collections::BTreeSet::from([root.0]);
+    for round in 0..9 {
+        for name in names().skip(round).step_by(3) {
+            if volume.unlink(root, name.as_bytes()).is_ok() {
+                assert_eq!(get(&mut volume, root, &name).err(), Some(Error::NotFound));
+            }
+        }
+        for name in names().filter(|name| name.len() + round != 9) {
+            if get(&mut volume, root, &name).is_err() {
+                put(&mut volume, root, &name, &name)?;
+                let inode = volume.attributes_at(root, name.as_bytes(), Last::Stay)?.inode;
+                assert!(seen.insert(inode.0), "{name} has the number of another one");
+                assert!(inode.0 as u32 <= 51, "there is a free place");
+            }
+            assert_eq!(get(&mut volume, root, &name)?, name);
+        }
+    }
+    Ok(())
 }

@@ -216,7 +216,7 @@ fn who_opens_all_leaves_some(world: &'static World) -> Verdict {
     }
 }
 
-/// Programs that watch, in memory and on a disk, and go on when servers end.
+/// Programs that watch, in memory and on a disk, and go on when servers end; and programs that map files of which few pages are there at a time.
 fn watches_tell_what_happens(world: &'static World) -> Verdict {
     let scratch = Scratch::create()?;
     let disk = scratch.0.join("disk");
@@ -294,6 +294,10 @@ const TALK: &[(&str, &[&str])] = &[
     ("rmdir w", &["gone"]),
     ("run watch w", &["watch: w: not found"]),
     ("run watch -n x w", &["usage: watch [-n COUNT] PATH"]),
+    ("run file-test paging /", &["file-test: all is well"]),
+    ("run file-test paging /disk", &["file-test: all is well"]),
+    ("run file-test lost / &", &["file-test: it is mapped"]),
+    ("kill ramfs", &["a page of a mapped file is not to be had"]),
 ];
 
 /// Says what is not seen, if there is something.

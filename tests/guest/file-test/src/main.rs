@@ -1,6 +1,6 @@
 //! Files, as many as a client gets. `file-test greedy ROUND` opens all that it can, by all the roots that it gets, and keeps it; `file-test modest ROUND` works
 //! meanwhile as if nobody else were there. Each waits for directories that the other one makes, named after what has come to pass. Files that are
-//! mapped: [`mapped`]; files that are watched: [`watching`]; files that are not this program's: [`stranger`]; files that are
+//! mapped: [`mapped`]; of which few pages are there at a time: [`paging`]; files that are watched: [`watching`]; files that are not this program's: [`stranger`]; files that are
 //! kept while servers end: [`load`].
 
 #![no_std]
@@ -11,6 +11,7 @@ extern crate alloc;
 
 mod load;
 mod mapped;
+mod paging;
 mod stranger;
 mod watching;
 
@@ -49,11 +50,13 @@ fn main() -> i32 {
         ["hoard", round] => watching::hoard(round),
         ["watching", directory] => watching::all(directory).map(|()| println!("file-test: all is well")),
         ["stranger"] => stranger::all().map(|()| println!("file-test: all is well")),
+        ["paging", directory] => paging::all(directory).map(|()| println!("file-test: all is well")),
+        ["lost", directory] => paging::lost(directory),
         ["mapped", directory] => mapped::all(directory).map(|()| println!("file-test: all is well")),
         _ => {
             println!(
                 "usage: file-test greedy ROUND | hoard ROUND | modest ROUND | mapped DIRECTORY | \
-                 watching DIRECTORY | boot DIRECTORY | stranger | load DIRECTORY"
+                 paging DIRECTORY | lost DIRECTORY | watching DIRECTORY | boot DIRECTORY | stranger | load DIRECTORY"
             );
             return 2;
         }

@@ -11,6 +11,7 @@ use rt::api::{Failure, Result, Status};
 use rt::door::Reference;
 use rt::module::ask;
 use rt::page::{PAGE, Window};
+use rt::sys::Fpage;
 use vfs::{Attributes, Changes, Entry, How, Space};
 
 /// Permissions of a file that a program makes.
@@ -208,9 +209,7 @@ impl File {
 
     /// Maps pages, so many from an offset on, which is a multiple of [`PAGE`]. All of them begin in front of the file's end.
     pub fn map(&self, offset: u64, pages: usize, is_writable: bool) -> Result<Mapped> {
-        let copy = self.0.duplicate().map_err(Failure::Kernel)?;
-        let file = copy.narrow::<paged::Client<View>>();
-        let file = file.map_err(|_| Failure::Refused(Status::Unsupported))?;
+        let file = self.pages()?;
         if pages > MAPPED_MAX {
             return Err(Failure::Refused(Status::TooLarge));
         }
@@ -218,9 +217,16 @@ impl File {
         let window = Window::new(log2).ok_or(Failure::Refused(Status::Exhausted))?;
         for number in 0..pages {
             let at = offset.saturating_add((number * PAGE) as u64);
-            file.map(window.page(number), at, is_writable).map_err(failed)?;
+            file.map(window.page(number), at, is_writable)?;
         }
         Ok(Mapped { window, pages, _file: file })
+    }
+
+    /// Its pages, to be mapped one by one.
+    pub fn pages(&self) -> Result<Pages> {
+        let copy = self.0.duplicate().map_err(Failure::Kernel)?;
+        let file = copy.narrow::<paged::Client<View>>();
+        file.map(Pages).map_err(|_| Failure::Refused(Status::Unsupported))
     }
 
     /// Its attributes.
@@ -296,6 +302,23 @@ impl File {
     }
 }
 
+/// Pages of a file that is open, to be mapped one by one. A page goes with the last reference to the file, or before, with [`unmap`](Pages::unmap).
+#[derive(Debug)]
+pub struct Pages(Reference<paged::Client<View>>);
+
+impl Pages {
+    /// Maps the page with that offset, a multiple of [`PAGE`] in front of the file's end, into a window.
+    pub fn map(&self, window: Fpage, offset: u64, is_writable: bool) -> Result<()> {
+        self.0.map(window, offset, is_writable).map(drop).map_err(failed)
+    }
+
+    /// Gives back what was mapped of that page by this reference, and by others to the file as it was opened there. When it comes back, what was written there is
+    /// as safe as after a sync.
+    pub fn unmap(&self, offset: u64) -> Result<()> {
+        self.0.unmap(offset).map_err(failed)
+    }
+}
+
 /// Pages of a file where its file system has them. Others who write to the file change them, and what is written here is in the file at once.
 ///
 /// They stay as long as this is there, also if the file becomes shorter meanwhile: then they are the file's no more. Bytes behind the file's end are zeros,
@@ -304,7 +327,7 @@ impl File {
 pub struct Mapped {
     window: Window,
     pages: usize,
-    _file: Reference<paged::Client<View>>,
+    _file: Pages,
 }
 
 impl Mapped {

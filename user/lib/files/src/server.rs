@@ -20,7 +20,7 @@ use crate::wire::{
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rt::api::stub::{Failure, Hold, View};
 use rt::api::{self, Status};
 use rt::door::{self, Reference};
@@ -43,6 +43,10 @@ const ROOTS_MAX: usize = 128;
 /// Watches that there are at most, of all clients: 8 KiB each.
 const WATCHES_MAX: usize = 256;
 
+/// Fewest bytes that are sent from the page where they lie. Fewer are copied, so that whoever reads and writes small pieces of a page, in turn, does not get
+/// another page each time.
+const SENT_MIN: usize = 1024;
+
 /// A file system that is served.
 struct Served<F> {
     volume: Mutex<Volume<F>>,
@@ -54,16 +58,24 @@ type Shared<F> = Arc<Served<F>>;
 
 impl<F: Paged> Served<F> {
     /// An operation on the file system, while nobody else has one.
+    #[inline]
     fn with<T>(&self, run: impl FnOnce(&mut Volume<F>) -> T) -> T {
         let mut volume = self.volume.lock();
         let done = run(&mut volume);
         let has_woken = volume.has_woken();
         drop(volume);
         if has_woken {
-            // It cannot fail: the thread is this task's, and takes all messages.
-            let _ = Waiting::Client { server: self.first }.poke();
+            self.wake();
         }
         done
+    }
+
+    /// Somebody may wait for what has happened.
+    #[cold]
+    #[inline(never)]
+    fn wake(&self) {
+        // It cannot fail: the thread is this task's, and takes all messages.
+        let _ = Waiting::Client { server: self.first }.poke();
     }
 }
 
@@ -97,6 +109,20 @@ impl Page for OwnPage {
     fn is_shared(&self) -> bool {
         self.0.is_shared()
     }
+
+    type Sent = page::Sent;
+
+    fn send(&mut self, at: usize, len: usize) -> Option<page::Sent> {
+        self.0.send(at, len)
+    }
+
+    fn is_sent(&self) -> bool {
+        self.0.is_sent()
+    }
+
+    fn copied(&self) -> Option<OwnPage> {
+        self.0.copied().map(OwnPage)
+    }
 }
 
 /// Serves a file system under a name, for ever. Comes back if that cannot be.
@@ -123,7 +149,7 @@ pub fn serve_at_most<F: Paged<Page = OwnPage> + Send + 'static>(
         let pages = pages.open(task).ok_or(Status::TooManyOpen)?;
         let watches = watches.open(task).ok_or(Status::TooManyOpen)?;
         let inode = served.volume.lock().root();
-        let open = Open::new(served.clone(), inode, part, Arc::new(Account { pages, watches }));
+        let open = Open::new(served.clone(), inode, None, part, Arc::new(Account { pages, watches }));
         Ok(door::serve(Directory::Object(open)).map_err(|_| Status::Exhausted)?.into())
     };
     hand_out_and_wake(name, root, |waiters| {
@@ -136,11 +162,13 @@ pub fn serve_at_most<F: Paged<Page = OwnPage> + Send + 'static>(
 struct Open<F: Paged<Page = OwnPage>> {
     served: Shared<F>,
     inode: Inode,
+    /// A file's length, if its file system says it without being asked.
+    len: Option<Arc<AtomicU64>>,
     /// Its contents have changed since they were synced. Set and cleared by who has the volume.
     is_dirty: AtomicBool,
-    /// Pages that are mapped, by their addresses and whether they may be written. Nothing goes before this object does: only then is no answer
-    /// under way that maps one.
-    mapped: Mutex<BTreeMap<(usize, bool), Mapped>>,
+    /// Pages that are mapped: by where they begin in the file, by their addresses, since somebody may have cut off the file there meanwhile, and by whether they
+    /// may be written. An answer that maps one may be under way when it goes, so whoever answers [keeps](door::outlive) the page besides.
+    mapped: Mutex<BTreeMap<(u64, usize, bool), Mapped>>,
     /// It counts as its client's.
     part: Part,
     /// Its pages and watches are more of these.
@@ -156,9 +184,11 @@ struct Mapped {
 impl<F: Paged<Page = OwnPage>> Drop for Open<F> {
     fn drop(&mut self) {
         let mut volume = self.served.volume.lock();
+        // No answer of this thread is under way, and none of this object.
+        door::outlive(None);
         let mapped = self.mapped.get_mut();
         // A sync that ran while a page was being mapped knew nothing of it.
-        let was_writable = mapped.keys().any(|&(_, is_writable)| is_writable);
+        let was_writable = mapped.keys().any(|&(_, _, is_writable)| is_writable);
         mapped.values_mut().for_each(|page| page.lent.end_writing());
         // Nobody is left who could hear of an error.
         if was_writable || self.is_dirty.load(Ordering::Relaxed) {
@@ -170,9 +200,15 @@ impl<F: Paged<Page = OwnPage>> Drop for Open<F> {
 }
 
 impl<F: Paged<Page = OwnPage> + Send + 'static> Open<F> {
-    fn new(served: Shared<F>, inode: Inode, part: Part, account: Arc<Account>) -> Open<F> {
+    fn new(
+        served: Shared<F>,
+        inode: Inode,
+        len: Option<Arc<AtomicU64>>,
+        part: Part,
+        account: Arc<Account>,
+    ) -> Open<F> {
         let mapped = Mutex::new(BTreeMap::new());
-        Open { served, inode, is_dirty: AtomicBool::new(false), mapped, part, account }
+        Open { served, inode, len, is_dirty: AtomicBool::new(false), mapped, part, account }
     }
 
     /// An operation on the file system, while nobody else has one.
@@ -203,8 +239,11 @@ impl<F: Paged<Page = OwnPage> + Send + 'static> Open<F> {
         run: impl FnOnce(&mut Volume<F>, Inode) -> vfs::Result<Inode>,
     ) -> Result<Open<F>, Failure> {
         let part = self.part.another().ok_or(too_many())?;
-        let inode = self.with(run)?;
-        Ok(Open::new(self.served.clone(), inode, part, self.account.clone()))
+        let (inode, len) = self.with(|volume, base| {
+            let inode = run(volume, base)?;
+            Ok((inode, volume.len_word(inode)))
+        })?;
+        Ok(Open::new(self.served.clone(), inode, len, part, self.account.clone()))
     }
 
     fn change(&self, changes: &Changes) -> Result<(), Failure> {
@@ -250,7 +289,7 @@ macro_rules! node {
                 let kind = volume.attributes(inode)?.kind;
                 if kind == Kind::Directory { volume.sync_all(inode) } else { volume.sync(inode) }?;
                 // A client that has mapped it to write may write again.
-                let is_writable = self.mapped.lock().keys().any(|&(_, is_writable)| is_writable);
+                let is_writable = self.mapped.lock().keys().any(|&(_, _, is_writable)| is_writable);
                 self.is_dirty.store(is_writable, Ordering::Relaxed);
                 Ok(())
             })
@@ -268,6 +307,12 @@ impl<F: Paged<Page = OwnPage> + Send + 'static> PagedFile::Relay for Open<F> {
         count: u32,
     ) -> Result<&'a [u8], Failure> {
         let count = BYTES_MAX.min(count as usize);
+        if count >= SENT_MIN
+            && let Some(sent) = self.with(|volume, inode| volume.send(inode, offset, count))?
+            && let Some(turn) = hold.take_turn()
+        {
+            return door::stay(turn, sent).ok_or(Failure::Kernel(sys::Error::NoMemory));
+        }
         hold.fill(count, |to| self.with(|volume, inode| volume.read(inode, offset, to)))
     }
 
@@ -284,22 +329,42 @@ impl<F: Paged<Page = OwnPage> + Send + 'static> PagedFile::Relay for Open<F> {
     }
 
     fn len(&self) -> Result<u64, Failure> {
-        self.with(Volume::len)
+        match &self.len {
+            Some(len) => Ok(len.load(Ordering::Acquire)),
+            None => self.with(Volume::len),
+        }
     }
 
     fn map(&self, offset: u64, is_writable: bool) -> Result<Fpage, Failure> {
         let take = |volume: &mut Volume<F>, inode| volume.page(inode, offset, is_writable);
         let OwnPage(page) = if is_writable { self.dirtily(take) } else { self.with(take) }?;
         let mut mapped = self.mapped.lock();
-        let known = (page.address(), is_writable);
-        if let Some(page) = mapped.get(&known) {
-            return Ok(page.lent.fpage());
+        let known = (offset, page.address(), is_writable);
+        if !mapped.contains_key(&known) {
+            let part = self.account.pages.another().ok_or(too_many())?;
+            mapped.insert(known, Mapped { lent: page.lend(is_writable), _part: part });
         }
-        let part = self.account.pages.another().ok_or(too_many())?;
-        let lent = page.lend(is_writable);
-        let fpage = lent.fpage();
-        mapped.insert(known, Mapped { lent, _part: part });
+        let answered = page.lend(is_writable);
+        let fpage = answered.fpage();
+        drop(mapped);
+        door::outlive(Some(answered));
         Ok(fpage)
+    }
+
+    fn unmap(&self, offset: u64) -> Result<(), Failure> {
+        let place = (offset, 0, false)..=(offset, usize::MAX, true);
+        let is_writable = |mapped: &BTreeMap<(u64, usize, bool), Mapped>| {
+            mapped.range(place.clone()).any(|(&(_, _, is_writable), _)| is_writable)
+        };
+        if is_writable(&self.mapped.lock()) {
+            self.with(Volume::sync)?;
+        }
+        let mut mapped = self.mapped.lock();
+        let keys: Vec<_> = mapped.range(place.clone()).map(|(&key, _)| key).collect();
+        let gone: Vec<_> = keys.iter().filter_map(|key| mapped.remove(key)).collect();
+        drop(mapped);
+        drop(gone);
+        Ok(())
     }
 }
 

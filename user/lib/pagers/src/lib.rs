@@ -9,6 +9,7 @@
 //! * [`merge`]: shows two files as one and *grants* their pages on, so that it stays out of the mapping: figure 1 of
 //!   "On µ-Kernel Construction" (row C11).
 //! * [`swap`]: more pages than frames; its user supplies the [`policy`] that says which one has to go (row C11).
+//! * [`mapped`]: a file in a program's own memory, of which few pages are there at a time; [`residents`] knows which, and asks the policy (row C24).
 //! * [`colour`]: pages of different colours do not meet in the second-level cache (row C14).
 //! * [`locked`]: memory that is there before it is needed and never goes: for real time (row C12).
 //! * [`sharing`]: a trusted callee sees its caller's arguments where they are (row C24).
@@ -31,8 +32,10 @@ pub mod copies;
 pub mod file;
 pub mod locked;
 pub mod manager;
+pub mod mapped;
 pub mod merge;
 pub mod policy;
+pub mod residents;
 pub mod sharing;
 pub mod swap;
 

@@ -1,8 +1,9 @@
 //! Replacement policies: which page has to go when all frames are in use (row C11).
 //!
 //! The best answer depends on what the program does next, which its author knows and no kernel can. So the policy is an
-//! argument of the [`swap`](crate::swap) pager. These three are examples; a program with its own idea writes a fourth.
+//! argument of the [`swap`](crate::swap) pager, and of a [mapped file](crate::mapped). These three are examples; a program with its own idea writes a fourth.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
 /// Chooses the page that has to go.
@@ -13,6 +14,16 @@ pub trait Policy {
     /// Chooses a page and forgets it. `accessed` says whether a page was accessed since it was loaded or asked about.
     /// `None` only if no page is loaded.
     fn victim(&mut self, accessed: &mut dyn FnMut(u64) -> bool) -> Option<u64>;
+}
+
+impl<P: Policy + ?Sized> Policy for Box<P> {
+    fn loaded(&mut self, page: u64) {
+        (**self).loaded(page);
+    }
+
+    fn victim(&mut self, accessed: &mut dyn FnMut(u64) -> bool) -> Option<u64> {
+        (**self).victim(accessed)
+    }
 }
 
 /// The page that came first goes first.

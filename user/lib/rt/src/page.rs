@@ -3,8 +3,10 @@
 //! The lender has a [`Page`], and a [`Lent`] for each time that it has handed the page out. When the last `Lent` that allows to write is gone, nobody else
 //! writes any more; when the last one is gone, nobody else has the page. The borrower has a [`Window`].
 //!
-//! Both read and write bytes that others change meanwhile. So neither ever has a reference to bytes: the lender copies them in and out, the borrower has atomic
-//! words.
+//! Bytes of a page that nobody else has can be [sent](Page::send) from where they lie: as long as the [`Sent`] is there, the page does not change.
+//!
+//! Both read and write bytes that others change meanwhile. So neither ever has a reference to bytes that can change: the lender copies them in and out, the
+//! borrower has atomic words.
 #![allow(unsafe_code)]
 
 use crate::frames::reserve;
@@ -14,8 +16,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::alloc::Layout;
 use core::arch::asm;
+use core::ops::Deref;
 use core::ptr::with_exposed_provenance_mut;
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use sys::abi::PAGE_SIZE;
 use sys::{Fpage, Rights};
 
@@ -45,6 +48,8 @@ pub struct Page(Arc<Own>);
 struct Own {
     address: usize,
     counts: Mutex<Counts>,
+    /// How many [`Sent`] there are, each with a clone of the page. As long as there is one, nobody writes to the page, and it is lent to nobody.
+    sent: AtomicUsize,
 }
 
 /// How often it is lent.
@@ -57,9 +62,22 @@ struct Counts {
 impl Page {
     /// A page of zeros, if there is memory for one.
     pub fn zeroed() -> Option<Page> {
-        let address = take()?;
-        let page = Page(Arc::new(Own { address, counts: Mutex::new(Counts { to_read: 0, to_write: 0 }) }));
+        let page = Page::any()?;
         page.clear(0);
+        Some(page)
+    }
+
+    /// A page with anything in it.
+    fn any() -> Option<Page> {
+        let counts = Mutex::new(Counts { to_read: 0, to_write: 0 });
+        Some(Page(Arc::new(Own { address: take()?, counts, sent: AtomicUsize::new(0) })))
+    }
+
+    /// Another page with the same bytes, if there is memory for one.
+    pub fn copied(&self) -> Option<Page> {
+        let page = Page::any()?;
+        // SAFETY: both pages are there, and nobody else has the new one. Others write to this one at most, which the copy allows.
+        unsafe { copy(page.0.address, self.0.address, PAGE) };
         Some(page)
     }
 
@@ -68,9 +86,35 @@ impl Page {
         self.0.address
     }
 
-    /// Whether there are other clones of it.
+    /// Whether there are other clones of it, beside those that are sent.
+    #[inline]
     pub fn is_shared(&self) -> bool {
-        Arc::strong_count(&self.0) > 1
+        // First all, then those that are sent: these go at any time, and then this is true once too often and never too seldom.
+        let all = Arc::strong_count(&self.0);
+        fence(Ordering::Acquire);
+        all > 1 + self.0.sent.load(Ordering::Acquire)
+    }
+
+    /// Whether bytes of it are sent: then it cannot be written, and not be lent.
+    #[inline]
+    pub fn is_sent(&self) -> bool {
+        self.0.sent.load(Ordering::Acquire) > 0
+    }
+
+    /// Bytes from `at` on, which lie in the page, to be sent from there. `None` if others have the page: these could write to it.
+    #[inline]
+    pub fn send(&mut self, at: usize, len: usize) -> Option<Sent> {
+        if self.is_shared() || at > PAGE || len > PAGE - at {
+            return None;
+        }
+        // Nobody has another clone who could write or lend meanwhile, and who makes one from this sees the count.
+        self.0.sent.fetch_add(1, Ordering::Relaxed);
+        Some(Sent { page: self.clone(), at, len })
+    }
+
+    /// Whoever changes bytes asks first.
+    fn check_not_sent(&self) {
+        assert!(!self.is_sent(), "bytes of the page are sent");
     }
 
     /// Copies bytes from `at` on, which lie in the page.
@@ -83,6 +127,7 @@ impl Page {
     /// Overwrites bytes from `at` on, which lie in the page.
     pub fn write(&self, at: usize, from: &[u8]) {
         assert!(at + from.len() <= PAGE, "{} bytes from {at} on are in no page", from.len());
+        self.check_not_sent();
         // SAFETY: these bytes of the page are there, and nobody has a reference to them.
         unsafe { copy(self.0.address + at, from.as_ptr() as usize, from.len()) };
     }
@@ -90,6 +135,7 @@ impl Page {
     /// Makes all bytes from `at` on zeros.
     pub fn clear(&self, at: usize) {
         assert!(at <= PAGE, "{at} is in no page");
+        self.check_not_sent();
         let len = PAGE - at;
         // SAFETY: these bytes of the page are there, and nobody has a reference to them.
         unsafe {
@@ -100,6 +146,7 @@ impl Page {
 
     /// Lends it.
     pub fn lend(&self, is_writable: bool) -> Lent {
+        self.check_not_sent();
         let mut counts = self.0.counts.lock();
         if is_writable {
             counts.to_write += 1;
@@ -145,6 +192,31 @@ fn take() -> Option<usize> {
     *count += CHUNK;
     free.extend((1..CHUNK).rev().map(|number| first + number * PAGE));
     Some(first)
+}
+
+/// Bytes of a page that do not change as long as this is there.
+#[derive(Debug)]
+pub struct Sent {
+    page: Page,
+    at: usize,
+    len: usize,
+}
+
+impl Deref for Sent {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: these bytes of the page are there, and nobody writes to them or lends the page before this is gone, since it is counted.
+        unsafe {
+            core::slice::from_raw_parts(with_exposed_provenance_mut(self.page.0.address + self.at), self.len)
+        }
+    }
+}
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        self.page.0.sent.fetch_sub(1, Ordering::Release);
+    }
 }
 
 /// A page that somebody else may have, as long as this is there.
@@ -199,6 +271,18 @@ pub struct Window {
     whole: Fpage,
 }
 
+/// Makes the access that has been a page fault of another thread of this program, so that it becomes this one's, and this one's pager resolves it.
+pub fn touch(address: u64, is_write: bool) {
+    // SAFETY: no byte changes, and if nothing is there this is a fault and not undefined. For others it is as if the byte was read, and written in one step.
+    unsafe {
+        if is_write {
+            asm!("lock or byte ptr [{}], 0", in(reg) address, options(nostack));
+        } else {
+            asm!("cmp byte ptr [{}], 0", in(reg) address, options(nostack));
+        }
+    }
+}
+
 /// Windows that nobody uses.
 static WINDOWS: Mutex<Vec<Fpage>> = Mutex::new(Vec::new());
 
@@ -216,6 +300,25 @@ impl Window {
     /// Where a page arrives.
     pub fn page(&self, number: usize) -> Fpage {
         Fpage::memory(self.whole.base() + number as u64 * PAGE_SIZE, PAGE_LOG2, Rights::RWX)
+    }
+
+    /// Where it begins.
+    pub fn begin(&self) -> u64 {
+        self.whole.base()
+    }
+
+    /// This program has the page no more that has arrived there. Whoever looks at it has a page fault.
+    pub fn let_go(&self, number: usize) {
+        // SAFETY: whoever has words of it finds that nothing is mapped, which is a fault and not undefined. It can fail for parts of large pages only, which
+        // nobody lends here.
+        let _ = unsafe { sys::flush_self(self.page(number)) };
+    }
+
+    /// Whether the page that has arrived there was accessed since then, or since this was asked.
+    pub fn was_accessed(&self, number: usize) -> bool {
+        // SAFETY: with no right nothing is taken.
+        let asked = unsafe { sys::flush_self(self.page(number).with_rights(Rights::NONE)) };
+        asked.is_ok_and(|touched| touched.accessed)
     }
 
     /// Words of the pages that have arrived, of which there are so many from the first on. The lender and others may change them meanwhile. If the lender

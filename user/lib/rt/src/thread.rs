@@ -116,6 +116,7 @@ pub fn start_first(task: TaskId, first: First) -> Result<Uid> {
 }
 
 /// The slot that the caller's stack lies in, if it lies in one: no other thread has that as long as this one runs.
+#[inline]
 pub fn own_slot() -> Option<usize> {
     let here = 0u8;
     let at = (&raw const here).addr() as u64;

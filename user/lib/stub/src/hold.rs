@@ -69,6 +69,12 @@ impl<'a, R> Hold<'a, R> {
         Hold { memory, turn: Cell::new(Some(turn)), found: Cell::new(None), inbox: None }
     }
 
+    /// The call itself, once, and before anything was kept: for a method whose answer stays elsewhere until it has left. Nothing is kept
+    /// afterwards.
+    pub fn take_turn(&mut self) -> Option<&'a mut Turn> {
+        self.turn.take()
+    }
+
     fn memory(&self) -> Result<&'a dyn Memory, Failure> {
         if let Some(turn) = self.turn.take() {
             self.found.set((self.memory)(turn));

@@ -5,7 +5,11 @@
 
 use crate::{FileSystem, Inode, Result};
 use alloc::rc::Rc;
-use core::cell::RefCell;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell, RefMut};
+use core::ops::Deref;
+use core::sync::atomic::AtomicU64;
 
 /// Bytes of a page.
 pub const PAGE: usize = 4096;
@@ -24,9 +28,24 @@ pub trait Page: Clone {
     /// Makes all bytes from `at` on zeros.
     fn clear(&self, at: usize);
 
-    /// Whether somebody has it beside the one who asks.
+    /// Whether somebody has it beside the one who asks, and beside what is [sent](Page::send) of it.
     fn is_shared(&self) -> bool;
+
+    /// Bytes that do not change as long as this is there.
+    type Sent: Deref<Target = [u8]>;
+
+    /// Bytes from `at` on, which lie in the page, to be sent from there. `None` if the page [is shared](Page::is_shared), and so could be written meanwhile.
+    fn send(&mut self, at: usize, len: usize) -> Option<Self::Sent>;
+
+    /// Whether bytes of it are sent. Nobody may write to it then, nor give it to others who could.
+    fn is_sent(&self) -> bool;
+
+    /// Another page with the same bytes, if there is memory for one.
+    fn copied(&self) -> Option<Self>;
 }
+
+/// Bytes of a file system's page that do not change as long as this is there.
+pub type Sent<F> = <<F as Paged>::Page as Page>::Sent;
 
 /// A file system that gives out pages of its files.
 pub trait Paged: FileSystem {
@@ -40,33 +59,97 @@ pub trait Paged: FileSystem {
     /// How many pages may be out at once.
     fn pages_max(&self) -> usize;
 
+    /// Bytes of a file from an offset on, as [`read`](FileSystem::read) gives them, to be sent from the page where they lie. `None` if they do not lie in one, or
+    /// others have it: then they are to be read.
+    fn send(&mut self, _file: Inode, _offset: u64, _len: usize) -> Result<Option<Sent<Self>>> {
+        Ok(None)
+    }
+
+    /// A word with the file's length, as it is at each time, if the file system has one.
+    fn len_word(&mut self, _file: Inode) -> Option<Arc<AtomicU64>> {
+        None
+    }
+
     /// Brings what was written to pages to their files, as far as it can be.
     fn write_back_all(&mut self) {}
 }
 
 /// A page of a program without a machine, such as a test.
 #[derive(Clone, Debug)]
-pub struct Plain(Rc<RefCell<[u8; PAGE]>>);
+pub struct Plain {
+    bytes: Rc<RefCell<[u8; PAGE]>>,
+    /// How many [`PlainSent`] there are.
+    sent: Rc<Cell<usize>>,
+}
+
+/// Bytes that are sent of one. In the end they are what they were in the beginning, or there is a panic.
+#[derive(Debug)]
+pub struct PlainSent {
+    page: Plain,
+    at: usize,
+    bytes: Vec<u8>,
+}
+
+impl Deref for PlainSent {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for PlainSent {
+    fn drop(&mut self) {
+        let end = self.at + self.bytes.len();
+        assert_eq!(self.page.bytes.borrow()[self.at..end], self.bytes, "bytes have changed that are sent");
+        self.page.sent.update(|sent| sent - 1);
+    }
+}
+
+impl Plain {
+    fn to_change(&self) -> RefMut<'_, [u8; PAGE]> {
+        assert!(!self.is_sent(), "bytes of the page are sent");
+        self.bytes.borrow_mut()
+    }
+}
 
 impl Page for Plain {
     fn zeroed() -> Option<Plain> {
-        Some(Plain(Rc::new(RefCell::new([0; PAGE]))))
+        Some(Plain { bytes: Rc::new(RefCell::new([0; PAGE])), sent: Rc::default() })
     }
 
     fn read(&self, at: usize, to: &mut [u8]) {
-        to.copy_from_slice(&self.0.borrow()[at..at + to.len()]);
+        to.copy_from_slice(&self.bytes.borrow()[at..at + to.len()]);
     }
 
     fn write(&self, at: usize, from: &[u8]) {
-        self.0.borrow_mut()[at..at + from.len()].copy_from_slice(from);
+        self.to_change()[at..at + from.len()].copy_from_slice(from);
     }
 
     fn clear(&self, at: usize) {
-        self.0.borrow_mut()[at..].fill(0);
+        self.to_change()[at..].fill(0);
     }
 
     fn is_shared(&self) -> bool {
-        Rc::strong_count(&self.0) > 1
+        Rc::strong_count(&self.bytes) > 1 + self.sent.get()
+    }
+
+    type Sent = PlainSent;
+
+    fn send(&mut self, at: usize, len: usize) -> Option<PlainSent> {
+        let page = (!self.is_shared()).then(|| self.clone())?;
+        let bytes = self.bytes.borrow()[at..at + len].to_vec();
+        self.sent.update(|sent| sent + 1);
+        Some(PlainSent { page, at, bytes })
+    }
+
+    fn is_sent(&self) -> bool {
+        self.sent.get() > 0
+    }
+
+    fn copied(&self) -> Option<Plain> {
+        let bytes = *self.bytes.borrow();
+        Some(Plain { bytes: Rc::new(RefCell::new(bytes)), sent: Rc::default() })
     }
 }
 

@@ -2,12 +2,17 @@
 //!
 //! A limit is said when it is made, and all that it uses is counted: pages, and for each inode and each name a fixed amount and its bytes. So it is full before
 //! its server's memory is. A page that somebody holds is counted until he lets go.
+//!
+//! Bytes that are being sent from a page stay as they are: whoever writes there meanwhile gets the file another page. The one before is not counted, since few are sent at a time.
 
 use crate::page::{PAGE, Page, Paged, parts};
 use crate::{self as vfs, Attributes, Changes, Error, FileSystem, Inode, Kind, Name, New, Result, Space};
 use alloc::collections::BTreeMap;
 use alloc::collections::btree_map::Entry;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::mem::replace;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes that an inode counts for, beside its pages. A name, too, beside its bytes.
 const OVERHEAD: u64 = 256;
@@ -20,8 +25,7 @@ const ROOT: Inode = Inode(1);
 /// A file system in memory.
 #[derive(Debug)]
 pub struct Ram<P> {
-    nodes: BTreeMap<Inode, Node<P>>,
-    next: u64,
+    nodes: Nodes<P>,
     /// Bytes that it may use, and uses.
     limit: u64,
     used: u64,
@@ -34,6 +38,96 @@ pub struct Ram<P> {
 /// Pages of a file, by their numbers. Those that are not there are zeros.
 type Pages<P> = BTreeMap<u64, P>;
 
+/// Inodes in a list. Each call looks for one, so it is found without a search: the lower half of its number is its place, counted from 1, and the upper half says how
+/// many have been there before. So no number comes again.
+#[derive(Debug)]
+struct Nodes<P> {
+    places: Vec<Place<P>>,
+    /// The first free place, or the end of the list.
+    free: usize,
+    count: usize,
+}
+
+#[derive(Debug)]
+enum Place<P> {
+    Used(Node<P>),
+    Free {
+        /// The next free place, or the end of the list.
+        next: usize,
+        /// Inodes that were here.
+        before: u32,
+    },
+}
+
+/// Where an inode with that number is, if it is there.
+fn place_of(inode: Inode) -> usize {
+    // No inode is in place 0, so its number leads to none.
+    (inode.0 as u32).wrapping_sub(1) as usize
+}
+
+impl<P> Nodes<P> {
+    const fn new() -> Nodes<P> {
+        Nodes { places: Vec::new(), free: 0, count: 0 }
+    }
+
+    fn get(&self, inode: Inode) -> Option<&Node<P>> {
+        match self.places.get(place_of(inode)) {
+            Some(Place::Used(node)) if node.attributes.inode == inode => Some(node),
+            _ => None,
+        }
+    }
+
+    fn get_mut(&mut self, inode: Inode) -> Option<&mut Node<P>> {
+        match self.places.get_mut(place_of(inode)) {
+            Some(Place::Used(node)) if node.attributes.inode == inode => Some(node),
+            _ => None,
+        }
+    }
+
+    /// There is a place for one more, if there is memory.
+    fn make_room(&mut self) -> Result<()> {
+        if self.free == self.places.len() {
+            if self.free >= u32::MAX as usize {
+                return Err(Error::NoSpace);
+            }
+            self.places.try_reserve(1).map_err(|_| Error::NoSpace)?;
+            self.places.push(Place::Free { next: self.free + 1, before: 0 });
+        }
+        Ok(())
+    }
+
+    /// Puts an inode there, and says its number to it. There is [room](Nodes::make_room).
+    fn insert(&mut self, mut node: Node<P>) -> Inode {
+        let number = self.free as u64 + 1;
+        let Some(place) = self.places.get_mut(self.free) else { return Inode(number) };
+        let Place::Free { next, before } = *place else { return Inode(number) };
+        let inode = Inode(u64::from(before) << 32 | number);
+        node.attributes.inode = inode;
+        *place = Place::Used(node);
+        self.free = next;
+        self.count += 1;
+        inode
+    }
+
+    fn remove(&mut self, inode: Inode) -> Option<Node<P>> {
+        self.get(inode)?;
+        let number = place_of(inode);
+        let before = (inode.0 >> 32) as u32;
+        let place = self.places.get_mut(number)?;
+        let Place::Used(node) =
+            replace(place, Place::Free { next: self.free, before: before.wrapping_add(1) })
+        else {
+            return None;
+        };
+        self.count -= 1;
+        // A place that has had all numbers is not used any more.
+        if before < u32::MAX {
+            self.free = number;
+        }
+        Some(node)
+    }
+}
+
 #[derive(Debug)]
 struct Node<P> {
     attributes: Attributes,
@@ -42,7 +136,8 @@ struct Node<P> {
 
 #[derive(Debug)]
 enum Content<P> {
-    File(Pages<P>),
+    /// Its pages, and its length once more, for those who ask often.
+    File(Pages<P>, Arc<AtomicU64>),
     Directory(Directory),
     Symlink(Vec<u8>),
 }
@@ -81,24 +176,26 @@ fn weight(name: Name) -> u64 {
 impl<P: Page> Ram<P> {
     /// An empty one that uses at most so many bytes. `clock` tells nanoseconds since 1970.
     pub fn new(limit: u64, clock: fn() -> u64) -> Ram<P> {
-        let mut ram =
-            Ram { nodes: BTreeMap::new(), next: ROOT.0, limit, used: 0, orphans: Vec::new(), clock };
-        let root = ram.node(Content::Directory(Directory::default()), 0o755);
-        ram.nodes.insert(ROOT, Node { attributes: Attributes { links: 2, ..root.attributes }, ..root });
+        let mut ram = Ram { nodes: Nodes::new(), limit, used: 0, orphans: Vec::new(), clock };
+        let mut root = ram.node(Content::Directory(Directory::default()), 0o755);
+        root.attributes.links = 2;
+        // Without memory for it there is no root, and each call says so.
+        if ram.nodes.make_room().is_ok() {
+            ram.nodes.insert(root);
+        }
         ram
     }
 
-    fn node(&mut self, content: Content<P>, permissions: u16) -> Node<P> {
+    /// An inode without a number.
+    fn node(&self, content: Content<P>, permissions: u16) -> Node<P> {
         let now = (self.clock)();
-        let inode = Inode(self.next);
-        self.next += 1;
         let (kind, len) = match &content {
-            Content::File(_) => (Kind::File, 0),
+            Content::File(..) => (Kind::File, 0),
             Content::Directory(_) => (Kind::Directory, 0),
             Content::Symlink(target) => (Kind::Symlink, target.len() as u64),
         };
         let attributes = Attributes {
-            inode,
+            inode: Inode(0),
             kind,
             permissions,
             links: 0,
@@ -114,7 +211,7 @@ impl<P: Page> Ram<P> {
     }
 
     fn get(&mut self, inode: Inode) -> Result<&mut Node<P>> {
-        self.nodes.get_mut(&inode).ok_or(Error::NotFound)
+        self.nodes.get_mut(inode).ok_or(Error::NotFound)
     }
 
     fn directory(&mut self, inode: Inode) -> Result<&mut Directory> {
@@ -204,9 +301,9 @@ impl<P: Page> Ram<P> {
 }
 
 impl<P> Node<P> {
-    fn pages(&mut self) -> Result<(&mut Attributes, &mut Pages<P>)> {
+    fn pages(&mut self) -> Result<(&mut Attributes, &mut Pages<P>, &AtomicU64)> {
         match &mut self.content {
-            Content::File(pages) => Ok((&mut self.attributes, pages)),
+            Content::File(pages, len) => Ok((&mut self.attributes, pages, len)),
             Content::Directory(_) => Err(Error::IsDirectory),
             Content::Symlink(_) => Err(Error::Invalid),
         }
@@ -214,13 +311,22 @@ impl<P> Node<P> {
 }
 
 /// The end of a file is there, or was. Bytes behind it are zeros, whatever somebody has put there who has the page.
-fn clear_behind<P: Page>(pages: &Pages<P>, end: u64) {
+fn clear_behind<P: Page>(pages: &mut Pages<P>, end: u64) -> Result<()> {
     let at = (end % PAGE as u64) as usize;
     if at > 0
-        && let Some(page) = pages.get(&(end / PAGE as u64))
+        && let Some(page) = pages.get_mut(&(end / PAGE as u64))
     {
-        page.clear(at);
+        to_change(page)?.clear(at);
     }
+    Ok(())
+}
+
+/// A page of a file that is to be changed, or given out. If bytes of it are being sent, it is another one with the same bytes.
+fn to_change<P: Page>(page: &mut P) -> Result<&mut P> {
+    if page.is_sent() {
+        *page = page.copied().ok_or(Error::NoSpace)?;
+    }
+    Ok(page)
 }
 
 /// The page of that number, which is made if there is none and if `free` bytes are enough for it, and then is taken from these.
@@ -244,7 +350,7 @@ impl<P: Page> FileSystem for Ram<P> {
     fn attributes(&mut self, inode: Inode) -> Result<Attributes> {
         let node = self.get(inode)?;
         let allocated = match &node.content {
-            Content::File(pages) => pages.len() * PAGE,
+            Content::File(pages, _) => pages.len() * PAGE,
             _ => 0,
         };
         Ok(Attributes { allocated: allocated as u64, ..node.attributes })
@@ -296,15 +402,15 @@ impl<P: Page> FileSystem for Ram<P> {
             return Err(Error::Exists);
         }
         let (content, own, links) = match new {
-            New::File => (Content::File(BTreeMap::new()), 0, 1),
+            New::File => (Content::File(BTreeMap::new(), Arc::default()), 0, 1),
             New::Directory => (Content::Directory(Directory::default()), 0, 2),
             New::Symlink(target) => (Content::Symlink(target.to_vec()), target.len() as u64, 1),
         };
+        self.nodes.make_room()?;
         self.take(OVERHEAD + own + weight(name))?;
         let mut node = self.node(content, permissions);
         node.attributes.links = links;
-        let inode = node.attributes.inode;
-        self.nodes.insert(inode, node);
+        let inode = self.nodes.insert(node);
         self.directory(directory)?.insert(name, inode);
         self.touched(directory, i32::from(new == New::Directory))?;
         Ok(inode)
@@ -371,8 +477,8 @@ impl<P: Page> FileSystem for Ram<P> {
             return Err(Error::Busy);
         }
         self.give(OVERHEAD);
-        match self.nodes.remove(&inode).map(|node| node.content) {
-            Some(Content::File(pages)) => self.let_go(pages),
+        match self.nodes.remove(inode).map(|node| node.content) {
+            Some(Content::File(pages, _)) => self.let_go(pages),
             Some(Content::Symlink(target)) => self.give(target.len() as u64),
             _ => {}
         }
@@ -388,7 +494,7 @@ impl<P: Page> FileSystem for Ram<P> {
 
     fn read(&mut self, inode: Inode, offset: u64, to: &mut [u8]) -> Result<usize> {
         let now = (self.clock)();
-        let (attributes, pages) = self.get(inode)?.pages()?;
+        let (attributes, pages, _) = self.get(inode)?.pages()?;
         let count = attributes.len.saturating_sub(offset).min(to.len() as u64) as usize;
         let mut rest = &mut to[..count];
         for (number, first, len) in parts(offset, count) {
@@ -408,26 +514,22 @@ impl<P: Page> FileSystem for Ram<P> {
             return Err(Error::TooLarge);
         }
         let (now, mut free) = ((self.clock)(), self.free());
-        let (attributes, pages) = self.get(inode)?.pages()?;
+        let (attributes, pages, end) = self.get(inode)?.pages()?;
         if offset > attributes.len {
-            clear_behind(pages, attributes.len);
+            clear_behind(pages, attributes.len)?;
         }
         let (before, mut written) = (pages.len(), 0);
         for (number, first, len) in parts(offset, from.len()) {
             let now = &from[written..written + len];
-            match pages.get(&number) {
-                Some(page) => page.write(first, now),
-                None => {
-                    let Ok(page) = page_of(pages, number, &mut free) else { break };
-                    page.write(first, now);
-                }
-            }
+            let Ok(page) = page_of(pages, number, &mut free).and_then(to_change) else { break };
+            page.write(first, now);
             written += len;
         }
         if written == 0 && !from.is_empty() {
             return Err(Error::NoSpace);
         }
         attributes.len = attributes.len.max(offset + written as u64);
+        end.store(attributes.len, Ordering::Release);
         (attributes.modified, attributes.changed) = (now, now);
         let more = pages.len() - before;
         self.take((more * PAGE) as u64)?;
@@ -439,11 +541,12 @@ impl<P: Page> FileSystem for Ram<P> {
             return Err(Error::TooLarge);
         }
         let now = (self.clock)();
-        let (attributes, pages) = self.get(inode)?.pages()?;
+        let (attributes, pages, end) = self.get(inode)?.pages()?;
+        clear_behind(pages, len.min(attributes.len))?;
         let cut =
             if len < attributes.len { pages.split_off(&len.div_ceil(PAGE as u64)) } else { Pages::new() };
-        clear_behind(pages, len.min(attributes.len));
         attributes.len = len;
+        end.store(len, Ordering::Release);
         (attributes.modified, attributes.changed) = (now, now);
         self.let_go(cut);
         Ok(())
@@ -455,7 +558,7 @@ impl<P: Page> FileSystem for Ram<P> {
 
     fn space(&mut self) -> Result<Space> {
         let free = self.free();
-        let (files, each) = (self.nodes.len() as u64, 2 * OVERHEAD);
+        let (files, each) = (self.nodes.count as u64, 2 * OVERHEAD);
         Ok(Space { total: self.limit, free, files: files + free / each, files_free: free / each })
     }
 }
@@ -465,12 +568,12 @@ impl<P: Page> Paged for Ram<P> {
 
     fn page(&mut self, file: Inode, number: u64, is_writable: bool) -> Result<P> {
         let (now, mut free) = ((self.clock)(), self.free());
-        let (attributes, pages) = self.get(file)?.pages()?;
+        let (attributes, pages, _) = self.get(file)?.pages()?;
         if number >= attributes.len.div_ceil(PAGE as u64) {
             return Err(Error::Invalid);
         }
         let before = pages.len();
-        let page = page_of(pages, number, &mut free)?.clone();
+        let page = page_of(pages, number, &mut free).and_then(to_change)?.clone();
         if is_writable {
             // When it is written nobody says.
             (attributes.modified, attributes.changed) = (now, now);
@@ -482,5 +585,27 @@ impl<P: Page> Paged for Ram<P> {
 
     fn pages_max(&self) -> usize {
         (self.limit / PAGE as u64) as usize
+    }
+
+    fn send(&mut self, file: Inode, offset: u64, len: usize) -> Result<Option<P::Sent>> {
+        let now = (self.clock)();
+        let (attributes, pages, _) = self.get(file)?.pages()?;
+        let count = attributes.len.saturating_sub(offset).min(len as u64) as usize;
+        let first = (offset % PAGE as u64) as usize;
+        if count == 0 || count > PAGE - first {
+            return Ok(None);
+        }
+        let sent = pages.get_mut(&(offset / PAGE as u64)).and_then(|page| page.send(first, count));
+        if sent.is_some() {
+            attributes.accessed = now;
+        }
+        Ok(sent)
+    }
+
+    fn len_word(&mut self, file: Inode) -> Option<Arc<AtomicU64>> {
+        match &self.nodes.get(file)?.content {
+            Content::File(_, len) => Some(len.clone()),
+            _ => None,
+        }
     }
 }

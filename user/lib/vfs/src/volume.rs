@@ -5,13 +5,15 @@
 //! Whatever changes something tells the [watches](crate::watch) of it, once it is done. A watch keeps nothing open: it is over when what it
 //! watches has no name.
 
-use crate::page::{PAGE, Paged};
+use crate::page::{PAGE, Paged, Sent};
 use crate::path::{self, Last, Place};
 use crate::watch::{Change, Event, Watches};
 use crate::{Attributes, Changes, Entry, Error, FileSystem, Inode, Kind, Name, New, Result, Space};
 use alloc::collections::BTreeMap;
 use alloc::collections::btree_map::Entry as MapEntry;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::AtomicU64;
 
 /// Longest file. Offsets beyond are refused before a file system hears of them.
 pub const FILE_MAX: u64 = i64::MAX as u64;
@@ -513,6 +515,16 @@ impl<F: Paged> Volume<F> {
             return Err(Error::ReadOnly);
         }
         self.fs.page(file, offset / PAGE as u64, is_writable)
+    }
+
+    /// Bytes of an open file as [`read`](Volume::read) gives them, to be sent from the page where they lie. `None` if they are to be read.
+    pub fn send(&mut self, file: Inode, offset: u64, len: usize) -> Result<Option<Sent<F>>> {
+        self.fs.send(file, offset, len)
+    }
+
+    /// A word with the length of an open file, as it is at each time, if the file system has one.
+    pub fn len_word(&mut self, file: Inode) -> Option<Arc<AtomicU64>> {
+        self.fs.len_word(file)
     }
 
     /// Done when all of a directory's file system survives a loss of power, with what others have written to pages.

@@ -1,16 +1,19 @@
 //! Memory of a server's thread for what lies nowhere else until it has gone back: what a method keeps of an object whose state is behind a
 //! lock, and what another object has answered, on behalf of which this program's object was called.
 //!
+//! Bytes of a page that are [sent](Sent) from where they lie [stay] in the same way.
+//!
 //! A return does not come back, so nobody could free it then. It stays for the thread's next call that wants some, grows when that wants more, and
 //! goes when the thread ends. Whose it is, the stack says.
 #![allow(unsafe_code)]
 
+use crate::page::{Lent, Sent};
 use crate::thread::{SLOTS_MAX, own_slot};
 use alloc::vec::Vec;
 use api::stub::door::Turn;
 use api::stub::hold::Memory;
 use core::cell::{Cell, UnsafeCell};
-use core::mem::take;
+use core::mem::{replace, take};
 use core::slice;
 
 /// Least size of a piece, in units of 16 bytes: a page, less what the heap needs.
@@ -21,15 +24,27 @@ struct Own {
     pieces: UnsafeCell<Vec<Vec<u128>>>,
     /// How much of the last piece is somebody's, in its units.
     used: Cell<usize>,
+    /// Bytes of the last answer that was sent from a page.
+    sent: UnsafeCell<Option<Sent>>,
+    /// Page of the last answer that maps one.
+    lent: UnsafeCell<Option<Lent>>,
 }
 
 // SAFETY: only that thread uses it.
 unsafe impl Sync for Own {}
 
-static ALL: [Own; SLOTS_MAX] =
-    [const { Own { pieces: UnsafeCell::new(Vec::new()), used: Cell::new(0) } }; SLOTS_MAX];
+static ALL: [Own; SLOTS_MAX] = [const { Own::new() }; SLOTS_MAX];
 
 impl Own {
+    const fn new() -> Own {
+        Own {
+            pieces: UnsafeCell::new(Vec::new()),
+            used: Cell::new(0),
+            sent: UnsafeCell::new(None),
+            lent: UnsafeCell::new(None),
+        }
+    }
+
     /// Nothing of it is anybody's. The largest piece stays.
     ///
     /// # Safety
@@ -38,8 +53,12 @@ impl Own {
     unsafe fn begin(&self) {
         // SAFETY: it is the calling thread's own, and used only here and in `room`, one after the other.
         let pieces = unsafe { &mut *self.pieces.get() };
-        pieces.drain(..pieces.len().saturating_sub(1));
+        if pieces.len() > 1 {
+            pieces.drain(..pieces.len() - 1);
+        }
         self.used.set(0);
+        // SAFETY: it is the calling thread's own, and nobody looks at what the answer before has sent.
+        unsafe { *self.sent.get() = None };
     }
 }
 
@@ -75,6 +94,26 @@ pub fn memory(_: &mut Turn) -> Option<&dyn Memory> {
     Some(own)
 }
 
+/// Keeps bytes of a page as they are until the reply has left. `None` if the thread is none of [`spawn`](crate::thread::spawn).
+#[inline]
+pub fn stay(_: &mut Turn, sent: Sent) -> Option<&[u8]> {
+    let own = &ALL[own_slot()?];
+    // SAFETY: it is the calling thread's own. Whoever had what lies there had the turn of a call that is over, and who has the turn of this one keeps
+    // it until the reply has left.
+    let place = unsafe { &mut *own.sent.get() };
+    Some(place.insert(sent))
+}
+
+/// Keeps a page lent that the calling thread's answer maps, as long as that may be under way: until this is called again, or the thread ends. `None` lets the one before go.
+/// Nothing is kept if the thread is none of [`spawn`](crate::thread::spawn), which gives no such answers.
+pub fn outlive(lent: Option<Lent>) {
+    if let Some(slot) = own_slot() {
+        // SAFETY: it is the calling thread's own, and nobody has a reference to it.
+        let place = unsafe { &mut *ALL[slot].lent.get() };
+        drop(replace(place, lent));
+    }
+}
+
 /// The calling thread needs none any more.
 ///
 /// # Safety
@@ -85,6 +124,9 @@ pub(super) unsafe fn give_back() {
         // SAFETY: it is the calling thread's own, and nobody has any of it beyond the end of a call.
         drop(take(unsafe { &mut *ALL[slot].pieces.get() }));
         ALL[slot].used.set(0);
+        // SAFETY: it is the calling thread's own, and no answer that it has sent is under way.
+        drop(unsafe { &mut *ALL[slot].sent.get() }.take());
+        outlive(None);
     }
 }
 
@@ -103,7 +145,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_stays_where_it_is_until_the_next_call() {
-        let own = Own { pieces: UnsafeCell::new(Vec::new()), used: Cell::new(0) };
+        let own = Own::new();
         for _ in 0..3 {
             let text = "a text of some length".copy_to(&own).unwrap();
             let numbers: Vec<&[u64]> = (0..50)
@@ -125,7 +167,7 @@ mod tests {
 
     #[test]
     fn calls_of_one_kind_come_to_need_one_piece() {
-        let own = Own { pieces: UnsafeCell::new(Vec::new()), used: Cell::new(0) };
+        let own = Own::new();
         let call = || (0..9).for_each(|_| assert!(own.room(3000).is_some()));
         (0..2).for_each(|_| {
             call();
