@@ -29,6 +29,7 @@ pub mod desk;
 pub mod file;
 pub mod memory;
 pub mod names;
+pub mod offers;
 pub mod pipe;
 pub mod process;
 pub mod sigma0;
