@@ -177,7 +177,8 @@ pub trait Task<O, C> {
 /// Pages that a task has offered.
 #[derive(Debug)]
 struct Offer<C> {
-    giver: TaskId,
+    /// None once that has ended: another task may have its number then.
+    giver: Option<TaskId>,
     pages: Vec<Arc<C>>,
     /// Task that looks at them, and in which window.
     taken: Option<(TaskId, u64)>,
@@ -247,7 +248,7 @@ impl<C> Offers<C> {
         }
         memory.offers += 1;
         memory.offered += pages;
-        self.offers.insert(number, Offer { giver, pages: common, taken: None });
+        self.offers.insert(number, Offer { giver: Some(giver), pages: common, taken: None });
         Ok(number)
     }
 
@@ -335,7 +336,8 @@ impl<C> Offers<C> {
         frames: &mut F,
     ) -> Result<(), Status> {
         let giver = self.task(key)?;
-        let offer = self.offers.get(&number).filter(|offer| offer.giver == giver).ok_or(Status::NotFound)?;
+        let offer =
+            self.offers.get(&number).filter(|offer| offer.giver == Some(giver)).ok_or(Status::NotFound)?;
         if offer.taken.is_none() {
             self.end(tasks, number, frames);
         }
@@ -350,7 +352,7 @@ impl<C> Offers<C> {
         frames: &mut F,
     ) {
         let Some(offer) = self.offers.remove(&number) else { return };
-        if let Some(giver) = tasks.get_mut(&offer.giver) {
+        if let Some(giver) = offer.giver.and_then(|giver| tasks.get_mut(&giver)) {
             let memory = giver.memory();
             memory.offers -= 1;
             memory.offered -= offer.pages.len() as u64;
@@ -383,10 +385,13 @@ impl<C> Offers<C> {
         self.keys.remove(&memory.key);
         let is_over = |offer: &Offer<C>| match offer.taken {
             Some((taker, _)) => taker == task,
-            None => offer.giver == task,
+            None => offer.giver == Some(task),
         };
         let over: Vec<u64> = self.offers.iter().filter(|(_, o)| is_over(o)).map(|(&n, _)| n).collect();
         over.into_iter().for_each(|number| self.end(tasks, number, frames));
+        for offer in self.offers.values_mut() {
+            offer.giver = offer.giver.filter(|giver| *giver != task);
+        }
         for window in memory.windows.into_values() {
             window.own.into_values().for_each(|own| frames.put(own));
         }
