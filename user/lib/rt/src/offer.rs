@@ -45,9 +45,8 @@ fn key() -> Option<u64> {
 #[cold]
 fn ask_for_key() -> Option<u64> {
     let place = api::offers::key(crate::own_pager());
-    let is_there = place == Ok(layout::KEY);
-    // SAFETY: a manager that says so shows a page there when it is read, as it does with all memory of this program. It does not change.
-    let key = if is_there {
+    let key = if place == Ok(layout::KEY) {
+        // SAFETY: a manager that says so shows a page there when it is read, as it does with all memory of this program. It does not change.
         unsafe { with_exposed_provenance::<u64>(layout::KEY as usize).read() }
     } else {
         NO_KEY

@@ -82,7 +82,8 @@ pub struct Memory<O, C> {
 struct Window<O> {
     /// The offer that is there now.
     offer: Option<u64>,
-    /// Pages from the begin that the task may have mapped, and their frames as far as they are known.
+    /// Pages from the begin that the task may have mapped, and their frames as far as they are known. Where it has written, nothing is mapped
+    /// when its copy has gone.
     mapped: u64,
     frames: Vec<u64>,
     /// Copies of pages that the task has written to.
@@ -305,9 +306,6 @@ impl<C> Offers<C> {
             let copy = frames.copy(common).ok_or(Refusal::NO_MEMORY)?;
             window.own.insert(number, copy);
             memory.copied += 1;
-            if let Some(frame) = window.frames.get_mut(number as usize) {
-                *frame = 0;
-            }
         }
         Ok(window.own.get(&number).map_or(Look::Common(&**common), Look::Own))
     }
