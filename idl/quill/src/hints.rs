@@ -9,24 +9,32 @@
 //! | `caches(n)` | its content is to take new lines of the caches nearest to the processor only, of so many levels |
 //! | `map` | of a flexpage: the sender keeps the pages, too, and can take them back |
 //! | `grant` | of a flexpage: the sender loses them; with neither, the flexpage itself says what happens |
+//! | `copy_on_write` | the pages of this list may be shown to the receiver instead of copied, and are copied when somebody writes |
 //! | `map`, `grant` | of a reference to an object, through doors: the sender keeps one, too, or loses it; with neither it keeps one |
 //!
 //! The others mean something that no kernel part can do yet. They are no mistakes, so a file with them is accepted; stubs
 //! are refused by name, rather than made as if nothing had been said.
 
 use crate::l4;
-use crate::model::{Model, Param, Type};
+use crate::model::{Direction, Model, Param, Type};
 
 /// Attributes with a number.
 pub const SIZES: [&str; 4] = ["max_size", "typ_size", "relevant_bits", "caches"];
 
 /// Attributes that stubs cannot follow, and why.
-const UNSUPPORTED: [(&str, &str); 4] = [
+const UNSUPPORTED: [(&str, &str); 5] = [
+    (
+        COPY_ON_WRITE,
+        "only a sequence of octets that goes to the server, and not back, can be shown as it lies",
+    ),
     ("flat", "a union is flat or not where it is declared, for all its parameters"),
     ("fpage", "pages are handed over by a parameter of the type `fpage`"),
     ("map", "only a flexpage or a reference to an object is handed over"),
     ("grant", "only a flexpage or a reference to an object is handed over"),
 ];
+
+/// The attribute of a list whose pages may be shown instead of copied.
+const COPY_ON_WRITE: &str = "copy_on_write";
 
 /// No processor has more levels of caches.
 const CACHE_LEVELS_MAX: u8 = 8;
@@ -56,8 +64,20 @@ pub fn mark(model: &Model, param: &mut Param, name: &str) {
     if let ("flat", Type::Flat(..)) = (name, model.ty(model.resolved(param.ty))) {
         return;
     }
+    if name == COPY_ON_WRITE && param.direction == Direction::In && is_octets(model, param) {
+        param.copy_on_write = true;
+        return;
+    }
     let known = UNSUPPORTED.iter().find(|(unsupported, _)| *unsupported == name);
     param.unsupported = known.map(|(name, _)| *name).or(param.unsupported);
+}
+
+/// Whether a parameter is a sequence of bytes without meaning.
+fn is_octets(model: &Model, param: &Param) -> bool {
+    match model.ty(model.resolved(param.ty)) {
+        Type::Sequence(of, _) => *model.ty(model.resolved(*of)) == Type::Octet,
+        _ => false,
+    }
 }
 
 /// Gives a number the type of those bits that matter if it is never greater than `most`. The error is a message.

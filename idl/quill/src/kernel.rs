@@ -71,6 +71,8 @@ pub struct Shape {
     pub pages: Option<Pages>,
     /// How references to objects are sent.
     pub references: References,
+    /// Whether a request may have the number of an offer of pages in the place of the pages' bytes.
+    pub offers: bool,
     /// Where a label travels that costs no register, in words for a reader.
     pub label: &'static str,
 }
@@ -138,6 +140,7 @@ impl KernelPart for Linux {
             block: None,
             pages: None,
             references: References::Words,
+            offers: false,
             label: "header",
         }
     }
@@ -188,6 +191,7 @@ impl KernelPart for TernIpc {
             // The general form of ipc has eight, and a map item takes two of them.
             pages: Some(Pages { registers: 6, other_registers: 8 }),
             references: References::Words,
+            offers: true,
             label: "upper half of rax",
         }
     }
@@ -260,6 +264,7 @@ impl KernelPart for L4V4 {
             block: None,
             pages: None,
             references: References::Words,
+            offers: false,
             label: "tag",
         }
     }

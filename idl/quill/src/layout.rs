@@ -47,6 +47,8 @@ pub enum Leaf {
     Elements(TypeId, Fixed),
     /// The last eight bytes of such a string or sequence, or all if there are fewer.
     Tail(TypeId),
+    /// The number of an offer that stands for the bytes of such a sequence, or 0.
+    Offer(TypeId),
 }
 
 /// A leaf, and where it lies.
@@ -152,6 +154,14 @@ impl Message {
         };
         // The dope is in the first.
         word == 0 || self.slots.iter().any(holds)
+    }
+
+    /// Lists whose bytes an offer may stand for.
+    pub fn offers(&self) -> impl Iterator<Item = &Chunk> {
+        let offered = |list: &&Chunk| {
+            self.slots.iter().any(|slot| matches!(slot.leaf, Leaf::Offer(_)) && slot.path == list.path)
+        };
+        self.chunks.iter().filter(offered)
     }
 
     /// What is read piece by piece behind the fixed part in memory.
@@ -385,7 +395,11 @@ fn method(
     label: u32,
 ) -> Result<Method, String> {
     let shape = kernel.shape();
-    let call = marshal::call(model, sizes, operation, shape.references, shape.lying())?;
+    let mut call = marshal::call(model, sizes, operation, shape.references, shape.lying())?;
+    if shape.offers {
+        call.with_offers(operation);
+    }
+    let call = call;
     let ends = Ends::new(&shape, operation.oneway);
     let all = || [&call.request, &call.reply].into_iter().chain(call.exceptions.iter().map(|(_, ops)| ops));
     let mut parts = Vec::new();

@@ -40,6 +40,8 @@ pub const METHODS_MAX: usize = 2_000;
 pub const VIEWS_MAX: usize = 1_000_000;
 /// Elements of an array that a message holds; the largest message of any kernel part has so many bytes.
 pub const ELEMENTS_MAX: u64 = 16 << 20;
+/// Bytes of a page.
+pub const PAGE_BYTES: u64 = 4096;
 /// Types of a file, nameless ones counted, for which Rust is written.
 pub const TYPES_MAX: usize = 10_000;
 /// Bytes of one string constant.

@@ -82,6 +82,8 @@ pub enum What {
         /// How many bytes at most.
         bytes_max: Option<u64>,
     },
+    /// Copies the number of an offer, which stands for the bytes of a list; 64 bits.
+    Offer,
     /// Hands over pages, ports or interrupts; or a reference to an object.
     Pages {
         /// Whether the sender loses them; if nothing is said, the flexpage says it.
@@ -98,6 +100,30 @@ pub struct Call {
     pub reply: Vec<Op>,
     /// From the server, for each exception.
     pub exceptions: Vec<(ExceptionId, Vec<Op>)>,
+}
+
+impl Call {
+    /// Adds a word to the request for each list whose pages may be offered, if it can be longer than a page. A request that hands something over has
+    /// none, since it cannot be made twice, as one is whose offer is declined. Nor has one to which nothing comes back.
+    pub fn with_offers(&mut self, operation: &Operation) {
+        // The lengths of lists have to agree with other values, which is looked at before an offer is taken.
+        if operation.oneway || !operation.agreements.is_empty() {
+            return;
+        }
+        if self.request.iter().any(|op| matches!(op.what, What::Pages { .. })) {
+            return;
+        }
+        for param in operation.params.iter().filter(|param| param.copy_on_write) {
+            let is_long = |op: &&Op| {
+                let is_its = op.path.len() == 1 && op.path[0] == param.name;
+                is_its
+                    && matches!(op.what, What::Block { bound: Some(bound), .. } if bound > limits::PAGE_BYTES)
+            };
+            let Some(list) = self.request.iter().find(is_long) else { continue };
+            let offer = Op { what: What::Offer, typical: None, caches: None, ..list.clone() };
+            self.request.push(offer);
+        }
+    }
 }
 
 /// The steps of an operation for a kernel that sends references to objects in this way and of which receivers use such lists as they

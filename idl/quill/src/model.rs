@@ -248,6 +248,8 @@ pub struct Param {
     pub grant: Option<bool>,
     /// How many levels of caches its content may take new lines of; 0 is none at all.
     pub caches: Option<u8>,
+    /// Whether its pages may be shown to the receiver instead of copied.
+    pub copy_on_write: bool,
     /// An attribute that stubs cannot follow; see [`crate::hints`].
     pub unsupported: Option<&'static str>,
 }
@@ -262,6 +264,7 @@ impl Param {
             typical: None,
             grant: None,
             caches: None,
+            copy_on_write: false,
             unsupported: None,
         }
     }

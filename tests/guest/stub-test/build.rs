@@ -72,7 +72,7 @@ fn main() {
         };
         text += &modules(&tests, module, each);
     }
-    for own in ["office", "src/gallery", "src/lift"] {
+    for own in ["office", "src/gallery", "src/lift", "src/offers"] {
         let own = format!("{own}.idl");
         println!("cargo::rerun-if-changed={own}");
         Build::new().kernel(&TernDoor).rust_in(&own, &out).unwrap_or_else(|why| panic!("\n{why}"));

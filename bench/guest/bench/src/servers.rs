@@ -1,6 +1,7 @@
 //! Calls of servers as programs make them, results used.
 
 use crate::{Chief, Failure, ITERATIONS, Result, mark};
+use Shown::Pages::Client;
 use core::hint::black_box;
 use core::net::{Ipv4Addr, SocketAddr};
 use core::sync::atomic::Ordering::Relaxed;
@@ -9,8 +10,12 @@ use net::sockets::{self, Net};
 use pipe::Pipe;
 use rt::api::pipe::End;
 use rt::api::{self, Name, console, names, process};
+use rt::door::{Door, Room};
+use rt::offer::Buffer;
 use rt::stream::{Closed, Reader, Writer};
 use vfs::How;
+
+rt::interface!(door, "../bench-partner/src/pages.idl");
 
 /// Bytes of a page.
 const PAGE: usize = 4096;
@@ -52,9 +57,57 @@ impl Chief {
         measure::<190, _>(|| file.map(0, 1, false))?;
         pipes().map_err(Failure::Server)??;
         network().map_err(Failure::Network)??;
-        null_calls(&file)
+        null_calls(&file)?;
+        shown_pages().map_err(Failure::Server)?
     }
 }
+
+/// Sixteen pages that a call shows to another task, which looks at one word of each.
+fn shown_pages() -> api::Result<Result<()>> {
+    let program = Name::new("bench-partner").ok_or(api::Failure::Garbled)?;
+    let task = process::start(rt::home(), &program, "object")?;
+    let door = object()?;
+    let client = Client { server: &door };
+    let mut data = Buffer::zeroed(16).ok_or(api::Failure::Garbled)?;
+    let failed = api::Failure::from;
+    let measured = measure::<200, _>(|| client.look(&data).map_err(failed))
+        .and_then(|()| measure::<201, _>(|| client.copied(&data).map_err(failed)))
+        .and_then(|()| {
+            measure::<202, _>(|| {
+                data[8] = data[8].wrapping_add(1);
+                client.look(&data).map_err(failed)
+            })
+        })
+        .and_then(|()| {
+            measure::<203, _>(|| {
+                data.chunks_mut(PAGE).for_each(|page| page[8] = page[8].wrapping_add(1));
+                client.look(&data).map_err(failed)
+            })
+        });
+    process::kill(rt::home(), task)?;
+    Ok(measured)
+}
+
+/// A reference to the object of the program that was started last; it takes a moment to be there.
+fn object() -> api::Result<Door> {
+    let name = Name::new("bench-object").ok_or(api::Failure::Garbled)?;
+    let mut looks = 0;
+    let server = loop {
+        match names::resolve(rt::home(), &name) {
+            Ok(server) => break server,
+            Err(failure) if looks == LOOKS => return Err(failure),
+            Err(_) => looks += 1,
+        }
+        rt::time::sleep(PAUSE);
+    };
+    let room = Room::new().map_err(api::Failure::Kernel)?;
+    sys::call_item(server, 0, [0; 8], room.window()).map_err(api::Failure::Kernel)?;
+    Ok(room.into_door())
+}
+
+/// How often to look whether a program is ready, and the pause in between.
+const LOOKS: u32 = 1000;
+const PAUSE: core::time::Duration = core::time::Duration::from_millis(10);
 
 /// Datagrams and a connection by loopback, both ends of which are this program's.
 fn network() -> sockets::Result<Result<()>> {

@@ -110,6 +110,7 @@ impl<'a> Parts<'a> {
             match op.what {
                 What::Value(fixed) => parts.value(op, fixed, Leaf::Value(op.ty)),
                 What::Count => parts.value(op, COUNT, Leaf::Count(op.ty)),
+                What::Offer => parts.value(op, OFFER, Leaf::Offer(op.ty)),
                 // An array has no count, and in registers it is a value like any other.
                 What::Block { element, bound: Some(1) } if shape.block.is_some() && !counted(ops, op) => {
                     parts.value(op, element, Leaf::Value(op.ty));
@@ -210,6 +211,7 @@ impl<'a> Parts<'a> {
         for op in ops {
             match op.what {
                 What::Value(fixed) => parts.value(op, fixed, Leaf::Value(op.ty)),
+                What::Offer => parts.value(op, OFFER, Leaf::Offer(op.ty)),
                 What::Count if parts.blocks.iter().any(|list| list.path == op.path) => {
                     parts.value(op, COUNT, Leaf::Count(op.ty));
                 }
@@ -300,6 +302,7 @@ pub(super) const ITEMS_MAX: usize = 16;
 
 pub(super) const COUNT: Fixed = Fixed { size: 4, align: 4 };
 pub(super) const LONG_COUNT: Fixed = Fixed { size: 8, align: 8 };
+pub(super) const OFFER: Fixed = Fixed { size: 8, align: 8 };
 pub(super) const TAIL: Fixed = Fixed { size: 8, align: 8 };
 
 /// Places the parts of a message.

@@ -71,6 +71,7 @@ fn message_text(out: &mut String, model: &Model, title: &str, message: &Message)
             Leaf::Count(ty) => format!("count of {}", model.show(ty)),
             Leaf::Elements(ty, _) => format!("elements of {}", model.show(ty)),
             Leaf::Tail(ty) => format!("last bytes of {}", model.show(ty)),
+            Leaf::Offer(ty) => format!("offer of {}", model.show(ty)),
         };
         writeln!(out, "      {place:<12} {:<24} {what}", slot.path.join(".")).unwrap();
     }
@@ -127,7 +128,7 @@ pub fn cost(sizes: &Sizes, message: &Message) -> Cost {
     // Bit patterns that are no value: only these types have any, and only they are checked.
     let checked = |slot: &Slot| match slot.leaf {
         Leaf::Count(_) | Leaf::Elements(..) => true,
-        Leaf::Tail(_) => false,
+        Leaf::Tail(_) | Leaf::Offer(_) => false,
         Leaf::Value(ty) => sizes.checked(ty),
     };
     Cost {

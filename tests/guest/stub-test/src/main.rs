@@ -22,6 +22,7 @@ use sys::{Ipc, Rights, TaskId, Timeout, Uid};
 
 mod gallery;
 mod in_c;
+mod offers;
 mod references;
 mod same;
 mod several;
@@ -49,6 +50,12 @@ mod found {
 #[allow(missing_docs)]
 mod house {
     include!(concat!(env!("OUT_DIR"), "/lift.rs"));
+}
+
+/// The interfaces of `offers`.
+#[allow(missing_docs)]
+mod shown {
+    include!(concat!(env!("OUT_DIR"), "/offers.rs"));
 }
 
 /// The interfaces of `purse_door`, as a thread serves them.
@@ -80,6 +87,7 @@ fn main() -> i32 {
             "serve" => return serve(number, seed),
             "serve-door" => return serve_door(number, seed),
             "gallery" => return gallery::serve(number),
+            "offers" => return offers::serve(number),
             _ => {}
         }
     }
@@ -95,6 +103,7 @@ fn main() -> i32 {
         + several::test()
         + gallery::test()
         + in_c::test()
+        + offers::test()
         + test(rounds, seed)
         + test_doors(rounds, seed);
     println!("SELFTEST-END failed={failed}");

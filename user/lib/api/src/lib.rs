@@ -30,6 +30,7 @@ pub mod entropy;
 pub mod file;
 pub mod memory;
 pub mod names;
+pub mod offers;
 pub mod pipe;
 pub mod process;
 pub mod sigma0;

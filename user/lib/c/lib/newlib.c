@@ -147,7 +147,7 @@ int _link_r(struct _reent *reent, const char *from, const char *to)
 
 /* The heap's region, zero-filled on demand: user/lib/rt/src/layout.rs. */
 #define HEAP 0x10000000ul
-#define HEAP_END 0x3c000000ul
+#define HEAP_END 0x3b000000ul
 
 void *_sbrk_r(struct _reent *reent, ptrdiff_t more)
 {

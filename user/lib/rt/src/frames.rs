@@ -244,6 +244,11 @@ impl Frozen {
         Fpage::memory(self.0.address, FRAME_LOG2, Rights::R)
     }
 
+    /// Its physical address.
+    pub fn physical(&self) -> u64 {
+        self.0.physical
+    }
+
     /// Its bytes.
     pub fn bytes(&self) -> &[u8; PAGE_SIZE as usize] {
         // SAFETY: the frame is mapped at this address. Nobody has the right to write to it: the right was taken from all

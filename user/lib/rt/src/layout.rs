@@ -4,6 +4,7 @@
 //! 0000_0000_0000  never mapped: null pointers
 //! 0000_0040_0000  image: text, constants, data, zeroes
 //! 0000_1000_0000  heap, zero-filled on demand
+//! 0000_3b00_0000  the task's key, then windows of 1 MiB in which it looks at pages that others offer
 //! 0000_3c00_0000  stacks, one slot of 1 MiB per thread, the first thread's on top; the lowest 64 KiB of a slot
 //!                 stay unmapped, so that an overflow is a fault and not somebody else's data
 //! 0000_4000_0000  (free)
@@ -15,6 +16,7 @@
 //! different: physical memory lies at the bottom and its image at the top (see its linker script).
 
 use core::ops::Range;
+use sys::abi::PAGE_SIZE;
 
 /// Where an image may lie.
 pub const IMAGE: Range<u64> = 0x40_0000..0x1000_0000;
@@ -29,7 +31,27 @@ pub fn constants() -> Range<u64> {
 }
 
 /// The heap.
-pub const HEAP: Range<u64> = 0x1000_0000..0x3c00_0000;
+pub const HEAP: Range<u64> = 0x1000_0000..0x3b00_0000;
+
+/// The page with the task's [key](crate::pager::offers), and windows.
+pub const OFFERS: Range<u64> = 0x3b00_0000..0x3c00_0000;
+
+/// The page with the task's key.
+pub const KEY: u64 = OFFERS.start;
+
+/// Size of a window.
+pub const WINDOW: u64 = 1 << 20;
+
+/// Begin of a window; their numbers begin with 1.
+pub const fn window(at: u64) -> u64 {
+    OFFERS.start + at * WINDOW
+}
+
+/// Number of the window and of the page in it at an address in [`OFFERS`].
+pub const fn window_page(address: u64) -> (u64, u64) {
+    let offset = address - OFFERS.start;
+    (offset / WINDOW, offset % WINDOW / PAGE_SIZE)
+}
 
 /// All stacks.
 pub const STACKS: Range<u64> = 0x3c00_0000..0x4000_0000;

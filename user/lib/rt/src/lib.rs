@@ -3,12 +3,12 @@
 //! A program says `rt::entry!(main);` and has a heap, threads, locks, channels, time, random numbers, [`println!`] and the `log` macros. In reading
 //! order: [`layout`] draws the address space, [`start`] is what runs before `main`, [`io`] is how bytes get out and
 //! in, to the console or through [`stream`], [`server`] is the loop of a server, [`door`] is for objects that others call, [`module`] for servers
-//! of which several can share a task, [`page`] and [`region`] for memory that one program lends to another, [`interface!`] makes stubs of interface files. The lower half of the list is for memory managers: [`frames`] owns
+//! of which several can share a task, [`page`] and [`region`] for memory that one program lends to another, [`offer`] for pages that a call shows and does not copy, [`interface!`] makes stubs of interface files. The lower half of the list is for memory managers: [`frames`] owns
 //! memory, [`image`] reads program files, [`pager`] puts both together; [`boot`] is σ0's.
 //!
 //! `unsafe` is allowed here, module by module: `entry`, [`start`], [`thread`], [`door`] and `panic` (assembly), [`heap`], [`sync`] (locks),
 //! [`random`] (the processor's instructions), [`time`] (a page the kernel provides), [`frames`] and [`boot`] (memory that the kernel says is
-//! ours), [`page`] and [`region`] (memory that others use, too), [`device`] (ports, and memory of devices). Servers and
+//! ours), [`page`], [`region`] and [`offer`] (memory that others use, too), [`device`] (ports, and memory of devices). Servers and
 //! programs have none.
 
 #![no_std]
@@ -39,6 +39,7 @@ pub mod time;
 
 pub mod door;
 pub mod module;
+pub mod offer;
 pub mod page;
 pub mod region;
 

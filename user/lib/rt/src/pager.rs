@@ -6,8 +6,12 @@
 //!
 //! A fault is answered with the page, or refused: then the kernel makes an exception of it. A page that is
 //! there already is mapped again, so a fault that two threads raise together is no problem.
+//!
+//! Tasks of one manager can show each other pages as they are and copy them on write: [`offers`].
 
-use crate::frames::{FRAME_LOG2, Frame, Pool, Shared, Supply};
+pub mod offers;
+
+use crate::frames::{FRAME_LOG2, Frozen, Pool, Shared, Supply};
 use crate::image::Image;
 use crate::layout;
 use alloc::collections::BTreeMap;
@@ -16,6 +20,7 @@ use api::memory::{self, Answer, File, Refusal, Request};
 use api::wire::{TEXT_LEN_MAX, UNRESOLVABLE, take};
 use api::{Reply, Status, Text};
 use core::hint::black_box;
+use offers::{Frames, Look, Memory, Offers, Page, Task};
 use sys::abi::call::PORT_FAULT;
 use sys::abi::{PAGE_SIZE, USER_END};
 use sys::{Fpage, Kind, Message, Rights, TaskId, Uid};
@@ -86,8 +91,7 @@ impl Archive {
 #[derive(Debug)]
 pub struct Space {
     image: Image,
-    pages: BTreeMap<u64, Shared>,
-    pages_max: u64,
+    memory: Memory<Shared, Frozen>,
     archive: Option<Archive>,
     /// Why the last fault was refused, if one was.
     refusal: Refusal,
@@ -100,8 +104,7 @@ impl Space {
     pub fn new(image: Image, pages_max: u64) -> Space {
         Space {
             image,
-            pages: BTreeMap::new(),
-            pages_max,
+            memory: Memory::new(pages_max),
             archive: None,
             refusal: Refusal::NOT_REFUSED,
             blocks: Vec::new(),
@@ -142,10 +145,16 @@ impl Space {
         if !rights.has(fault.access) {
             return Err(NOTHING);
         }
-        if let Some(page) = self.pages.get(&address) {
-            return Ok((page.fpage(rights), address));
+        match self.memory.get(address) {
+            Some(Page::Own(page)) => return Ok((page.fpage(rights), address)),
+            Some(Page::Common(page)) if !fault.access.has(Rights::W) => return Ok((page.fpage(), address)),
+            Some(_) => {
+                let page = self.memory.own(address, pool).ok_or(Refusal::NO_MEMORY)?;
+                return Ok((page.fpage(rights), address));
+            }
+            None => {}
         }
-        if self.pages.len() as u64 >= self.pages_max {
+        if !self.memory.has_room(1) {
             return Err(Refusal::LIMIT);
         }
         let mut frame = pool.take().ok_or(Refusal::NO_MEMORY)?;
@@ -154,21 +163,87 @@ impl Space {
         if let Some(part) = part {
             bytes[part.at..part.at + part.bytes.len()].copy_from_slice(part.bytes);
         }
-        let page = self.pages.entry(address).or_insert(frame.share());
-        Ok((page.fpage(rights), address))
+        let page = frame.share();
+        let shown = page.fpage(rights);
+        self.memory.add(address, page);
+        Ok((shown, address))
+    }
+
+    /// Shows the task the page with its key.
+    fn show_key<S: Supply>(&mut self, key: u64, pool: &mut Pool<S>) -> Result<(Fpage, u64), Refusal> {
+        if let Some(Page::Own(page)) = self.memory.get(layout::KEY) {
+            return Ok((page.fpage(Rights::R), layout::KEY));
+        }
+        if !self.memory.has_room(1) {
+            return Err(Refusal::LIMIT);
+        }
+        let mut frame = pool.take().ok_or(Refusal::NO_MEMORY)?;
+        let bytes = frame.bytes_mut();
+        bytes.fill(0);
+        bytes[..size_of::<u64>()].copy_from_slice(&key.to_le_bytes());
+        let page = frame.share();
+        let shown = page.fpage(Rights::R);
+        self.memory.add(layout::KEY, page);
+        Ok((shown, layout::KEY))
     }
 
     /// Bytes in memory from an address on, to the end of its page; nothing if the pager has put nothing there.
     pub fn look(&self, address: u64) -> Text {
         let (page, at) = (address & !(PAGE_SIZE - 1), (address % PAGE_SIZE) as usize);
         let mut bytes = [0; TEXT_LEN_MAX];
-        let len = self.pages.get(&page).map_or(0, |page| page.read(at, &mut bytes));
+        let len = match self.memory.get(page) {
+            Some(Page::Own(page)) => page.read(at, &mut bytes),
+            Some(Page::Common(page)) => {
+                let there = page.bytes().get(at..).unwrap_or_default();
+                let len = there.len().min(bytes.len());
+                bytes[..len].copy_from_slice(&there[..len]);
+                len
+            }
+            _ => 0,
+        };
         take(&bytes[..len]).0
     }
+}
 
-    /// Takes all frames back.
-    pub fn dissolve(self) -> impl Iterator<Item = Frame> {
-        self.pages.into_values().map(Shared::reclaim)
+impl Task<Shared, Frozen> for Space {
+    fn memory(&mut self) -> &mut Memory<Shared, Frozen> {
+        &mut self.memory
+    }
+
+    fn is_writable(&self, first: u64, end: u64) -> bool {
+        let is_writable = |address| match self.image.page(address) {
+            Some(part) => part.rights == Rights::RW,
+            None => layout::is_zero_filled(address),
+        };
+        let is_heap = layout::HEAP.start <= first && end <= layout::HEAP.end;
+        is_heap || (first..end).step_by(PAGE_SIZE as usize).all(is_writable)
+    }
+}
+
+impl<S: Supply> Frames for Pool<S> {
+    type Own = Shared;
+    type Common = Frozen;
+
+    fn freeze(&mut self, own: Shared) -> Frozen {
+        own.freeze()
+    }
+
+    fn thaw(&mut self, common: Frozen) -> Shared {
+        common.thaw()
+    }
+
+    fn copy(&mut self, common: &Frozen) -> Option<Shared> {
+        let mut frame = self.take()?;
+        frame.bytes_mut().copy_from_slice(common.bytes());
+        Some(frame.share())
+    }
+
+    fn put(&mut self, own: Shared) {
+        Pool::put(self, own.reclaim());
+    }
+
+    fn number(common: &Frozen) -> u64 {
+        common.physical()
     }
 }
 
@@ -182,18 +257,32 @@ pub struct Manager<S> {
     archive: Archive,
     pool: Pool<S>,
     spaces: BTreeMap<TaskId, Space>,
+    offers: Offers<Frozen>,
+    /// Page of zeros for tasks that can have no page with a key.
+    no_key: Option<Shared>,
 }
 
 impl<S: Supply> Manager<S> {
     /// A manager without tasks.
     pub fn new(authority: Uid, is_stacked: bool, archive: Archive, pool: Pool<S>) -> Manager<S> {
-        Manager { authority, is_stacked, archive, pool, spaces: BTreeMap::new() }
+        Manager {
+            authority,
+            is_stacked,
+            archive,
+            pool,
+            spaces: BTreeMap::new(),
+            offers: Offers::default(),
+            no_key: None,
+        }
     }
 
     /// The answer to a message.
     pub fn answer(&mut self, message: &Message) -> Reply {
         match message.kind {
             Kind::Fault => Fault::decode(message).map_or(REFUSAL, |fault| self.fault(fault)),
+            _ if api::interface_of(message) == api::offers::NUMBER => {
+                self.offer(message).unwrap_or_else(Reply::from)
+            }
             _ => {
                 let request = Request::read(message).map_err(Status::from);
                 let reply = request.and_then(|request| self.request(message.sender, request));
@@ -203,10 +292,68 @@ impl<S: Supply> Manager<S> {
     }
 
     fn fault(&mut self, fault: Fault) -> Reply {
-        match self.spaces.get_mut(&fault.task) {
-            Some(space) => space.resolve(fault, &mut self.pool),
-            None => REFUSAL,
+        let Some(space) = self.spaces.get_mut(&fault.task) else { return REFUSAL };
+        if !layout::OFFERS.contains(&fault.address) {
+            return space.resolve(fault, &mut self.pool);
         }
+        match self.look(fault) {
+            Ok((page, hot_spot)) => Reply::item(page, hot_spot),
+            Err(refusal) => {
+                if let Some(space) = self.spaces.get_mut(&fault.task) {
+                    space.refusal = refusal;
+                }
+                REFUSAL
+            }
+        }
+    }
+
+    /// A page of a window, or the page with the task's key.
+    fn look(&mut self, fault: Fault) -> Result<(Fpage, u64), Refusal> {
+        let address = fault.address & !(PAGE_SIZE - 1);
+        let space = self.spaces.get_mut(&fault.task).ok_or(Refusal::NOTHING_THERE)?;
+        if address == layout::KEY && fault.access == Rights::R {
+            let key = self.offers.introduce(fault.task, &mut space.memory, crate::random::number());
+            // A task at its limit is not to end because it asks: without a key its bytes are copied.
+            return space.show_key(key, &mut self.pool).or_else(|refusal| {
+                let page = self.no_key.as_ref().ok_or(refusal)?;
+                Ok((page.fpage(Rights::R), layout::KEY))
+            });
+        }
+        if fault.access.has(Rights::X) {
+            return Err(Refusal::NOTHING_THERE);
+        }
+        let (at, number) = layout::window_page(address);
+        let is_written = fault.access.has(Rights::W);
+        let page = match self.offers.look(&mut space.memory, (at, number), is_written, &mut self.pool)? {
+            Look::Own(page) => page.fpage(Rights::RW),
+            Look::Common(page) => page.fpage(),
+        };
+        Ok((page, address))
+    }
+
+    /// A request about offers, from whoever says a task's key.
+    fn offer(&mut self, message: &Message) -> Result<Reply, Status> {
+        use api::offers::{Answer, Request};
+        let Manager { spaces, offers, pool, .. } = self;
+        Ok(match Request::read(message)? {
+            Request::Key => Answer::Key(layout::KEY).into(),
+            Request::Offer { key, address, pages } => {
+                let number = crate::random::number();
+                Answer::Offer(offers.offer(spaces, (key, number), (address, pages), pool)?).into()
+            }
+            Request::Take { key, offer, at } => {
+                let shown = offers.take::<_, _, Pool<S>>(spaces, (key, offer), at)?;
+                Answer::Take(shown.pages, shown.stale).into()
+            }
+            Request::Done { key, offer } => {
+                offers.done(spaces, (key, offer), pool)?;
+                Answer::Done.into()
+            }
+            Request::Withdraw { key, offer } => {
+                offers.withdraw(spaces, (key, offer), pool)?;
+                Answer::Withdraw.into()
+            }
+        })
     }
 
     fn request(&mut self, sender: Uid, request: Request) -> Result<Reply, Status> {
@@ -220,15 +367,13 @@ impl<S: Supply> Manager<S> {
                     self.pool.supply.give_back(physical, log2);
                     self.pool.unbook(1 << log2);
                 }
-                for frame in space.dissolve() {
-                    self.pool.put(frame);
-                }
+                self.offers.forget(&mut self.spaces, TaskId(task), space.memory, &mut self.pool);
                 Ok(Answer::Release.into())
             }
             Request::Statistics => Ok(Answer::Statistics(self.pool.statistics()).into()),
             Request::WhyRefused { task } if sender == self.authority => {
                 let space = self.spaces.get(&TaskId(task)).ok_or(Status::NotFound)?;
-                Ok(Answer::WhyRefused(space.refusal, space.pages_max).into())
+                Ok(Answer::WhyRefused(space.refusal, space.memory.pages_max()).into())
             }
             Request::Look { task, address } if sender == self.authority => {
                 let space = self.spaces.get(&TaskId(task)).ok_or(Status::NotFound)?;
@@ -271,6 +416,12 @@ impl<S: Supply> Manager<S> {
         let entry = image.entry();
         if self.spaces.contains_key(&task) {
             return Err(Status::Taken);
+        }
+        if self.no_key.is_none()
+            && let Some(mut frame) = self.pool.take()
+        {
+            frame.bytes_mut().fill(0);
+            self.no_key = Some(frame.share());
         }
         self.spaces.insert(task, Space::new(image, pages_max));
         Ok(Answer::Register(entry).into())

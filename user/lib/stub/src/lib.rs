@@ -70,3 +70,5 @@ pub const LABEL_ERROR: u32 = 0xffff_0000;
 pub const MALFORMED: u32 = LABEL_ERROR;
 /// There is no such method.
 pub const NO_METHOD: u32 = LABEL_ERROR + 1;
+/// The request offers pages, and they could not be taken: the method has not begun, and can be called with a copy of them.
+pub const DECLINED: u32 = LABEL_ERROR + 2;

@@ -9,7 +9,7 @@ const KNOWN: [&str; 3] = [
      max unit bit_bound external nested verbatim service oneway ami",
     "hashid default_nested ignore_literal_names try_construct non_serialized data_representation topic copy_c copy_cpp \
      resolve_name use_vector shared dds_service",
-    "flat max_size typ_size relevant_bits caches map grant fpage",
+    "flat max_size typ_size relevant_bits caches map grant fpage copy_on_write",
 ];
 
 fn known() -> impl Iterator<Item = &'static str> {

@@ -118,14 +118,14 @@ fn is_list(e: &Emitter, slot: &Slot) -> bool {
     match slot.leaf {
         Leaf::Count(_) => true,
         Leaf::Elements(ty, _) => !matches!(e.kind(ty), Type::Array(..)),
-        Leaf::Value(_) | Leaf::Tail(_) => false,
+        Leaf::Value(_) | Leaf::Tail(_) | Leaf::Offer(_) => false,
     }
 }
 
 /// Type of a slot's value or list.
 fn leaf_type(slot: &Slot) -> TypeId {
     match slot.leaf {
-        Leaf::Value(ty) | Leaf::Count(ty) | Leaf::Elements(ty, _) | Leaf::Tail(ty) => ty,
+        Leaf::Value(ty) | Leaf::Count(ty) | Leaf::Elements(ty, _) | Leaf::Tail(ty) | Leaf::Offer(ty) => ty,
     }
 }
 

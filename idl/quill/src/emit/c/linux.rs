@@ -74,7 +74,7 @@ impl Interface<'_> {
                     body.extend(values::check(self.emitter, ty, value));
                     body.push(Stmt::Do(call("quill_put_u32", [out(), count])));
                 }
-                Leaf::Elements(..) | Leaf::Tail(_) => {}
+                Leaf::Elements(..) | Leaf::Tail(_) | Leaf::Offer(_) => {}
             }
         }
         body.push(Stmt::Do(call("quill_put_at", [out(), Expr::Int(message.memory_bytes.into())])));
@@ -115,7 +115,7 @@ impl Interface<'_> {
                     body.push(Stmt::Let(Ty::named("uint32_t"), count.clone(), Some(value)));
                     counts.push((&slot.path, count));
                 }
-                Leaf::Elements(..) | Leaf::Tail(_) => {}
+                Leaf::Elements(..) | Leaf::Tail(_) | Leaf::Offer(_) => {}
             }
         }
         body.push(Stmt::Do(call("quill_get_at", [from(), Expr::Int(message.memory_bytes.into())])));

@@ -85,7 +85,7 @@ impl Emitter<'_> {
                 Leaf::Value(_) => quote! { _out.at(#at); { use #rt::Wire as _; #value.put(&mut _out); } },
                 Leaf::Count(_) => quote! { _out.at(#at); #rt::put_count(#value.len(), &mut _out); },
                 // Only registers hold elements and tails, and there are none here.
-                Leaf::Elements(..) | Leaf::Tail(_) => TokenStream::new(),
+                Leaf::Elements(..) | Leaf::Tail(_) | Leaf::Offer(_) => TokenStream::new(),
             }
         });
         let fixed = proc_macro2::Literal::u64_unsuffixed(message.memory_bytes);
@@ -136,7 +136,7 @@ impl Emitter<'_> {
                     statements.push(quote! { _body.at(#at)?; let #variable = <__u32 as #rt::Wire>::get(&mut _body)? as __usize; });
                     counts.insert(&slot.path, variable);
                 }
-                Leaf::Elements(..) | Leaf::Tail(_) => {}
+                Leaf::Elements(..) | Leaf::Tail(_) | Leaf::Offer(_) => {}
             }
         }
         let fixed = proc_macro2::Literal::u64_unsuffixed(message.memory_bytes);

@@ -68,6 +68,19 @@ pub trait Way: Sync + std::fmt::Debug {
     /// What a handler answers when its method has failed.
     fn fail(&self, rt: &TokenStream, failure: &TokenStream) -> TokenStream;
 
+    /// The offer that a client makes of a list, and forgets at the end of a call; nothing if there is no such thing.
+    fn offer(&self, list: &Ident) -> Option<TokenStream>;
+
+    /// Statements of a handler that get a list for which there may be an offer, of at most so many bytes, or end with `declined` if the offer cannot
+    /// be taken; and those behind the method.
+    fn take_offer(
+        &self,
+        list: &Ident,
+        offer: &Ident,
+        bound: &Literal,
+        declined: &TokenStream,
+    ) -> (TokenStream, TokenStream);
+
     /// The self-test.
     fn selftest(&self) -> &'static dyn selftest::SelfTest;
 }
@@ -216,7 +229,7 @@ impl Part for Tern {
 
     fn interface(&self, emitter: &Emitter, interface: &InterfaceParts) -> Vec<TokenStream> {
         let InterfaceParts { from, rt, client_struct, methods, .. } = interface;
-        let client = methods.iter().map(|method| emitter.register_client(from, rt, method));
+        let client = methods.iter().map(|method| emitter.register_client(self.0, from, rt, method));
         let (callee, doc) = self.0.callee(rt);
         let replies = (emitter.own_name(from, "Replies"), emitter.own_name(from, "ReplyStrings"));
         let mut items = vec![
@@ -258,6 +271,11 @@ impl MethodParts<'_> {
         let exceptions = exceptions.map(|(_, message)| Emitter::outgoing(message, true));
         exceptions.fold(Emitter::outgoing(&self.method.reply, false), u64::max)
     }
+}
+
+/// Variable for the number of the offer that may stand for the bytes of a list.
+fn offer_of(path: &[String]) -> Ident {
+    format_ident!("_offer_{}", path.join("_"))
 }
 
 /// Words of a message. An item is the last of eight, if it is not in memory.

@@ -210,6 +210,50 @@ pub(super) fn local_interfaces_have_no_messages() {
     assert!(found.starts_with("interface I, local: called without a message\ninterface J over"), "{found}");
 }
 
+/// A word of a request says whether there is an offer of pages in the place of a list, where a kernel part has such a thing and where it may be
+/// worth while. Other messages are as they were.
+#[test]
+pub(super) fn a_word_says_that_pages_are_offered() {
+    let interface = |bound: u64, rest: &str| {
+        format!(
+            "typedef sequence<octet, {bound}> D; interface G {{}};
+             interface I {{ long f(@copy_on_write in D data{rest}); }};"
+        )
+    };
+    let long = interface(65536, "");
+    for kernel in [&TernIpc as &dyn KernelPart, &TernDoor] {
+        let found = text_of(&long, Dialect::Corba, kernel);
+        assert!(found.contains("w2[0..8]     data                     offer of D"), "{found}");
+        assert!(found.contains("string 0     data"), "{found}");
+    }
+    let plain = |source: &str| source.replace("@copy_on_write ", "");
+    for kernel in [&Linux as &dyn KernelPart, &L4V4] {
+        assert_eq!(text_of(&long, Dialect::Corba, kernel), text_of(&plain(&long), Dialect::Corba, kernel));
+    }
+    // No longer than a page; with a reference, so that the request cannot be made twice; and one to which nothing comes back.
+    let oneway = interface(65536, "").replace("long f", "oneway void f");
+    for source in [interface(4096, ""), interface(65536, ", in G other"), oneway] {
+        let door: &dyn KernelPart = &TernDoor;
+        assert_eq!(text_of(&source, Dialect::Corba, door), text_of(&plain(&source), Dialect::Corba, door));
+    }
+    let two = interface(65536, ", @copy_on_write in D other, in long number");
+    let found = text_of(&two, Dialect::Corba, &TernDoor);
+    assert_eq!(found.matches("offer of D").count(), 2, "{found}");
+}
+
+#[test]
+pub(super) fn what_cannot_be_offered_is_refused_by_name() {
+    for parameter in ["in string s", "in L s", "out O s", "in long s"] {
+        let source = format!(
+            "typedef sequence<long> L; typedef sequence<octet, 8192> O;
+             interface I {{ void f(@copy_on_write {parameter}); }};"
+        );
+        let (_, layouts) = lay_out(&source, &TernDoor);
+        let messages = format!("{:?}", layouts.expect_err(parameter));
+        assert!(messages.contains("`s` has the attribute `copy_on_write`"), "{messages}");
+    }
+}
+
 /// Whoever knows a base of an interface finds its methods: under their numbers if it is the first, or all of them further on.
 #[test]
 pub(super) fn interfaces_are_found_as_each_of_their_bases() {

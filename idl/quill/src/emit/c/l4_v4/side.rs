@@ -166,7 +166,7 @@ impl Side<'_> {
                 body.push(Stmt::Do(call("quill_put_elements", [address(at), from, size, all])));
             }
             // Only a kernel whose messages have whole words in memory has tails.
-            Leaf::Tail(_) => {}
+            Leaf::Tail(_) | Leaf::Offer(_) => {}
         }
     }
 
@@ -392,7 +392,7 @@ impl Side<'_> {
         let early = |slot: &Slot| match slot.leaf {
             Leaf::Value(ty) if is_block(e, ty) => !taken(slot),
             Leaf::Value(ty) => slot.fixed.size > 4 || matches!(e.kind(ty), Type::Float(_)),
-            Leaf::Count(_) | Leaf::Tail(_) => false,
+            Leaf::Count(_) | Leaf::Tail(_) | Leaf::Offer(_) => false,
             Leaf::Elements(..) => true,
         };
         self.message.slots.iter().any(|slot| offset(slot) < 8 && early(slot))
@@ -437,7 +437,7 @@ impl Side<'_> {
                 };
                 body.push(Stmt::Let(Ty::named("uint32_t"), format!("_count_{i}"), Some(word)));
             }
-            Leaf::Tail(_) => {}
+            Leaf::Tail(_) | Leaf::Offer(_) => {}
             Leaf::Elements(ty, element) => self.unpack_elements(i, slot, ty, element, value, body),
         }
     }

@@ -57,6 +57,8 @@ pub(super) fn pack(
                 let size = count.with("*", Expr::Int(element.size.into()));
                 body.push(Stmt::Do(call("__builtin_memcpy", [address(slot, memory), from, size])));
             }
+            // Refused.
+            Leaf::Offer(_) => {}
             Leaf::Tail(_) => {
                 let of = |what| sent(message, slot, what);
                 body.push(merge(call("quill_tail", [of("lies"), of("bytes"), of("few")])));

@@ -57,6 +57,8 @@ pub(super) fn unpack(c: &Interface, message: &Message, spots: &[Spot]) -> Vec<St
                 }
                 body.extend(unpack_elements(e, ty, value, count, from, element.size));
             }
+            // Refused.
+            Leaf::Offer(_) => {}
             Leaf::Tail(_) => body.push(Stmt::Let(Ty::named("uint64_t"), format!("_tail_{i}"), Some(bits))),
         }
     }

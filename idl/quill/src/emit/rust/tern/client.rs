@@ -6,6 +6,7 @@ impl Emitter<'_> {
     /// A method of the client.
     pub(super) fn register_client(
         &self,
+        way: &dyn Way,
         from: &[String],
         rt: &TokenStream,
         parts: &MethodParts,
@@ -34,6 +35,8 @@ impl Emitter<'_> {
                 }
             };
         }
+        let called = quote! { #rt::Callee::#call(self.server, #label, _out, #pages) };
+        let (called, over) = self.with_offers(way, &method.request, (&pack, &called), &failed);
         let results = self.results(operation);
         let read = general::values(&results, &method.reply);
         let mut unpack = self.unpack_reply(from, rt, &method.reply, &read, false);
@@ -45,17 +48,52 @@ impl Emitter<'_> {
             #[inline(always)]
             #signature {
                 #agreed
-                #pack
                 #place
-                let (_rax, _in) = #rt::Callee::#call(self.server, #label, _out, #pages);
+                #called
                 if _rax != <S as #rt::Callee>::#done {
                     #short
                     return #failure;
                 }
+                #over
                 #unpack
                 Ok(#value)
             }
         }
+    }
+
+    /// Statements of a client that leave the answer to a request in `_rax` and `_in`, and those that are in place when the method has succeeded.
+    /// Lists that may be offered are offered, and sent if the offer is declined.
+    fn with_offers(
+        &self,
+        way: &dyn Way,
+        request: &Message,
+        (pack, called): (&TokenStream, &TokenStream),
+        failed: &TokenStream,
+    ) -> (TokenStream, TokenStream) {
+        let lists: Vec<&Chunk> = request.offers().collect();
+        let numbers: Vec<Ident> = lists.iter().map(|list| offer_of(&list.path)).collect();
+        let offered = |list: &&Chunk| way.offer(&name(&list.path.join("_")));
+        let offers: Vec<TokenStream> = lists.iter().filter_map(offered).collect();
+        if offers.is_empty() {
+            let none = quote! { #(let #numbers: __u64 = 0;)* };
+            return (quote! { #none #pack let (_rax, _in) = #called; }, TokenStream::new());
+        }
+        let params: Vec<Ident> = lists.iter().map(|list| name(&list.path.join("_"))).collect();
+        let bounds = lists.iter().map(|list| Literal::u64_unsuffixed(list.bound.unwrap_or(0)));
+        let held: Vec<Ident> = numbers.iter().map(|number| format_ident!("_made{number}")).collect();
+        let call = quote! {
+            #(if #params.len() > #bounds { return Err(#failed); })*
+            #(let mut #held = #offers;)*
+            let (_rax, _in) = loop {
+                #(let (#numbers, #params) = (#held.number(), #held.sent(#params));)*
+                #pack
+                let (_rax, _in) = #called;
+                if !(false #(| #held.is_declined::<S>(_rax))*) {
+                    break (_rax, _in);
+                }
+            };
+        };
+        (call, quote! { #(#held.is_over();)* })
     }
 
     /// Statements of a client for what a reply hands over: a place for it, what is done if that has not come, and the name of `rax` if it

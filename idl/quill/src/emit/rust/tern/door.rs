@@ -177,6 +177,24 @@ impl Way for Door {
         quote! { #rt::door::fail(_frame, #failure) }
     }
 
+    fn offer(&self, list: &Ident) -> Option<TokenStream> {
+        Some(quote! { ::rt::offer::Offer::new::<S>(#list) })
+    }
+
+    fn take_offer(
+        &self,
+        list: &Ident,
+        offer: &Ident,
+        bound: &Literal,
+        declined: &TokenStream,
+    ) -> (TokenStream, TokenStream) {
+        let taken = quote! {
+            let Some(#offer) = ::rt::offer::Taken::new(#offer, #list, #bound) else { return #declined };
+            let #list: &[__u8] = &#offer;
+        };
+        (taken, quote! { ::core::mem::drop(#offer); })
+    }
+
     fn selftest(&self) -> &'static dyn selftest::SelfTest {
         &selftest::TernDoor
     }

@@ -92,6 +92,21 @@ impl Way for Ipc {
         quote! { #rt::fail(_frame, _rdx, #failure) }
     }
 
+    /// Threads that serve by ipc take none.
+    fn offer(&self, _: &Ident) -> Option<TokenStream> {
+        None
+    }
+
+    fn take_offer(
+        &self,
+        _: &Ident,
+        offer: &Ident,
+        _: &Literal,
+        declined: &TokenStream,
+    ) -> (TokenStream, TokenStream) {
+        (quote! { if #offer != 0 { return #declined; } }, TokenStream::new())
+    }
+
     fn selftest(&self) -> &'static dyn selftest::SelfTest {
         &selftest::TernIpc
     }

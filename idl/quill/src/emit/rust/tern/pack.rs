@@ -32,6 +32,10 @@ impl Emitter<'_> {
                     let list = self.as_list(&value, ty);
                     quote! { #rt::Piece::put(&#rt::tail(#list), &mut #words, #at); }
                 }
+                Leaf::Offer(_) => {
+                    let offer = offer_of(&slot.path);
+                    quote! { #rt::Piece::put(&#offer, &mut #words, #at); }
+                }
                 Leaf::Elements(ty, _) if self.is_text(ty) => {
                     quote! { #rt::put_list(#value.as_bytes(), &mut #words, #at); }
                 }

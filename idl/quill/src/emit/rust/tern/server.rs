@@ -82,9 +82,11 @@ impl Emitter<'_> {
         let given = Literal::u32_unsuffixed(parts.given());
         let mut unpack = self.unpack(from, rt, &method.request, &read, false);
         unpack.extend(self.agreed(operation, false, &quote! { #rt::Malformed }));
-        let value = tuple(&read.iter().map(|(n, _)| name(n)).collect::<Vec<_>>());
+        let offers = || method.request.offers().map(|list| offer_of(&list.path));
+        let value = read.iter().map(|(n, _)| name(n)).chain(offers());
+        let value = tuple(&value.collect::<Vec<_>>());
         let types = read.iter().map(|(n, ty)| self.handled(from, &method.request, n, *ty));
-        let types = tuple(&types.collect::<Vec<_>>());
+        let types = tuple(&types.chain(offers().map(|_| quote! { __u64 })).collect::<Vec<_>>());
         let passed: Vec<_> = inputs.iter().map(|(n, ty)| self.argument(from, n, *ty).passed).collect();
         let method_name = name(&parts.rust);
         let (read, reading) = self.register_reading(interface, method, (&types, &value, &unpack));
@@ -94,6 +96,12 @@ impl Emitter<'_> {
         let answer = self.register_answers(way, from, rt, parts, &given);
         let failed = way.fail(rt, &quote! { #rt::Failure::Malformed });
         let Handover { found, taken, let_go } = Handover::of(rt, &method.request, &failed);
+        let declined = way.fail(rt, &quote! { #rt::Failure::Refused(#rt::DECLINED) });
+        let offered = method.request.offers().map(|list| {
+            let bound = Literal::u64_unsuffixed(list.bound.unwrap_or(0));
+            way.take_offer(&name(&list.path.join("_")), &offer_of(&list.path), &bound, &declined)
+        });
+        let (offered, over): (Vec<_>, Vec<_>) = offered.unzip();
         let body = |otherwise: TokenStream| {
             quote! {
                 #words
@@ -105,8 +113,10 @@ impl Emitter<'_> {
                     Err(_) => #otherwise,
                 };
                 #taken
+                #(#offered)*
                 #before
                 let _result = #methods::#method_name(#server, #lent #(#passed),*);
+                #(#over)*
                 #answer
             }
         };

@@ -42,6 +42,10 @@ impl Emitter<'_> {
                     statements.push(quote! { let #variable = <__u64 as #rt::Piece>::get(#words, #at)?; });
                     tail = quote! { #variable };
                 }
+                Leaf::Offer(_) => {
+                    let offer = offer_of(&slot.path);
+                    statements.push(quote! { let #offer = <__u64 as #rt::Piece>::get(#words, #at)?; });
+                }
                 Leaf::Elements(ty, _) => {
                     let count = counts.get(slot.path.as_slice());
                     let get = format_ident!("{}", if self.is_text(ty) { "get_text" } else { "get_list" });
