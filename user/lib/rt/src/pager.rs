@@ -14,6 +14,7 @@ pub mod offers;
 use crate::frames::{FRAME_LOG2, Frozen, Pool, Shared, Supply};
 use crate::image::Image;
 use crate::layout;
+use crate::random::{self, Generator};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use api::memory::{self, Answer, File, Refusal, Request};
@@ -220,6 +221,11 @@ impl Task<Shared, Frozen> for Space {
     }
 }
 
+/// A number that no program guesses; on a processor without random numbers, not without effort.
+fn secret() -> u64 {
+    random::generator_without_server().map_or_else(|_| random::weak_number(), Generator::number)
+}
+
 impl<S: Supply> Frames for Pool<S> {
     type Own = Shared;
     type Common = Frozen;
@@ -312,7 +318,7 @@ impl<S: Supply> Manager<S> {
         let address = fault.address & !(PAGE_SIZE - 1);
         let space = self.spaces.get_mut(&fault.task).ok_or(Refusal::NOTHING_THERE)?;
         if address == layout::KEY && fault.access == Rights::R {
-            let key = self.offers.introduce(fault.task, &mut space.memory, crate::random::number());
+            let key = self.offers.introduce(fault.task, &mut space.memory, secret());
             // A task at its limit is not to end because it asks: without a key its bytes are copied.
             return space.show_key(key, &mut self.pool).or_else(|refusal| {
                 let page = self.no_key.as_ref().ok_or(refusal)?;
@@ -338,7 +344,7 @@ impl<S: Supply> Manager<S> {
         Ok(match Request::read(message)? {
             Request::Key => Answer::Key(layout::KEY).into(),
             Request::Offer { key, address, pages } => {
-                let number = crate::random::number();
+                let number = secret();
                 Answer::Offer(offers.offer(spaces, (key, number), (address, pages), pool)?).into()
             }
             Request::Take { key, offer, at } => {

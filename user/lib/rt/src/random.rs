@@ -48,6 +48,15 @@ pub struct Generator(());
 
 /// The generator of this program. It is seeded once; where that fails the next call tries again.
 pub fn generator() -> Result<Generator, NoEntropy> {
+    seeded(from_server)
+}
+
+/// The generator of a program without which the `entropy` server cannot answer, such as the memory manager: its seed is the processor's alone.
+pub fn generator_without_server() -> Result<Generator, NoEntropy> {
+    seeded(|| None)
+}
+
+fn seeded(from_server: impl FnOnce() -> Option<Words>) -> Result<Generator, NoEntropy> {
     if GENERATOR.lock().is_some() {
         return Ok(Generator(()));
     }
