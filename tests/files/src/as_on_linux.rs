@@ -225,7 +225,7 @@ impl<F: Paged> Here<F> {
         Ok(told(&seen))
     }
 
-    /// What was read is sent from where it lies, if it can be. The answer is on its way for a while.
+    /// Bytes that were read are sent from where they lie, if they can be. The answer is on its way for a while.
     fn send(
         &mut self,
         (at, offset, len): (&str, u64, usize),

@@ -294,7 +294,7 @@ fn what_is_sent_does_not_change() -> vfs::Result<()> {
     volume.write(file, 1, b"b")?;
     let after = volume.send(file, 0, 3)?.unwrap();
     assert_eq!((&whole[..3], &after[..]), (&b"aaa"[..], &b"aba"[..]));
-    // Whoever maps the page maps the file's, and nothing is sent from there.
+    // A page that is mapped is the file's own, and nothing is sent from there.
     let page = volume.page(file, PAGE as u64, true)?;
     page.write(0, b"c");
     assert!(volume.send(file, PAGE as u64, PAGE)?.is_none(), "somebody could write to it");

@@ -7,6 +7,8 @@ use core::net::{Ipv4Addr, SocketAddr};
 use core::sync::atomic::Ordering::Relaxed;
 use files::{Directory, File, Mapped};
 use net::sockets::{self, Net};
+use pagers::mapped::Mapping;
+use pagers::policy::First;
 use pipe::Pipe;
 use rt::api::pipe::End;
 use rt::api::{self, Name, console, names, process};
@@ -55,6 +57,7 @@ impl Chief {
         let mapped = file.map(0, 1, false).map_err(Failure::Server)?;
         measure::<189, _>(|| reread(&file, &mapped))?;
         measure::<190, _>(|| file.map(0, 1, false))?;
+        faults(&file)?;
         pipes().map_err(Failure::Server)??;
         network().map_err(Failure::Network)??;
         null_calls(&file)?;
@@ -108,6 +111,17 @@ fn object() -> api::Result<Door> {
 /// How often to look whether a program is ready, and the pause in between.
 const LOOKS: u32 = 1000;
 const PAUSE: core::time::Duration = core::time::Duration::from_millis(10);
+
+/// Pages of a mapped file in turn, of which one is there at a time.
+fn faults(file: &File) -> Result<()> {
+    let mapping = Mapping::new(file, 2, 1, First::default()).map_err(Failure::Server)?;
+    let look = mapping.enter().map_err(Failure::Server)?;
+    let mut at = 0;
+    measure::<204, _>(|| {
+        at ^= PAGE / 8;
+        Ok(look.words().get(at).map_or(0, |word| word.load(Relaxed)))
+    })
+}
 
 /// Datagrams and a connection by loopback, both ends of which are this program's.
 fn network() -> sockets::Result<Result<()>> {
