@@ -607,7 +607,7 @@ impl Registers for Shared {
         let model = &mut *self.0.borrow_mut();
         let bytes = bytes_of(width);
         assert!(at.is_multiple_of(bytes) && (at + bytes) as u64 <= self.len_bytes(bar), "outside");
-        let is_known = bar == BAR && (at < 56 || at >= NOTIFY);
+        let is_known = bar == BAR && !(56..NOTIFY).contains(&at);
         assert!(is_known || model.is_liar(), "a register that there is not");
         if is_known {
             model.write_register(at, value);
