@@ -56,7 +56,10 @@ const KNOWN: [(&str, &str); 6] = [
          nopidl unused value warn absolute no_srv_register pointer_default_top to_null missing \
          max_recursion no_unreferenced_warn ndr_no_compression bitmap enum struct",
     ),
-    ("Extensions for microkernels", "fpage typ_size max_size relevant_bits caches flat map grant copy_on_write oneway"),
+    (
+        "Extensions for microkernels",
+        "fpage typ_size max_size relevant_bits caches flat map grant copy_on_write oneway",
+    ),
 ];
 
 fn known() -> impl Iterator<Item = &'static str> {
