@@ -37,7 +37,13 @@ impl<F: FileSystem> Served<F> {
     /// A server that has at most so many objects.
     pub fn new(fs: F, open_max: usize) -> Served<F> {
         let volume = RefCell::new(Some(Volume::new(fs)));
-        Served(Rc::new(State { volume, starts: Cell::new(0), open: Cell::new(0), open_max, restarts: Cell::new(0) }))
+        Served(Rc::new(State {
+            volume,
+            starts: Cell::new(0),
+            open: Cell::new(0),
+            open_max,
+            restarts: Cell::new(0),
+        }))
     }
 
     /// Ends and starts anew. What its file system does not keep is lost.

@@ -213,7 +213,8 @@ fn a_device_without_messages_has_a_line(world: &'static World) -> Verdict {
     let disk = Disk::new()?;
     let mut machine = world.machine();
     let device = machine.virtio("virtio-blk-pci,drive=first,vectors=0");
-    let drive = format!("if=none,id=first,format=raw,file={}", disk.file.display().to_string().replace(',', ",,"));
+    let drive =
+        format!("if=none,id=first,format=raw,file={}", disk.file.display().to_string().replace(',', ",,"));
     machine.extra.extend(["-drive".into(), drive, "-device".into(), device]);
     let mut guest = Guest::start(&machine)?;
     guest.limit(Some(LIMIT));

@@ -45,7 +45,8 @@ fn list() -> api::Result<()> {
 }
 
 fn show(server: Uid, place: u32, entry: &Entry) -> api::Result<()> {
-    let Entry { address, vendor, device, class_code, line, pin, messages, messages_taken, is_claimed } = *entry;
+    let Entry { address, vendor, device, class_code, line, pin, messages, messages_taken, is_claimed } =
+        *entry;
     let line = if pin == 0 { "-".into() } else { format!("{line}") };
     let mut parts = alloc::string::String::new();
     for number in 0..BARS {

@@ -86,7 +86,11 @@ impl<D: Disk> BlockIo for Sectors<D> {
     }
 
     fn capabilities(&self) -> DeviceCapabilities {
-        DeviceCapabilities { read_only: self.disk.is_read_only(), flush: true, ..DeviceCapabilities::default() }
+        DeviceCapabilities {
+            read_only: self.disk.is_read_only(),
+            flush: true,
+            ..DeviceCapabilities::default()
+        }
     }
 
     fn flush(&mut self) -> Ext4Result<()> {

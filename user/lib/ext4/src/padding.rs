@@ -97,7 +97,8 @@ impl Padding {
         let upper = if is_wide { u64::from(word(&bytes, superblock::BLOCKS_UPPER)) << 32 } else { 0 };
         let first = u64::from(word(&bytes, superblock::FIRST_DATA_BLOCK));
         let blocks = (upper | u64::from(word(&bytes, superblock::BLOCKS))).saturating_sub(first);
-        let each = if is_wide { half(&bytes, superblock::DESCRIPTOR_BYTES) as usize } else { descriptor::BYTES };
+        let each =
+            if is_wide { half(&bytes, superblock::DESCRIPTOR_BYTES) as usize } else { descriptor::BYTES };
         let len = blocks.div_ceil(per_group.into()).saturating_mul(each as u64);
         if each < descriptor::BYTES || len > DESCRIPTORS_MAX {
             return Ok(None);
@@ -109,7 +110,8 @@ impl Padding {
             .filter(|group| half(group, descriptor::FLAGS) & descriptor::INODES_UNUSED != 0);
         let mut bitmaps: Vec<u64> = unused
             .map(|group| {
-                let upper = if each > descriptor::BYTES { word(group, descriptor::INODE_BITMAP_UPPER) } else { 0 };
+                let upper =
+                    if each > descriptor::BYTES { word(group, descriptor::INODE_BITMAP_UPPER) } else { 0 };
                 u64::from(upper) << 32 | u64::from(word(group, descriptor::INODE_BITMAP))
             })
             .collect();
@@ -144,7 +146,9 @@ mod tests {
         for (at, len) in [(0, 3 << 10), (4 << 10, 1 << 10), (6 << 10, 1 << 10)] {
             assert_eq!(padding.set(at, &vec![7; len]), None, "{at}");
         }
-        for (at, len) in [(3 << 10, 1 << 10), (0, 8 << 10), (3 << 10, 512), ((3 << 10) + 512, 512), (5 << 10, 2048)] {
+        for (at, len) in
+            [(3 << 10, 1 << 10), (0, 8 << 10), (3 << 10, 512), ((3 << 10) + 512, 512), (5 << 10, 2048)]
+        {
             let set = padding.set(at, &vec![7; len]).expect("there is a bitmap");
             for (place, byte) in (at as usize..).zip(set) {
                 let is_end = [3, 5].contains(&(place / 1024)) && place % 1024 >= 100;

@@ -18,6 +18,7 @@ use crate::wire::{
     how_from_bits, refused, space_to_wire,
 };
 use alloc::collections::BTreeMap;
+use alloc::collections::btree_map::Entry;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -340,9 +341,9 @@ impl<F: Paged<Page = OwnPage> + Send + 'static> PagedFile::Relay for Open<F> {
         let OwnPage(page) = if is_writable { self.dirtily(take) } else { self.with(take) }?;
         let mut mapped = self.mapped.lock();
         let known = (offset, page.address(), is_writable);
-        if !mapped.contains_key(&known) {
+        if let Entry::Vacant(place) = mapped.entry(known) {
             let part = self.account.pages.another().ok_or(too_many())?;
-            mapped.insert(known, Mapped { lent: page.lend(is_writable), _part: part });
+            place.insert(Mapped { lent: page.lend(is_writable), _part: part });
         }
         let answered = page.lend(is_writable);
         let fpage = answered.fpage();

@@ -52,16 +52,15 @@ pub enum Messages {
 
 impl Messages {
     /// Messages that a function can send. `None` if there are none, or if what it says makes no sense.
-    pub(crate) fn of(
-        configuration: &impl Configuration,
-        address: Address,
-        bars: &[Bar],
-    ) -> Option<Messages> {
+    pub(crate) fn of(configuration: &impl Configuration, address: Address, bars: &[Bar]) -> Option<Messages> {
         let all = || capabilities(configuration, address);
-        all().find_map(|(at, id)| table(configuration, address, bars, at).filter(|_| id == MSIX)).or_else(|| {
-            let (at, _) = all().find(|(at, id)| *id == MSI && ends_in_space(configuration, address, *at))?;
-            Some(Messages::One { at })
-        })
+        all().find_map(|(at, id)| table(configuration, address, bars, at).filter(|_| id == MSIX)).or_else(
+            || {
+                let (at, _) =
+                    all().find(|(at, id)| *id == MSI && ends_in_space(configuration, address, *at))?;
+                Some(Messages::One { at })
+            },
+        )
     }
 
     /// How many there are.
@@ -73,12 +72,7 @@ impl Messages {
     }
 }
 
-fn table(
-    configuration: &impl Configuration,
-    address: Address,
-    bars: &[Bar],
-    at: u8,
-) -> Option<Messages> {
+fn table(configuration: &impl Configuration, address: Address, bars: &[Bar], at: u8) -> Option<Messages> {
     // Three words.
     at.checked_add(11)?;
     let count = ((configuration.read(address, at) & msix::LAST) >> 16) as u16 + 1;

@@ -201,7 +201,11 @@ fn one_message_is_sent_and_no_longer() {
         };
         assert_eq!(rest, wanted, "{control:#x}");
         let is_wide = control >> 23 & 1 != 0;
-        assert_eq!(send_one(&mut fake, HERE, 0x40, (1 << 32, 1)), is_wide, "no message to half of an address");
+        assert_eq!(
+            send_one(&mut fake, HERE, 0x40, (1 << 32, 1)),
+            is_wide,
+            "no message to half of an address"
+        );
         send_none(&mut fake, &function);
         assert_eq!(fake.read(HERE, 0x40), 5 | control);
     }

@@ -204,7 +204,8 @@ mod tests {
     fn a_path_begins_at_its_base() {
         let mounts = mounts();
         let route = |base: &str, path: &'static str| {
-            let Route { number, base, rest } = mounts.route(&to_owned(&names(base.as_bytes())), path.as_bytes());
+            let Route { number, base, rest } =
+                mounts.route(&to_owned(&names(base.as_bytes())), path.as_bytes());
             (number, base, rest.into_owned())
         };
         assert_eq!(route("", "a/b"), (0, vec![], b"a/b".to_vec()));

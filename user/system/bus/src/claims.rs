@@ -88,7 +88,15 @@ impl Claims {
         let iommus = Iommus::open(&mut firmware, &configuration, &functions);
         let board = configuration.range().into_iter().chain(iommus.registers().iter().copied()).collect();
         let claims = functions.iter().map(|_| Claim::default()).collect();
-        Claims { configuration, iommus, board, functions, claims, strangers: Vec::new(), lines: Lines::default() }
+        Claims {
+            configuration,
+            iommus,
+            board,
+            functions,
+            claims,
+            strangers: Vec::new(),
+            lines: Lines::default(),
+        }
     }
 
     /// Words for a person about the machine: where it differs from others, and who is trusted.

@@ -30,9 +30,14 @@ const BEHIND_NAME: usize = 4;
 
 /// Says who has an address, if a frame asks for that.
 fn neighbour(frame: &[u8]) -> Option<Vec<u8>> {
-    let asked = ArpRepr::parse(&ArpPacket::new_checked(EthernetFrame::new_checked(frame).ok()?.payload()).ok()?);
-    let ArpRepr::EthernetIpv4 { operation: ArpOperation::Request, source_protocol_addr, target_protocol_addr, .. } =
-        asked.ok()?
+    let asked =
+        ArpRepr::parse(&ArpPacket::new_checked(EthernetFrame::new_checked(frame).ok()?.payload()).ok()?);
+    let ArpRepr::EthernetIpv4 {
+        operation: ArpOperation::Request,
+        source_protocol_addr,
+        target_protocol_addr,
+        ..
+    } = asked.ok()?
     else {
         return None;
     };
@@ -47,11 +52,8 @@ fn neighbour(frame: &[u8]) -> Option<Vec<u8>> {
     if target_protocol_addr == ADDRESS {
         return None;
     }
-    let ethernet = EthernetRepr {
-        src_addr: SERVER,
-        dst_addr: EthernetAddress(OWN),
-        ethertype: EthernetProtocol::Arp,
-    };
+    let ethernet =
+        EthernetRepr { src_addr: SERVER, dst_addr: EthernetAddress(OWN), ethertype: EthernetProtocol::Arp };
     let mut bytes = vec![0; ethernet.buffer_len() + answer.buffer_len()];
     let mut frame = EthernetFrame::new_unchecked(&mut bytes);
     ethernet.emit(&mut frame);
@@ -116,11 +118,7 @@ impl Asking {
     }
 
     /// Asks for a name until it is decided.
-    fn ask(
-        &mut self,
-        name: &str,
-        mut answers: impl FnMut(&[u8]) -> Vec<Vec<u8>>,
-    ) -> Result<IpAddr, Refusal> {
+    fn ask(&mut self, name: &str, mut answers: impl FnMut(&[u8]) -> Vec<Vec<u8>>) -> Result<IpAddr, Refusal> {
         let query: Id = self.host.stack.resolve(1, name).unwrap();
         let mut found = Err(Refusal::Again);
         for _ in 0..TURNS {
@@ -145,7 +143,10 @@ fn a_name_has_the_address_that_a_server_says() {
     assert_eq!(asking.asked, 1);
     // 3: there is no such name. 2: the server has a problem.
     for code in [3, 2] {
-        assert_eq!(asking.ask("nosuch.example", |question| vec![answer(question, code, &[])]), Err(Refusal::NotFound));
+        assert_eq!(
+            asking.ask("nosuch.example", |question| vec![answer(question, code, &[])]),
+            Err(Refusal::NotFound)
+        );
     }
     // There is such a name, without an address.
     assert_eq!(asking.ask("none.example", |question| vec![answer(question, 0, &[])]), Err(Refusal::NotFound));
