@@ -112,7 +112,7 @@ impl Page {
         Some(Sent { page: self.clone(), at, len })
     }
 
-    /// Whoever changes bytes asks first.
+    /// A change of bytes, or of those who may change them, begins with this.
     fn check_not_sent(&self) {
         assert!(!self.is_sent(), "bytes of the page are sent");
     }
