@@ -3,7 +3,7 @@
 //! A page is written back when its file is synced, if it has changed. Whoever reads or writes the file as before finds what is in the page.
 
 use crate::page::{PAGE, Page, Paged, parts};
-use crate::{Attributes, Changes, Entry, Error, FileSystem, Inode, Name, New, Result, Space};
+use crate::{Attributes, Changes, Entry, Error, FileSystem, Inode, Kind, Name, New, Result, Space};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -135,6 +135,10 @@ impl<F: FileSystem, P: Page> FileSystem for Cached<F, P> {
 
     fn len(&mut self, file: Inode) -> Result<u64> {
         self.fs.len(file)
+    }
+
+    fn kind_of(&mut self, inode: Inode) -> Result<Kind> {
+        self.fs.kind_of(inode)
     }
 
     fn change(&mut self, inode: Inode, changes: &Changes) -> Result<()> {

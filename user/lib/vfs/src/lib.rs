@@ -222,6 +222,11 @@ pub trait FileSystem {
         self.attributes(file).map(|found| found.len)
     }
 
+    /// Kind of an inode.
+    fn kind_of(&mut self, inode: Inode) -> Result<Kind> {
+        self.attributes(inode).map(|found| found.kind)
+    }
+
     /// Changes some of them.
     fn change(&mut self, inode: Inode, changes: &Changes) -> Result<()>;
 

@@ -115,6 +115,44 @@ pub fn walk(fs: &mut impl FileSystem, base: Inode, path: &[u8], last: Last) -> R
     }
 }
 
+/// Inode and kind of what is at a path, without a note of how it was found. `None` if the path has `..` or a symbolic link that is to be followed:
+/// then [`walk`] knows the way.
+fn find_plainly(
+    fs: &mut impl FileSystem,
+    base: Inode,
+    path: &[u8],
+    last: Last,
+) -> Result<Option<(Inode, Kind)>> {
+    let (mut at, mut left) = ((base, Kind::Directory), path);
+    while let Some((name, rest)) = next_name(left) {
+        let (directory, Kind::Directory) = at else { return Err(Error::NotDirectory) };
+        match name {
+            b"." => {}
+            b".." => return Ok(None),
+            _ => {
+                at = look(fs, directory, Name::new(name)?)?.ok_or(Error::NotFound)?;
+                let is_last = next_name(rest).is_none();
+                if at.1 == Kind::Symlink && (!is_last || last.follows(!rest.is_empty())) {
+                    return Ok(None);
+                }
+                if is_last && !rest.is_empty() && at.1 != Kind::Directory {
+                    return Err(Error::NotDirectory);
+                }
+            }
+        }
+        left = rest;
+    }
+    Ok(Some(at))
+}
+
+/// Inode and kind of what is at a path.
+pub fn find(fs: &mut impl FileSystem, base: Inode, path: &[u8], last: Last) -> Result<(Inode, Kind)> {
+    match find_plainly(fs, base, path, last)? {
+        Some(found) => Ok(found),
+        None => walk(fs, base, path, last)?.existing(),
+    }
+}
+
 /// The last directory of a walk, without a name.
 fn itself(above: Vec<Inode>) -> Place {
     let found = above.last().map(|&inode| (inode, Kind::Directory));
@@ -141,7 +179,7 @@ fn joined(target: &[u8], rest: &[u8]) -> Result<Vec<u8>> {
 
 fn look(fs: &mut impl FileSystem, directory: Inode, name: Name) -> Result<Option<(Inode, Kind)>> {
     match fs.lookup(directory, name) {
-        Ok(inode) => Ok(Some((inode, fs.attributes(inode)?.kind))),
+        Ok(inode) => Ok(Some((inode, fs.kind_of(inode)?))),
         Err(Error::NotFound) => Ok(None),
         Err(error) => Err(error),
     }

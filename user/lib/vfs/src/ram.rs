@@ -360,6 +360,10 @@ impl<P: Page> FileSystem for Ram<P> {
         Ok(self.get(file)?.attributes.len)
     }
 
+    fn kind_of(&mut self, inode: Inode) -> Result<Kind> {
+        Ok(self.get(inode)?.attributes.kind)
+    }
+
     fn change(&mut self, inode: Inode, changes: &Changes) -> Result<()> {
         let now = (self.clock)();
         let attributes = &mut self.get(inode)?.attributes;

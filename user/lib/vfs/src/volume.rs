@@ -103,7 +103,7 @@ impl<F: FileSystem> Volume<F> {
 
     /// Opens a directory.
     pub fn enter(&mut self, base: Inode, path: &[u8]) -> Result<Inode> {
-        match self.walk(base, path, Last::Follow)?.existing()? {
+        match self.find(base, path, Last::Follow)? {
             (inode, Kind::Directory) => self.opened(inode),
             _ => Err(Error::NotDirectory),
         }
@@ -151,7 +151,7 @@ impl<F: FileSystem> Volume<F> {
 
     /// Attributes of what is at a path.
     pub fn attributes_at(&mut self, base: Inode, path: &[u8], last: Last) -> Result<Attributes> {
-        let (inode, _) = self.walk(base, path, last)?.existing()?;
+        let (inode, _) = self.find(base, path, last)?;
         self.fs.attributes(inode)
     }
 
@@ -188,7 +188,7 @@ impl<F: FileSystem> Volume<F> {
 
     /// Where the symbolic link at a path leads.
     pub fn readlink(&mut self, base: Inode, path: &[u8]) -> Result<Vec<u8>> {
-        match self.walk(base, path, Last::Stay)?.existing()? {
+        match self.find(base, path, Last::Stay)? {
             (inode, Kind::Symlink) => self.fs.readlink(inode),
             _ => Err(Error::Invalid),
         }
@@ -339,7 +339,7 @@ impl<F: FileSystem> Volume<F> {
 
     /// Watches what is at a path, from now on. The number is none of another watch; all further calls name it.
     pub fn watch(&mut self, base: Inode, path: &[u8], number: u64) -> Result<()> {
-        let (inode, kind) = self.walk(base, path, Last::Follow)?.existing()?;
+        let (inode, kind) = self.find(base, path, Last::Follow)?;
         if self.watches.is_known(number) {
             return Err(Error::Invalid);
         }
@@ -452,6 +452,10 @@ impl<F: FileSystem> Volume<F> {
             let known = self.open.get(&inode).and_then(|opened| opened.directory);
             self.watches.lose_partial(known.filter(|_| names == 1));
         }
+    }
+
+    fn find(&mut self, base: Inode, path: &[u8], last: Last) -> Result<(Inode, Kind)> {
+        path::find(&mut self.fs, base, path, last)
     }
 
     fn walk(&mut self, base: Inode, path: &[u8], last: Last) -> Result<Place> {
