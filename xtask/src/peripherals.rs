@@ -2,7 +2,8 @@
 
 use crate::machine::{Forward, Kind, Machine};
 use crate::{Context, Error, Result};
-use std::fs::File;
+use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -61,7 +62,8 @@ pub fn plug_in(machine: &mut Machine) -> Option<File> {
 /// A disk that no other machine of these tools uses.
 fn free_disk(path: &Path) -> Result<(File, PathBuf)> {
     let path = disk(path)?;
-    let file = File::open(&path).context(|| format!("open the disk {}", path.display()))?;
+    let file = File::options().read(true).write(true).open(&path);
+    let file = file.context(|| format!("open the disk {}", path.display()))?;
     match file.try_lock() {
         Ok(()) => Ok((file, path)),
         Err(_) => Err(Error::new(format!("{} is another machine's", path.display()))),
@@ -78,15 +80,26 @@ fn free_port() -> Option<u16> {
 fn make_disk(path: &Path) -> Result<()> {
     let what = || format!("make the disk {}", path.display());
     let size = format!("{DISK_MIB}M");
+    // Made under another name, so that a disk is there as a whole or not at all; and linked and not renamed, so that nobody else's is replaced.
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let part = path.with_file_name(format!(".{name}.{}", std::process::id()));
     // A path that begins with a dash is none of an option.
-    let file = Path::new(".").join(path);
+    let file = Path::new(".").join(&part);
     let output = Command::new("mke2fs")
         .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
         .args(["-q", "-t", "ext4", "-b", "4096"])
         .args([file.as_os_str(), size.as_ref()])
-        .output()
-        .context(what)?;
-    if output.status.success() {
+        .output();
+    let is_made = output.as_ref().is_ok_and(|output| output.status.success());
+    let placed = if is_made { fs::hard_link(&file, path) } else { Ok(()) };
+    let _ = fs::remove_file(&file);
+    let output = output.context(what)?;
+    if is_made {
+        match placed {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error).context(what),
+            // Somebody else has made one in the meantime, which is as good.
+            _ => {}
+        }
         eprintln!("tern: made {}, a disk of {DISK_MIB} MiB with an empty file system", path.display());
         return Ok(());
     }

@@ -24,6 +24,11 @@ rt::entry!(main);
 /// How long to wait for a connection or an answer, in milliseconds.
 const PATIENCE_MS: u64 = 10_000;
 
+/// How often a program is called that is not there yet, and the pause before the next time.
+const DIALS: usize = 50;
+/// See [`DIALS`].
+const PAUSE: Duration = Duration::from_millis(20);
+
 /// How long to wait for the answer to a datagram before it is sent again, in milliseconds.
 const AGAIN_MS: u64 = 1_000;
 
@@ -45,7 +50,7 @@ fn main() -> i32 {
         ["discard", port, connections] => listen(port, connections, count),
         ["chargen", port, bytes] => generate(port, bytes),
         ["send", host, port, bytes] => send(host, port, bytes),
-        ["count", host, port] => Net::open().and_then(|net| count(&dial(&net, host, port)?)),
+        ["count", host, port] => Net::open().and_then(|net| count(&dial_again(&net, host, port)?)),
         ["udp-echo", port] => echo_datagrams(port, "1"),
         ["udp-echo", port, count] => echo_datagrams(port, count),
         ["udp", host, port, ref text @ ..] if !text.is_empty() => datagram(host, port, &text.join(" ")),
@@ -83,6 +88,17 @@ fn find(net: &Net, host: &str, port: &str) -> Result<SocketAddr> {
 
 fn dial<'a>(net: &'a Net, host: &str, port: &str) -> Result<Stream<'a>> {
     net.connect(find(net, host, port)?, PATIENCE_MS)
+}
+
+/// Connects to a program that may be about to start: one that is not there after a second is not waited for.
+fn dial_again<'a>(net: &'a Net, host: &str, port: &str) -> Result<Stream<'a>> {
+    for _ in 0..DIALS {
+        match dial(net, host, port) {
+            Err(Error::Closed) => time::sleep(PAUSE),
+            outcome => return outcome,
+        }
+    }
+    dial(net, host, port)
 }
 
 fn connect(host: &str, port: &str, text: &[&str]) -> Result<()> {
@@ -154,7 +170,7 @@ fn produce(stream: &Stream, bytes: u64) -> Result<()> {
 fn send(host: &str, port: &str, bytes: &str) -> Result<()> {
     let bytes = bytes.parse().map_err(|_| Error::Bad)?;
     let net = Net::open()?;
-    produce(&dial(&net, host, port)?, bytes)
+    produce(&dial_again(&net, host, port)?, bytes)
 }
 
 fn generate(port: &str, bytes: &str) -> Result<()> {

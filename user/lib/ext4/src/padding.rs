@@ -44,7 +44,7 @@ mod descriptor {
 }
 
 /// Largest group descriptors together that are looked at, in bytes.
-const DESCRIPTORS_MAX: u64 = 16 << 20;
+const DESCRIPTORS_MAX: u64 = 4 << 20;
 
 /// Bitmaps whose ends are to be set.
 #[derive(Debug, Default)]
@@ -63,7 +63,9 @@ fn read(disk: &mut impl Disk, at: u64, len: usize) -> Result<Vec<u8>> {
     let mut bytes = vec![0; ((end - first) * sector) as usize];
     disk.read(first, &mut bytes)?;
     let skip = (at - first * sector) as usize;
-    Ok(bytes.drain(skip..skip + len).collect())
+    bytes.truncate(skip + len);
+    bytes.drain(..skip);
+    Ok(bytes)
 }
 
 fn word(bytes: &[u8], at: usize) -> u32 {
@@ -100,7 +102,10 @@ impl Padding {
         let each =
             if is_wide { half(&bytes, superblock::DESCRIPTOR_BYTES) as usize } else { descriptor::BYTES };
         let len = blocks.div_ceil(per_group.into()).saturating_mul(each as u64);
-        if each < descriptor::BYTES || len > DESCRIPTORS_MAX {
+        let disk_bytes = disk.sectors().saturating_mul(disk.sector_bytes().into());
+        let is_there = blocks.checked_add(first).and_then(|end| end.checked_mul(block_bytes));
+        let is_sound = is_there.is_some_and(|end| end <= disk_bytes) && first == u64::from(log_size == 0);
+        if !is_sound || each < descriptor::BYTES || len > DESCRIPTORS_MAX {
             return Ok(None);
         }
         let inode_bytes = inodes as usize / 8;
@@ -114,6 +119,8 @@ impl Padding {
                     if each > descriptor::BYTES { word(group, descriptor::INODE_BITMAP_UPPER) } else { 0 };
                 u64::from(upper) << 32 | u64::from(word(group, descriptor::INODE_BITMAP))
             })
+            // Those of a damaged file system may be anywhere.
+            .filter(|&bitmap| bitmap < first + blocks)
             .collect();
         bitmaps.sort_unstable();
         Ok(((inode_bytes as u64) < block_bytes).then_some(Padding { block_bytes, inode_bytes, bitmaps }))

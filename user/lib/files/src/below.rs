@@ -16,7 +16,7 @@ const TRIES: usize = 1500;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// How often a file system over others is begun anew.
-const BEGINNINGS: usize = 50;
+const BEGINNINGS: usize = 10;
 
 /// Begins a file system over others; and again, if a server below ends meanwhile, which looks as if its device did not read.
 pub fn begin<T>(begin: impl Fn() -> T, is_passing: impl Fn(&T) -> bool) -> T {

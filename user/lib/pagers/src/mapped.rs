@@ -191,6 +191,10 @@ fn answer(message: &Message) -> Reply {
 
 /// Nothing is mapped by the answer: what was wanted is there already.
 fn resolve(fault: &Fault) -> Reply {
+    // Anybody may name this thread as a pager, of threads of his own.
+    if fault.task != sys::identity().task {
+        return REFUSAL;
+    }
     let is_there = |place: &&Place| {
         let begin = place.begin.load(Ordering::Acquire);
         begin > 0 && fault.address >= begin && fault.address < place.end.load(Ordering::Acquire)

@@ -132,6 +132,12 @@ pub fn piece(
     (!is_shared).then_some((own.0, (own.1 - own.0).ilog2()))
 }
 
+/// Whether two registers lead to memory in one page, so that who has the one has some of the other.
+pub fn share_a_page(one: Bar, other: Bar) -> bool {
+    let (Some(one_range), Some(other_range)) = (range(one), range(other)) else { return false };
+    is_of_one_kind(one, other) && one_range.0 < other_range.1 && other_range.0 < one_range.1
+}
+
 fn is_of_one_kind(one: Bar, other: Bar) -> bool {
     matches!((one, other), (Bar::Memory { .. }, Bar::Memory { .. }) | (Bar::Ports { .. }, Bar::Ports { .. }))
 }

@@ -13,7 +13,7 @@ mod message;
 #[cfg(test)]
 mod tests;
 
-pub use bar::{BARS, Bar, piece};
+pub use bar::{BARS, Bar, piece, share_a_page};
 pub use message::{ENTRY_BYTES, Messages, entry, send_from_table, send_none, send_one};
 
 use alloc::vec::Vec;
@@ -190,8 +190,8 @@ fn look_at(configuration: &mut impl Configuration, address: Address) -> Option<F
     let messages = if is_plain { Messages::of(configuration, address, &bars) } else { None };
     let (line, pin) = (interrupt as u8, (interrupt >> 8) as u8);
     let function = Function { address, vendor, device, class_code, line, pin, bars, messages };
-    // Firmware, or a bus server before this one, may have had it send some.
-    send_none(configuration, &function);
+    // Firmware, or a bus server before this one, may have had it send some, in whichever way.
+    message::send_none_at_all(configuration, address);
     Some(function)
 }
 

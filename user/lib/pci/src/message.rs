@@ -4,6 +4,7 @@
 //! it which of them to send for what.
 
 use crate::{Address, Bar, Configuration, Function, capabilities};
+use alloc::vec::Vec;
 
 const MSI: u8 = 0x05;
 const MSIX: u8 = 0x11;
@@ -135,6 +136,22 @@ pub fn send_none(configuration: &mut impl Configuration, function: &Function) {
     };
     let control = configuration.read(function.address, at);
     configuration.write(function.address, at, control & !enabled);
+}
+
+/// Has a function that was just found send no messages, in none of the ways that it has.
+pub(crate) fn send_none_at_all(configuration: &mut impl Configuration, function: Address) {
+    let ways: Vec<(u8, u8)> = capabilities(configuration, function).collect();
+    for (at, id) in ways {
+        let enabled = match id {
+            MSI => msi::ENABLED,
+            MSIX => msix::ENABLED,
+            _ => continue,
+        };
+        let control = configuration.read(function, at);
+        if control & enabled != 0 {
+            configuration.write(function, at, control & !enabled);
+        }
+    }
 }
 
 /// Words of an entry in a table: a message that is sent when it is due.

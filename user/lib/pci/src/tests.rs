@@ -225,6 +225,34 @@ fn messages_of_a_table_are_sent_and_no_longer() {
     assert_eq!(entry((0x1_fee0_3000, 0xc5)), [0xfee0_3000, 1, 0xc5, 0]);
 }
 
+/// Ways to send messages that are not used are off, too: a table that is not there, and one message beside a table.
+#[test]
+fn a_function_that_is_found_sends_nothing() {
+    for place in [1, 0xffff_fff9] {
+        let words = [(0x40, 0x5011 | 0x8000 << 16, CONTROL), (0x44, place, 0), (0x50, 5 | 1 << 16, CONTROL)];
+        let mut fake = with_capabilities(bar(1, 0xfebf_1000, 0xffff_f000), &words);
+        find(&mut fake);
+        assert_eq!((fake.read(HERE, 0x40), fake.read(HERE, 0x50)), (0x5011, 5), "{place:#x}");
+    }
+}
+
+#[test]
+fn registers_share_pages() {
+    let memory = |base, len| Bar::Memory { base, len, prefetchable: false };
+    let table = memory(0xfebf_1000, 0x100);
+    for (other, shares) in [
+        (memory(0xfebf_1100, 0x100), true),
+        (memory(0xfebf_1000, 0x1000), true),
+        (memory(0xfebf_0000, 0x1000), false),
+        (memory(0xfebf_2000, 0x10), false),
+        (memory(0xfebf_0000, 0x1_0000), true),
+        (Bar::Ports { base: 0x1000, len: 0x100 }, false),
+        (Bar::Nothing, false),
+    ] {
+        assert_eq!((share_a_page(table, other), share_a_page(other, table)), (shares, shares), "{other:?}");
+    }
+}
+
 #[test]
 fn buses_behind_bridges_are_visited_once() {
     let bridge =

@@ -337,8 +337,9 @@ pub struct Pool<S> {
     booked: u64,
 }
 
-/// Of so many bytes that a memory manager hands out, it uses one for its books at most: 128 bytes for a page.
-const BOOKS_SHARE: u64 = 32;
+/// Of so many bytes that a memory manager hands out, it uses one for its books at most: some 200 bytes for a page. A page that was offered costs up to 161: its place in
+/// the task's memory, a count of those who have it, a free frame's place later. The rest is for lists of offers.
+const BOOKS_SHARE: u64 = 20;
 
 /// Memory that a memory manager uses besides: its program and its stacks, in bytes.
 const BOOKS_MIN: u64 = 256 << 10;

@@ -221,9 +221,9 @@ impl Task<Shared, Frozen> for Space {
     }
 }
 
-/// A number that no program guesses; on a processor without random numbers, not without effort.
-fn secret() -> u64 {
-    random::generator_without_server().map_or_else(|_| random::weak_number(), Generator::number)
+/// A number that no program guesses. On a processor without random numbers there is none, and nobody offers pages: a key that can be guessed opens its task's memory.
+fn secret() -> Option<u64> {
+    random::generator_without_server().map(Generator::number).ok()
 }
 
 impl<S: Supply> Frames for Pool<S> {
@@ -318,9 +318,12 @@ impl<S: Supply> Manager<S> {
         let address = fault.address & !(PAGE_SIZE - 1);
         let space = self.spaces.get_mut(&fault.task).ok_or(Refusal::NOTHING_THERE)?;
         if address == layout::KEY && fault.access == Rights::R {
-            let key = self.offers.introduce(fault.task, &mut space.memory, secret());
             // A task at its limit is not to end because it asks: without a key its bytes are copied.
-            return space.show_key(key, &mut self.pool).or_else(|refusal| {
+            let shown = secret().ok_or(Refusal::LIMIT).and_then(|secret| {
+                let key = self.offers.introduce(fault.task, &mut space.memory, secret);
+                space.show_key(key, &mut self.pool)
+            });
+            return shown.or_else(|refusal| {
                 let page = self.no_key.as_ref().ok_or(refusal)?;
                 Ok((page.fpage(Rights::R), layout::KEY))
             });
@@ -344,7 +347,7 @@ impl<S: Supply> Manager<S> {
         Ok(match Request::read(message)? {
             Request::Key => Answer::Key(layout::KEY).into(),
             Request::Offer { key, address, pages } => {
-                let number = secret();
+                let number = secret().ok_or(Status::Exhausted)?;
                 Answer::Offer(offers.offer(spaces, (key, number), (address, pages), pool)?).into()
             }
             Request::Take { key, offer, at } => {

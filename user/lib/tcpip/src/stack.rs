@@ -19,6 +19,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long the stack knows a neighbour for sure: half of what it forgets one after.
 const INTRODUCTION: Duration = Duration::from_secs(30);
 
+/// Time between two turns, at least, while the card takes nothing.
+const CHOKED: Duration = Duration::from_millis(1);
+
 /// Rounds of a turn, at most. In each everything that has come is taken, and each socket sends one packet, if it has one.
 const ROUNDS_MAX: usize = 32;
 
@@ -179,6 +182,8 @@ impl Stack {
         } else {
             self.interface.poll_delay(self.now, &self.sockets)
         };
+        // There is nothing to be done before the card takes something, and its driver says so.
+        let next = next.map(|next| if self.wire.is_choked() { next.max(CHOKED) } else { next });
         let next = [next, fallback, self.table.next(self.now, &self.sockets)].into_iter().flatten().min();
         next.map(|next| next.total_micros())
     }

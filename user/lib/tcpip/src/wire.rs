@@ -29,6 +29,9 @@ pub(crate) const HEADER: usize = 14;
 /// Frames in each queue, at most. What comes when a queue is full is lost, as on any network.
 const QUEUE_MAX: usize = 64;
 
+/// Frames that wait for a card, at most: more than one turn makes of all that it takes. A card that receives and does not send costs no more memory.
+const OUTGOING_MAX: usize = 1024;
+
 /// Frames that are received in one turn of the stack, at most, so that a turn ends.
 const TURN_MAX: usize = 128;
 
@@ -170,6 +173,11 @@ impl Wire {
         !self.looped.is_empty() || !self.incoming.is_empty()
     }
 
+    /// Whether the card has so much to send that it takes nothing more.
+    pub fn is_choked(&self) -> bool {
+        self.outgoing.len() >= QUEUE_MAX
+    }
+
     /// Tells the stack that it has an address itself, as if it had asked: it asks for one neighbour in a second, so asking for itself would make others wait.
     pub fn introduce(&mut self, address: [u8; 4]) {
         let mut frame = Vec::with_capacity(HEADER + 28);
@@ -266,7 +274,7 @@ impl Wire {
 
     /// Sends a frame to the card.
     fn leave(&mut self, mut frame: Vec<u8>) {
-        let has_room = self.is_up || self.outgoing.len() < QUEUE_MAX;
+        let has_room = self.outgoing.len() < if self.is_up { OUTGOING_MAX } else { QUEUE_MAX };
         if has_room && frame.len() <= FRAME_MAX {
             offload::fill(&mut frame);
             self.counts.sent += 1;

@@ -222,9 +222,8 @@ impl Claims {
     pub fn part(&mut self, thread: Uid, place: u32, number: u8) -> Result<Fpage> {
         let place = self.own(thread, place)?;
         let bar = *self.functions[place].bars.get(number as usize).ok_or(Status::BadRequest)?;
-        let claim = &self.claims[place];
-        let has_table = |bar| !claim.messages.is_empty() && number == bar;
-        if matches!(self.functions[place].messages, Some(Messages::Table { bar, .. }) if has_table(bar)) {
+        let (claim, function) = (&self.claims[place], &self.functions[place]);
+        if !claim.messages.is_empty() && is_with_table(function, number as usize) {
             // A driver that could write the table could send any interrupt.
             return Err(Status::Denied);
         }
@@ -265,6 +264,10 @@ impl Claims {
         }
         let interrupt = Fpage::interrupt(line);
         memory::resource(rt::home(), interrupt, interrupt).map_err(|_| Status::Denied)?;
+        // Whatever the function says, a line for messages is none of a pin's: another function may send it.
+        if sys::interrupt_message(line).is_ok() {
+            return Err(Status::NotFound);
+        }
         self.claims[place].has_line = true;
         Ok(interrupt)
     }
@@ -301,7 +304,8 @@ impl Claims {
                 return if can { Ok(()) } else { Err(Status::Denied) };
             }
         };
-        if self.claims[place].is_given[usize::from(bar)] {
+        let given = (0..BARS).filter(|&number| self.claims[place].is_given[number]);
+        if given.into_iter().any(|number| is_with_table(&self.functions[place], number)) {
             return Err(Status::Taken);
         }
         let (first, log2) =
@@ -395,6 +399,16 @@ impl Claims {
                 set_command(&mut self.configuration, function, command::NO_INTERRUPT);
             }
         }
+    }
+}
+
+/// Whether a base address register leads to a page with the function's table of messages.
+fn is_with_table(function: &Function, number: usize) -> bool {
+    match function.messages {
+        Some(Messages::Table { bar, .. }) => {
+            pci::share_a_page(function.bars[number], function.bars[usize::from(bar)])
+        }
+        _ => false,
     }
 }
 

@@ -11,6 +11,8 @@ use vfs::{Error, Result};
 /// How often a request is made again whose driver is gone, and how long to wait before: half a minute in all, since one that is started again on a busy
 /// machine takes its time. One that stays down is told of at once.
 const TRIES: usize = 1500;
+/// How often a request is made again that the disk could not do.
+const BUSY_TRIES: usize = 50;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The disk.
@@ -37,9 +39,16 @@ impl Block {
 
     /// Makes a request, and again if its driver ends meanwhile.
     fn request<T>(&mut self, run: impl Fn(&mut Block) -> api::Result<T>) -> Result<T> {
+        let mut busy = 0;
         for _ in 0..TRIES {
-            match run(self) {
-                Err(failure) if failure.server_is_gone() || failure == Failure::Refused(Status::Busy) => {
+            let outcome = run(self);
+            let is_busy = matches!(outcome, Err(Failure::Refused(Status::Busy)));
+            busy += usize::from(is_busy);
+            if busy > BUSY_TRIES {
+                return Err(Error::Io);
+            }
+            match outcome {
+                Err(failure) if failure.server_is_gone() || is_busy => {
                     time::sleep(PAUSE);
                     // Another disk is none of this file system's.
                     self.server = find().map_err(|_| Error::Io)?;

@@ -127,10 +127,14 @@ impl<O, C> Memory<O, C> {
         self.pages_max
     }
 
-    /// Whether it may have so many more.
+    /// Whether it may have so many more. Pages that it has offered do not count here: whoever keeps an offer must not keep its giver from memory.
     pub fn has_room(&self, pages: u64) -> bool {
-        let used = self.pages.len() as u64 + self.offered + self.copied;
-        used.saturating_add(pages) <= self.pages_max
+        (self.pages.len() as u64 + self.copied).saturating_add(pages) <= self.pages_max
+    }
+
+    /// Whether it may offer so many more, of each of which there may be a copy soon.
+    fn may_offer(&self, pages: u64) -> bool {
+        self.has_room(self.offered.saturating_add(pages))
     }
 
     /// The page at an address.
@@ -232,7 +236,7 @@ impl<C> Offers<C> {
             return Err(Status::NotFound);
         }
         let is_free = number != 0 && !self.offers.contains_key(&number);
-        if !is_free || memory.offers >= OFFERS_MAX || !memory.has_room(pages) {
+        if !is_free || memory.offers >= OFFERS_MAX || !memory.may_offer(pages) {
             return Err(Status::Exhausted);
         }
         let mut common = Vec::new();
@@ -276,6 +280,7 @@ impl<C> Offers<C> {
         let numbers = || offer.pages.iter().map(|page| F::number(page));
         let mut stale = 0;
         if !numbers().eq(window.frames.iter().copied()) {
+            window.frames.try_reserve(offer.pages.len()).map_err(|_| Status::Exhausted)?;
             stale = window.mapped;
             window.mapped = pages;
             window.frames.clear();

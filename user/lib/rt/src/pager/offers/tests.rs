@@ -303,7 +303,9 @@ fn limits_hold() {
     assert_eq!(world.offer(7, 1, 0, 2), Err(Status::Denied), "nobody has that key");
     world.offer(0, 1, 0, 3).unwrap();
     assert_eq!(world.offer(0, 2, 0, 1), Err(Status::Exhausted), "each page may have to be there twice");
-    assert_eq!(world.access(0, 3, Some(1)), None);
+    // An offer that somebody keeps takes no memory from its giver.
+    (3..6).for_each(|page| assert!(world.access(0, page, Some(page)).is_some()));
+    assert_eq!(world.access(0, 6, Some(1)), None);
     world.take(1, 1, 1).unwrap();
     (0..3).for_each(|page| assert!(world.access(0, page, Some(9)).is_some(), "that is paid"));
     assert_eq!(world.take(1, 1, 16), Err(Status::NotFound));
