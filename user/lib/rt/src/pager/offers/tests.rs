@@ -303,9 +303,6 @@ fn limits_hold() {
     assert_eq!(world.offer(7, 1, 0, 2), Err(Status::Denied), "nobody has that key");
     world.offer(0, 1, 0, 3).unwrap();
     assert_eq!(world.offer(0, 2, 0, 1), Err(Status::Exhausted), "each page may have to be there twice");
-    // An offer that somebody keeps takes no memory from its giver.
-    (3..6).for_each(|page| assert!(world.access(0, page, Some(page)).is_some()));
-    assert_eq!(world.access(0, 6, Some(1)), None);
     world.take(1, 1, 1).unwrap();
     (0..3).for_each(|page| assert!(world.access(0, page, Some(9)).is_some(), "that is paid"));
     assert_eq!(world.take(1, 1, 16), Err(Status::NotFound));
@@ -318,6 +315,13 @@ fn limits_hold() {
     assert_eq!(world.access(1, in_window(1, 1), Some(1)), None);
     assert_eq!(world.access(1, in_window(1, 1), None), Some(9));
     world.done(1, 3).unwrap();
+    // An offer that somebody keeps takes no memory from its giver.
+    let mut kept = World::new(6, 100);
+    (0..3).for_each(|page| assert!(kept.access(0, page, Some(page)).is_some()));
+    kept.offer(0, 1, 0, 3).unwrap();
+    kept.take(1, 1, 1).unwrap();
+    (3..6).for_each(|page| assert!(kept.access(0, page, Some(page)).is_some()));
+    assert_eq!(kept.access(0, 6, Some(1)), None);
     for number in 0..OFFERS_MAX as u64 {
         let mut small = World::new(1_000, 100);
         assert!(small.access(0, 0, Some(1)).is_some());
