@@ -71,9 +71,10 @@ fn free_disk(path: &Path) -> Result<(File, PathBuf)> {
 }
 
 /// A port of the loopback interface that nobody has.
-fn free_port() -> Option<u16> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok()?;
-    Some(listener.local_addr().ok()?.port())
+pub fn free_port() -> Result<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+    let address = listener.and_then(|listener| listener.local_addr());
+    address.map(|address| address.port()).context(|| "find a port".into())
 }
 
 /// Makes a file that is a disk with an empty ext4 file system. It takes no space until something is written.

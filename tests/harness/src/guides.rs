@@ -18,12 +18,12 @@
 //! A guide that has one mark has them all, and those of [`GUIDES`] have them. One that has something to do gets a copy of the tree with what is
 //! built of it, so that only what the guide changes is built anew.
 
-use crate::world::{LIMIT, Reply, Scratch, Verdict, World, free_port, run_within};
+use crate::world::{LIMIT, Reply, Scratch, Verdict, World, run_within};
 use libtest_mimic::{Failed, Trial};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use xtask::{Context, Error, Result, paths};
+use xtask::{Context, Error, Result, paths, peripherals};
 
 mod blocks;
 
@@ -64,7 +64,7 @@ fn follow(world: &World, name: &str, blocks: &[Block]) -> Verdict {
         said: String::new(),
         started: None,
         typed: String::new(),
-        port: free_port()?,
+        port: peripherals::free_port()?,
     };
     for (number, block) in blocks.iter().enumerate() {
         let next = blocks.get(number + 1).and_then(|next| next.step.as_ref().ok());

@@ -1,6 +1,6 @@
 //! The network: a card of the emulator's that reaches this host by one forwarded port, and loopback.
 
-use crate::world::{Named, Reply, Verdict, World, free_port, usual_description};
+use crate::world::{Named, Reply, Verdict, World, usual_description};
 use libtest_mimic::Trial;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
+use xtask::peripherals;
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
@@ -52,7 +53,7 @@ fn the_host_is_answered_behind_an_iommu(world: &'static World) -> Verdict {
 /// The host asks again and again, while in the guest an echo server begins three times: first in a new system, then after the card's driver was killed, then
 /// after the network server was. Each ends when it has served two connections, and the script goes on. One of them all may be broken off by what is killed.
 fn the_host_is_answered(world: &'static World, machine: &str) -> Verdict {
-    let port = free_port()?;
+    let port = peripherals::free_port()?;
     let is_over = Arc::new(AtomicBool::new(false));
     let host = {
         let is_over = is_over.clone();

@@ -1,6 +1,6 @@
 //! A server of files: the host asks through a forwarded port, while clients dawdle and servers are killed. All of it on one machine.
 
-use crate::world::{LIMIT, Named, Scratch, Verdict, World, failed, free_port};
+use crate::world::{LIMIT, Named, Scratch, Verdict, World, failed};
 use libtest_mimic::{Failed, Trial};
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use xtask::archive::pack;
 use xtask::guest::{End, Guest};
 use xtask::machine::{Boot, Forward, Machine};
-use xtask::paths;
+use xtask::{paths, peripherals};
 
 /// Bytes of the file that is fetched again and again.
 const BIG: u32 = 150_000;
@@ -165,7 +165,7 @@ impl Reader {
 
 fn files_are_served_whoever_is_killed(world: &'static World) -> Verdict {
     let scratch = Scratch::create()?;
-    let port = free_port()?;
+    let port = peripherals::free_port()?;
     let mut guest = Guest::start(&machine(world, &scratch.0, port)?)?;
     guest.limit(Some(3 * LIMIT));
     let begun = guest.expect_begin();

@@ -4,7 +4,6 @@ use libtest_mimic::{Failed, Trial};
 use std::env;
 use std::fs;
 use std::io::Write;
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -262,12 +261,6 @@ pub fn script_of(commands: &[Says]) -> String {
 pub fn usual_description() -> xtask::Result<String> {
     let bytes = paths::read(&paths::root().join("systems/default.toml"))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// A port of loopback that nobody has.
-pub fn free_port() -> xtask::Result<u16> {
-    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-    port.map(|address| address.port()).map_err(|error| xtask::Error::new(format!("find a port: {error}")))
 }
 
 /// A directory that goes away with its owner.

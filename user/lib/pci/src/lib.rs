@@ -191,7 +191,7 @@ fn look_at(configuration: &mut impl Configuration, address: Address) -> Option<F
     let (line, pin) = (interrupt as u8, (interrupt >> 8) as u8);
     let function = Function { address, vendor, device, class_code, line, pin, bars, messages };
     // Firmware, or a bus server before this one, may have had it send some, in whichever way.
-    message::send_none_at_all(configuration, address);
+    send_none(configuration, address);
     Some(function)
 }
 

@@ -3,7 +3,7 @@
 //! A function with MSI keeps its message in its configuration space. One with MSI-X has a table of messages in its memory, and a driver tells
 //! it which of them to send for what.
 
-use crate::{Address, Bar, Configuration, Function, capabilities};
+use crate::{Address, Bar, Configuration, capabilities};
 use alloc::vec::Vec;
 
 const MSI: u8 = 0x05;
@@ -127,19 +127,8 @@ pub fn send_from_table(configuration: &mut impl Configuration, function: Address
     configuration.write(function, at, control | msix::ENABLED);
 }
 
-/// Has a function send no messages any more.
-pub fn send_none(configuration: &mut impl Configuration, function: &Function) {
-    let (at, enabled) = match function.messages {
-        None => return,
-        Some(Messages::One { at }) => (at, msi::ENABLED),
-        Some(Messages::Table { at, .. }) => (at, msix::ENABLED),
-    };
-    let control = configuration.read(function.address, at);
-    configuration.write(function.address, at, control & !enabled);
-}
-
-/// Has a function that was just found send no messages, in none of the ways that it has.
-pub(crate) fn send_none_at_all(configuration: &mut impl Configuration, function: Address) {
+/// Has a function send no messages any more, in none of the ways that it has.
+pub fn send_none(configuration: &mut impl Configuration, function: Address) {
     let ways: Vec<(u8, u8)> = capabilities(configuration, function).collect();
     for (at, id) in ways {
         let enabled = match id {

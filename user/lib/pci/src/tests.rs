@@ -186,7 +186,7 @@ fn one_message_is_sent_and_no_longer() {
         let words = [0x44, 0x48, 0x4c, 0x50].map(|at| (at, 0xaaaa_aaaa, u32::MAX));
         let mut fake = with_capabilities(fake(), &words);
         fake = fake.with(HERE, 0x40, 5 | control | 0x0031_0000, 0x0071_0000);
-        let function = find(&mut fake).remove(0);
+        find(&mut fake);
         assert_eq!(fake.read(HERE, 0x40), 5 | control | 0x0030_0000, "silent when it is found");
         assert!(send_one(&mut fake, HERE, 0x40, (ADDRESS, 0xc5)));
         assert_eq!(fake.read(HERE, 0x40), 5 | control | 1 << 16, "one, and it is on");
@@ -206,7 +206,7 @@ fn one_message_is_sent_and_no_longer() {
             is_wide,
             "no message to half of an address"
         );
-        send_none(&mut fake, &function);
+        send_none(&mut fake, HERE);
         assert_eq!(fake.read(HERE, 0x40), 5 | control);
     }
 }
@@ -216,11 +216,11 @@ fn messages_of_a_table_are_sent_and_no_longer() {
     let fake = bar(1, 0xfebf_1000, 0xffff_f000).with(HERE, 0x44, 1, 0);
     // Firmware has it send all but keep them.
     let mut fake = with_capabilities(fake, &[(0x40, 0x0011 | 0xc003 << 16, CONTROL)]);
-    let function = find(&mut fake).remove(0);
+    find(&mut fake);
     assert_eq!(fake.read(HERE, 0x40), 0x0011 | 0x4003 << 16);
     send_from_table(&mut fake, HERE, 0x40);
     assert_eq!(fake.read(HERE, 0x40), 0x0011 | 0x8003 << 16);
-    send_none(&mut fake, &function);
+    send_none(&mut fake, HERE);
     assert_eq!(fake.read(HERE, 0x40), 0x0011 | 0x0003 << 16);
     assert_eq!(entry((0x1_fee0_3000, 0xc5)), [0xfee0_3000, 1, 0xc5, 0]);
 }

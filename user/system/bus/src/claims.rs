@@ -304,8 +304,8 @@ impl Claims {
                 return if can { Ok(()) } else { Err(Status::Denied) };
             }
         };
-        let given = (0..BARS).filter(|&number| self.claims[place].is_given[number]);
-        if given.into_iter().any(|number| is_with_table(&self.functions[place], number)) {
+        let (claim, function) = (&self.claims[place], &self.functions[place]);
+        if (0..BARS).any(|number| claim.is_given[number] && is_with_table(function, number)) {
             return Err(Status::Taken);
         }
         let (first, log2) =
@@ -371,7 +371,7 @@ impl Claims {
             return;
         };
         set_command(&mut self.configuration, function, command::NO_INTERRUPT);
-        pci::send_none(&mut self.configuration, function);
+        pci::send_none(&mut self.configuration, function.address);
         let line = claim.has_line.then(|| Fpage::interrupt(function.line));
         let messages = claim.messages.iter().map(|(_, line)| Fpage::interrupt(line.number));
         for part in claim.parts.into_iter().flatten().chain(line).chain(messages) {
