@@ -1,0 +1,105 @@
+//! Errors of Linux's calls.
+
+use linux_raw_sys::errno;
+
+/// Number of an error.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Errno(pub u16);
+
+/// Outcome of a call.
+pub type Result<T> = core::result::Result<T, Errno>;
+
+macro_rules! errors {
+    ($($name:ident $meaning:literal)*) => {
+        $(
+            #[doc = $meaning]
+            pub const $name: Errno = Errno(errno::$name as u16);
+        )*
+
+        /// Name of an error, if it is one of those that are answered here.
+        pub fn name(error: Errno) -> Option<&'static str> {
+            match error {
+                $($name => Some(stringify!($name)),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+errors! {
+    EPERM "not permitted"
+    ENOENT "no such file"
+    ESRCH "no such process"
+    EINTR "interrupted by a signal"
+    EIO "the device does not read or write"
+    ENXIO "no such device"
+    E2BIG "too many arguments"
+    ENOEXEC "no program"
+    EBADF "no such descriptor"
+    ECHILD "no children"
+    EAGAIN "not now"
+    ENOMEM "no memory"
+    EACCES "not allowed"
+    EFAULT "an address that the process does not have"
+    EBUSY "in use"
+    EEXIST "there already"
+    EXDEV "another file system"
+    ENODEV "the device cannot do that"
+    ENOTDIR "no directory"
+    EISDIR "a directory"
+    EINVAL "makes no sense"
+    ENFILE "too many open files in the system"
+    EMFILE "too many open files"
+    ENOTTY "no terminal"
+    EFBIG "the file would be too long"
+    ENOSPC "no room"
+    ESPIPE "there is no position to go to"
+    EROFS "read-only file system"
+    EMLINK "too many names"
+    EPIPE "nobody reads"
+    EDOM "outside of what is defined"
+    ERANGE "too large, or no room for the answer"
+    EDEADLK "would wait for ever"
+    ENAMETOOLONG "the name is too long"
+    ENOSYS "no such call"
+    ENOTEMPTY "not empty"
+    ELOOP "too many symbolic links"
+    EOVERFLOW "does not fit"
+    ENOTSOCK "no socket"
+    EOPNOTSUPP "cannot be done with this one"
+    EAFNOSUPPORT "no such family of addresses"
+    ETIMEDOUT "too late"
+}
+
+impl Errno {
+    /// The server itself has no memory left for its tables.
+    pub const NO_MEMORY: Errno = ENOMEM;
+
+    /// The result of a call that fails: Linux returns the number negated.
+    pub const fn result(self) -> u64 {
+        (self.0 as u64).wrapping_neg()
+    }
+}
+
+impl From<vfs::Error> for Errno {
+    fn from(error: vfs::Error) -> Errno {
+        match error {
+            vfs::Error::NotFound => ENOENT,
+            vfs::Error::Exists => EEXIST,
+            vfs::Error::NotDirectory => ENOTDIR,
+            vfs::Error::IsDirectory => EISDIR,
+            vfs::Error::NotEmpty => ENOTEMPTY,
+            vfs::Error::ReadOnly => EROFS,
+            vfs::Error::NoSpace => ENOSPC,
+            vfs::Error::NameTooLong => ENAMETOOLONG,
+            vfs::Error::TooLarge => EFBIG,
+            vfs::Error::TooManyLinks => EMLINK,
+            vfs::Error::Loop => ELOOP,
+            vfs::Error::Invalid => EINVAL,
+            vfs::Error::Busy => EBUSY,
+            vfs::Error::Io | vfs::Error::Damaged => EIO,
+            vfs::Error::Unsupported => EOPNOTSUPP,
+            vfs::Error::TooManyOpen => ENFILE,
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Frames: pages of memory that processes have, each of them as often as it is used.
+//!
+//! The machine has the bytes, by the frames' numbers; who uses a frame how often is known here. A frame that more than one uses is written to by nobody:
+//! who wants to write to it gets a copy.
+
+use crate::errno::{ENOMEM, Errno, Result};
+use alloc::vec::Vec;
+
+/// Bytes of a page.
+pub const PAGE: u64 = 4096;
+
+/// Number of a frame.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Frame(pub u32);
+
+/// The bytes of frames, and processes that have them mapped.
+pub trait Bytes {
+    /// Frames that there can be: numbers from 0 on.
+    fn count(&self) -> u32;
+    /// Makes all bytes of a frame zero.
+    fn clear(&mut self, frame: Frame);
+    /// Copies a frame into another one.
+    fn copy(&mut self, from: Frame, to: Frame);
+    /// Reads bytes of a frame, all of which lie in it.
+    fn read(&self, frame: Frame, at: usize, to: &mut [u8]);
+    /// Writes bytes of a frame, all of which lie in it.
+    fn write(&mut self, frame: Frame, at: usize, from: &[u8]);
+    /// Nobody can write to a frame any more until it is mapped again.
+    fn protect(&mut self, frame: Frame);
+    /// Nobody has a frame mapped any more.
+    fn withdraw(&mut self, frame: Frame);
+}
+
+/// All frames.
+#[derive(Debug)]
+pub struct Frames<B> {
+    /// Their bytes.
+    pub bytes: B,
+    /// How often each is used: 0 if it is free. Those that were never used are not in it.
+    uses: Vec<u32>,
+    free: Vec<Frame>,
+}
+
+impl<B: Bytes> Frames<B> {
+    /// All of them free.
+    pub const fn new(bytes: B) -> Frames<B> {
+        Frames { bytes, uses: Vec::new(), free: Vec::new() }
+    }
+
+    /// Frames that can still be had.
+    pub fn left(&self) -> usize {
+        self.bytes.count() as usize - self.uses.len() + self.free.len()
+    }
+
+    /// Frames that are used.
+    pub fn used(&self) -> usize {
+        self.uses.len() - self.free.len()
+    }
+
+    /// A frame of zeros, used once.
+    pub fn zeroed(&mut self) -> Result<Frame> {
+        let frame = self.take()?;
+        self.bytes.clear(frame);
+        Ok(frame)
+    }
+
+    /// A frame that is filled with a copy of another one, used once.
+    pub fn copied(&mut self, from: Frame) -> Result<Frame> {
+        let frame = self.take()?;
+        self.bytes.copy(from, frame);
+        Ok(frame)
+    }
+
+    fn take(&mut self) -> Result<Frame> {
+        if let Some(frame) = self.free.pop() {
+            self.uses[frame.0 as usize] = 1;
+            return Ok(frame);
+        }
+        let number = self.uses.len() as u32;
+        if number >= self.bytes.count() {
+            return Err(ENOMEM);
+        }
+        self.uses.try_reserve(1).map_err(|_| Errno::NO_MEMORY)?;
+        self.uses.push(1);
+        Ok(Frame(number))
+    }
+
+    /// Whether more than one uses a frame.
+    pub fn is_shared(&self, frame: Frame) -> bool {
+        self.uses[frame.0 as usize] > 1
+    }
+
+    /// Uses a frame once more.
+    pub fn share(&mut self, frame: Frame) {
+        self.uses[frame.0 as usize] += 1;
+    }
+
+    /// Uses a frame once less. The last use takes it from all that have it mapped.
+    pub fn release(&mut self, frame: Frame) {
+        let uses = &mut self.uses[frame.0 as usize];
+        *uses -= 1;
+        if *uses == 0 {
+            self.bytes.withdraw(frame);
+            self.free.push(frame);
+        }
+    }
+}

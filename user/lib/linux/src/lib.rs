@@ -1,0 +1,17 @@
+//! Linux's system calls without a machine: what processes are, and what their calls do.
+//!
+//! In reading order: [`errno`], how calls fail; [`frames`], pages of memory, each used by as many as have it; [`memory`], the address space of a process.
+//! The machine is behind traits, so all of it runs on the host.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod errno;
+pub mod frames;
+pub mod memory;
+#[cfg(test)]
+mod tests;

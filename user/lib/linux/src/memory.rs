@@ -1,0 +1,559 @@
+//! Memory of a process: regions, and the frames of their pages.
+//!
+//! A page gets its frame at the first access ([`Memory::fault`]). A copy of a process has the same frames; who writes first gets a frame of its own.
+//! The machine's mappings follow: a frame is mapped by a fault, and taken from whoever must not have it any more by [`Bytes::protect`] and
+//! [`Bytes::withdraw`], which take it from all that have it: the others get it back by another fault.
+
+use crate::errno::{EACCES, EEXIST, EFAULT, EINVAL, ENOMEM, Errno, Result};
+use crate::frames::{Bytes, Frame, Frames, PAGE};
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::ops::{BitOr, Range};
+
+/// Lowest address that can be mapped: an access through a null pointer with an offset must fail.
+pub const FIRST: u64 = 0x1_0000;
+/// End of the addresses of a process.
+pub const END: u64 = 0x7fff_ffff_f000;
+/// Where mappings are searched for, from here downwards, below the stack.
+const MAPPINGS_END: u64 = 0x7fff_f000_0000;
+/// Bytes between a stack and what is below it.
+const STACK_GAP: u64 = 256 * PAGE;
+
+/// What may be done with a page: bits as in `PROT_READ` and its like.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Rights(pub u8);
+
+impl Rights {
+    /// Nothing.
+    pub const NONE: Rights = Rights(0);
+    /// Read.
+    pub const READ: Rights = Rights(1);
+    /// Write.
+    pub const WRITE: Rights = Rights(2);
+    /// Execute.
+    pub const EXECUTE: Rights = Rights(4);
+    /// Read and write.
+    pub const READ_WRITE: Rights = Rights(3);
+
+    /// Whether it has all of these.
+    pub const fn has(self, wanted: Rights) -> bool {
+        self.0 & wanted.0 == wanted.0
+    }
+}
+
+impl BitOr for Rights {
+    type Output = Rights;
+
+    fn bitor(self, other: Rights) -> Rights {
+        Rights(self.0 | other.0)
+    }
+}
+
+/// Number of a file whose pages are mapped, as its owner knows it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct FileNumber(pub u64);
+
+/// A place in a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Source {
+    /// The file.
+    pub file: FileNumber,
+    /// Bytes from its start.
+    pub offset: u64,
+}
+
+/// What a region is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Kind {
+    /// What may be done.
+    pub rights: Rights,
+    /// Whether what is written is seen by all that have the pages; otherwise by this process alone.
+    pub is_shared: bool,
+    /// Whether it becomes longer downwards when it is accessed just below.
+    pub grows_down: bool,
+    /// What its first page shows. Without one, zeros.
+    pub source: Option<Source>,
+}
+
+impl Kind {
+    /// Private memory of zeros.
+    pub const fn private(rights: Rights) -> Kind {
+        Kind { rights, is_shared: false, grows_down: false, source: None }
+    }
+
+    /// What it is `bytes` further up.
+    fn from(self, bytes: u64) -> Kind {
+        let source = self.source.map(|source| Source { offset: source.offset + bytes, ..source });
+        Kind { source, ..self }
+    }
+}
+
+/// A piece of memory of one kind.
+#[derive(Clone, Copy, Debug)]
+struct Region {
+    end: u64,
+    kind: Kind,
+}
+
+/// Why an access fails.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// Nothing is there: `SEGV_MAPERR`.
+    Nothing,
+    /// That may not be done there: `SEGV_ACCERR`.
+    Denied,
+    /// The file ends before: `BUS_ADRERR`.
+    BehindEnd,
+    /// There are no frames left.
+    NoMemory,
+}
+
+/// Outcome of an access to a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// The page has this frame, to be mapped with these rights.
+    Mapped(Frame, Rights),
+    /// The page shows this of a file: [`Memory::supply`] it, and try again.
+    Wants(Source),
+}
+
+/// Frames of pages, by the pages' numbers.
+#[derive(Clone, Debug, Default)]
+struct Pages(BTreeMap<u64, Box<Chunk>>);
+
+/// Pages of a chunk.
+const CHUNK: u64 = 512;
+
+/// Numbers of frames, plus one; 0 where there is none.
+type Chunk = [u32; CHUNK as usize];
+
+impl Pages {
+    fn get(&self, page: u64) -> Option<Frame> {
+        let number = self.0.get(&(page / CHUNK))?[(page % CHUNK) as usize];
+        number.checked_sub(1).map(Frame)
+    }
+
+    fn set(&mut self, page: u64, frame: Frame) {
+        let chunk = self.0.entry(page / CHUNK).or_insert_with(|| Box::new([0; CHUNK as usize]));
+        chunk[(page % CHUNK) as usize] = frame.0 + 1;
+    }
+
+    /// Pages of a range that have frames.
+    fn among(&self, pages: Range<u64>) -> impl Iterator<Item = (u64, Frame)> {
+        let chunks = pages.start / CHUNK..pages.end.div_ceil(CHUNK);
+        self.0.range(chunks).flat_map(move |(number, chunk)| {
+            let first = number * CHUNK;
+            let from = pages.start.max(first) - first;
+            let to = pages.end.min(first + CHUNK) - first;
+            (from..to).filter_map(move |at| chunk[at as usize].checked_sub(1).map(|frame| (first + at, Frame(frame))))
+        })
+    }
+
+    /// Takes all frames of a range.
+    fn take(&mut self, pages: Range<u64>) -> Vec<(u64, Frame)> {
+        let all: Vec<(u64, Frame)> = self.among(pages.clone()).collect();
+        for (page, _) in &all {
+            if let Some(chunk) = self.0.get_mut(&(page / CHUNK)) {
+                chunk[(page % CHUNK) as usize] = 0;
+            }
+        }
+        // Whole chunks of a range are empty now.
+        let whole = pages.start.div_ceil(CHUNK)..pages.end / CHUNK;
+        if whole.start < whole.end {
+            self.0.retain(|number, _| !whole.contains(number));
+        }
+        all
+    }
+}
+
+/// Memory of a process.
+#[derive(Debug, Default)]
+pub struct Memory {
+    /// By their first addresses.
+    regions: BTreeMap<u64, Region>,
+    pages: Pages,
+    /// Where the heap of `brk` begins, and where it ends.
+    heap: (u64, u64),
+}
+
+/// The next multiple of a page; none if there is none.
+fn up(address: u64) -> Option<u64> {
+    Some(address.checked_add(PAGE - 1)? / PAGE * PAGE)
+}
+
+impl Memory {
+    /// A range of whole pages that a call names.
+    fn range(start: u64, len: u64) -> Result<Range<u64>> {
+        let end = up(len).and_then(|len| start.checked_add(len)).ok_or(EINVAL)?;
+        if start % PAGE != 0 || end > END { Err(EINVAL) } else { Ok(start..end) }
+    }
+
+    /// The region that an address lies in.
+    fn region(&self, address: u64) -> Option<(u64, Region)> {
+        let (&start, &region) = self.regions.range(..=address).next_back()?;
+        (address < region.end).then_some((start, region))
+    }
+
+    /// First region that begins or goes on behind an address, from its start.
+    fn next(&self, address: u64) -> Option<(u64, Region)> {
+        self.region(address).or_else(|| self.regions.range(address..).next().map(|(&start, &region)| (start, region)))
+    }
+
+    /// Whether nothing is in a range.
+    fn is_free(&self, range: &Range<u64>) -> bool {
+        self.next(range.start).is_none_or(|(start, _)| start >= range.end)
+    }
+
+    /// Makes an address the start of a region, if it lies in one.
+    fn split(&mut self, at: u64) {
+        if let Some((start, region)) = self.region(at)
+            && start < at
+        {
+            self.regions.insert(start, Region { end: at, ..region });
+            self.regions.insert(at, Region { end: region.end, kind: region.kind.from(at - start) });
+        }
+    }
+
+    /// Regions of a range, cut so that none goes beyond it.
+    fn cut(&mut self, range: &Range<u64>) -> Vec<(u64, Region)> {
+        self.split(range.start);
+        self.split(range.end);
+        self.regions.range(range.clone()).map(|(&start, &region)| (start, region)).collect()
+    }
+
+    /// Room of so many bytes, as high as possible; below the stack.
+    fn search(&self, len: u64) -> Result<u64> {
+        let mut end = MAPPINGS_END;
+        for (&start, region) in self.regions.range(..MAPPINGS_END).rev() {
+            if region.end <= end && end - region.end >= len {
+                return Ok(end - len);
+            }
+            end = end.min(start);
+        }
+        end.checked_sub(len).filter(|&start| start >= FIRST).ok_or(ENOMEM)
+    }
+
+    /// Maps at an address, or where there is room if it is none. `replaces`: what is there goes; otherwise it is an error.
+    pub fn map<B: Bytes>(
+        &mut self,
+        frames: &mut Frames<B>,
+        at: Option<u64>,
+        len: u64,
+        kind: Kind,
+        replaces: bool,
+    ) -> Result<u64> {
+        if len == 0 {
+            return Err(EINVAL);
+        }
+        let len = up(len).filter(|&len| len < END).ok_or(ENOMEM)?;
+        let start = match at {
+            Some(start) => {
+                let range = Memory::range(start, len).map_err(|_| if start % PAGE == 0 { ENOMEM } else { EINVAL })?;
+                if start < FIRST {
+                    return Err(EACCES);
+                }
+                if replaces {
+                    self.unmap(frames, start, len)?;
+                } else if !self.is_free(&range) {
+                    return Err(EEXIST);
+                }
+                start
+            }
+            None => self.search(len)?,
+        };
+        self.insert(start, start + len, kind);
+        Ok(start)
+    }
+
+    /// Maps near an address if there is room, and somewhere otherwise.
+    pub fn map_near<B: Bytes>(
+        &mut self,
+        frames: &mut Frames<B>,
+        hint: u64,
+        len: u64,
+        kind: Kind,
+    ) -> Result<u64> {
+        let hint = hint / PAGE * PAGE;
+        let is_good = hint >= FIRST
+            && Memory::range(hint, len).is_ok_and(|range| range.end <= MAPPINGS_END && self.is_free(&range));
+        self.map(frames, is_good.then_some(hint), len, kind, false)
+    }
+
+    /// Adds a region where nothing is. One that goes on where its neighbour ends becomes a part of it.
+    fn insert(&mut self, mut start: u64, mut end: u64, kind: Kind) {
+        let mut kind = kind;
+        if let Some((&before, &region)) = self.regions.range(..start).next_back()
+            && region.end == start
+            && region.kind.from(start - before) == kind
+        {
+            (start, kind) = (before, region.kind);
+        }
+        // More than one, where a range was cut.
+        while let Some(&region) = self.regions.get(&end)
+            && kind.from(end - start) == region.kind
+        {
+            self.regions.remove(&end);
+            end = region.end;
+        }
+        self.regions.insert(start, Region { end, kind });
+    }
+
+    /// Unmaps what there is of a range.
+    pub fn unmap<B: Bytes>(&mut self, frames: &mut Frames<B>, start: u64, len: u64) -> Result<()> {
+        let range = Memory::range(start, len)?;
+        if range.is_empty() {
+            return Err(EINVAL);
+        }
+        for (start, _) in self.cut(&range) {
+            self.regions.remove(&start);
+        }
+        self.forget(frames, range);
+        Ok(())
+    }
+
+    /// Pages of a range have no frames any more.
+    fn forget<B: Bytes>(&mut self, frames: &mut Frames<B>, range: Range<u64>) {
+        for (_, frame) in self.pages.take(range.start / PAGE..range.end / PAGE) {
+            if frames.is_shared(frame) {
+                // Others have it, too, and get it back when they use it.
+                frames.bytes.withdraw(frame);
+            }
+            frames.release(frame);
+        }
+    }
+
+    /// Gives back the frames of private memory, which is zero afterwards, or what its file says: `MADV_DONTNEED`.
+    pub fn discard<B: Bytes>(&mut self, frames: &mut Frames<B>, start: u64, len: u64) -> Result<()> {
+        let range = Memory::range(start, len)?;
+        self.all_mapped(&range)?;
+        self.forget(frames, range);
+        Ok(())
+    }
+
+    /// Fails unless all of a range is mapped.
+    fn all_mapped(&self, range: &Range<u64>) -> Result<()> {
+        let mut at = range.start;
+        while at < range.end {
+            at = self.region(at).ok_or(ENOMEM)?.1.end;
+        }
+        Ok(())
+    }
+
+    /// Changes what may be done in a range.
+    pub fn protect<B: Bytes>(
+        &mut self,
+        frames: &mut Frames<B>,
+        start: u64,
+        len: u64,
+        rights: Rights,
+    ) -> Result<()> {
+        let range = Memory::range(start, len)?;
+        self.all_mapped(&range)?;
+        for (start, region) in self.cut(&range) {
+            let before = region.kind.rights;
+            // Also where nothing changes, so that pieces which were cut apart are one again. One that is not there had these rights, and is a part of the one
+            // before by now.
+            if self.regions.remove(&start).is_none() {
+                continue;
+            }
+            self.insert(start, region.end, Kind { rights, ..region.kind });
+            if rights.has(before) {
+                continue;
+            }
+            for (_, frame) in self.pages.among(start / PAGE..region.end / PAGE) {
+                if rights.has(Rights(before.0 & !Rights::WRITE.0)) {
+                    frames.bytes.protect(frame);
+                } else {
+                    frames.bytes.withdraw(frame);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets where the heap begins, which is empty.
+    pub fn begin_heap(&mut self, start: u64) {
+        self.heap = (start, start);
+    }
+
+    /// Moves the end of the heap, if that can be. Where it is then.
+    pub fn set_break<B: Bytes>(&mut self, frames: &mut Frames<B>, end: u64) -> u64 {
+        let (start, before) = self.heap;
+        let (Some(old), Some(new)) = (up(before), up(end)) else { return before };
+        if end < start {
+            return before;
+        }
+        let is_done = match new.cmp(&old) {
+            core::cmp::Ordering::Greater => {
+                let kind = Kind::private(Rights::READ_WRITE);
+                self.map(frames, Some(old), new - old, kind, false).is_ok()
+            }
+            core::cmp::Ordering::Less => self.unmap(frames, new, old - new).is_ok(),
+            core::cmp::Ordering::Equal => true,
+        };
+        if is_done {
+            self.heap.1 = end;
+        }
+        self.heap.1
+    }
+
+    /// Makes a mapping longer or shorter, or moves it: `mremap`. `to`: where it is to be, or whether it may be anywhere.
+    pub fn remap<B: Bytes>(
+        &mut self,
+        frames: &mut Frames<B>,
+        old: (u64, u64),
+        len: u64,
+        to: Move,
+    ) -> Result<u64> {
+        let from = Memory::range(old.0, old.1)?;
+        let len = up(len).filter(|&len| len > 0).ok_or(EINVAL)?;
+        let (first, region) = self.region(from.start).ok_or(EFAULT)?;
+        if from.end > region.end {
+            return Err(EFAULT);
+        }
+        let kind = region.kind.from(from.start - first);
+        let old_len = from.end - from.start;
+        if let Move::To(at) = to {
+            let target = Memory::range(at, len)?;
+            if at < FIRST || target.start < from.end && from.start < target.end {
+                return Err(EINVAL);
+            }
+            self.unmap(frames, at, len)?;
+        } else if len <= old_len {
+            if len < old_len {
+                self.unmap(frames, from.start + len, old_len - len)?;
+            }
+            return Ok(from.start);
+        } else {
+            let more = from.end..from.start.checked_add(len).filter(|&end| end <= END).ok_or(ENOMEM)?;
+            if self.is_free(&more) {
+                self.insert(more.start, more.end, kind.from(old_len));
+                return Ok(from.start);
+            }
+            if to == Move::Never {
+                return Err(ENOMEM);
+            }
+        }
+        let at = match to {
+            Move::To(at) => at,
+            _ => self.search(len)?,
+        };
+        let kept = old_len.min(len);
+        let moved = self.pages.take(from.start / PAGE..(from.start + kept) / PAGE);
+        self.unmap(frames, from.start, old_len)?;
+        self.insert(at, at + len, kind);
+        for (page, frame) in moved {
+            frames.bytes.withdraw(frame);
+            self.pages.set(page - from.start / PAGE + at / PAGE, frame);
+        }
+        Ok(at)
+    }
+
+    /// An access to an address.
+    pub fn fault<B: Bytes>(
+        &mut self,
+        frames: &mut Frames<B>,
+        address: u64,
+        wanted: Rights,
+    ) -> core::result::Result<Access, Fault> {
+        let (start, region) = match self.region(address) {
+            Some(found) => found,
+            None => self.grow(address)?,
+        };
+        let Kind { rights, is_shared, source, .. } = region.kind;
+        if !rights.has(wanted) {
+            return Err(Fault::Denied);
+        }
+        let page = address / PAGE;
+        let no_memory = |_: Errno| Fault::NoMemory;
+        let Some(frame) = self.pages.get(page) else {
+            if let Some(source) = source {
+                return Ok(Access::Wants(Source { offset: source.offset + (page * PAGE - start), ..source }));
+            }
+            let frame = frames.zeroed().map_err(no_memory)?;
+            self.pages.set(page, frame);
+            return Ok(Access::Mapped(frame, rights));
+        };
+        if is_shared || !frames.is_shared(frame) {
+            return Ok(Access::Mapped(frame, rights));
+        }
+        if !wanted.has(Rights::WRITE) {
+            return Ok(Access::Mapped(frame, Rights(rights.0 & !Rights::WRITE.0)));
+        }
+        let own = frames.copied(frame).map_err(no_memory)?;
+        // This process has the other one mapped where its own is to be.
+        frames.bytes.withdraw(frame);
+        frames.release(frame);
+        self.pages.set(page, own);
+        Ok(Access::Mapped(own, rights))
+    }
+
+    /// Makes a stack longer, down to an address just below it.
+    fn grow(&mut self, address: u64) -> core::result::Result<(u64, Region), Fault> {
+        let (start, region) = self.next(address).ok_or(Fault::Nothing)?;
+        let bottom = address / PAGE * PAGE;
+        let below = self.regions.range(..bottom).next_back().map_or(FIRST, |(_, region)| region.end);
+        let len = region.end - bottom;
+        if !region.kind.grows_down || len > STACK_MAX || bottom < below + STACK_GAP {
+            return Err(Fault::Nothing);
+        }
+        self.regions.remove(&start);
+        self.regions.insert(bottom, region);
+        Ok((bottom, region))
+    }
+
+    /// Gives the page of an address the frame that it wants, which is used once more from now on.
+    pub fn supply<B: Bytes>(&mut self, frames: &mut Frames<B>, address: u64, frame: Frame) {
+        if self.pages.get(address / PAGE).is_none() {
+            frames.share(frame);
+            self.pages.set(address / PAGE, frame);
+        }
+    }
+
+    /// A copy for another process. What is private is written to by neither before it has been copied.
+    pub fn copy<B: Bytes>(&self, frames: &mut Frames<B>) -> Memory {
+        for (&start, region) in &self.regions {
+            let is_writable = !region.kind.is_shared && region.kind.rights.has(Rights::WRITE);
+            for (_, frame) in self.pages.among(start / PAGE..region.end / PAGE) {
+                frames.share(frame);
+                if is_writable {
+                    frames.bytes.protect(frame);
+                }
+            }
+        }
+        Memory { regions: self.regions.clone(), pages: self.pages.clone(), heap: self.heap }
+    }
+
+    /// Gives all of it back.
+    pub fn clear<B: Bytes>(&mut self, frames: &mut Frames<B>) {
+        self.regions.clear();
+        self.forget(frames, 0..END);
+        self.heap = (0, 0);
+    }
+
+    /// Bytes that are mapped, and bytes that have frames.
+    pub fn sizes(&self) -> (u64, u64) {
+        let mapped = self.regions.iter().map(|(start, region)| region.end - start).sum();
+        (mapped, self.pages.among(0..END / PAGE).count() as u64 * PAGE)
+    }
+
+    /// All regions: first address, end, kind.
+    pub fn regions(&self) -> impl Iterator<Item = (u64, u64, Kind)> {
+        self.regions.iter().map(|(&start, region)| (start, region.end, region.kind))
+    }
+}
+
+/// Most bytes of a stack.
+pub const STACK_MAX: u64 = 8 << 20;
+
+/// Where `mremap` may put a mapping.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Move {
+    /// Where it is.
+    Never,
+    /// Anywhere.
+    Anywhere,
+    /// There, in the place of what is there.
+    To(u64),
+}
