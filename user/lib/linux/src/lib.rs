@@ -11,6 +11,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod errno;
+pub mod executable;
 pub mod frames;
 pub mod memory;
 #[cfg(test)]

@@ -146,7 +146,9 @@ impl Pages {
             let first = number * CHUNK;
             let from = pages.start.max(first) - first;
             let to = pages.end.min(first + CHUNK) - first;
-            (from..to).filter_map(move |at| chunk[at as usize].checked_sub(1).map(|frame| (first + at, Frame(frame))))
+            (from..to).filter_map(move |at| {
+                chunk[at as usize].checked_sub(1).map(|frame| (first + at, Frame(frame)))
+            })
         })
     }
 
@@ -197,7 +199,8 @@ impl Memory {
 
     /// First region that begins or goes on behind an address, from its start.
     fn next(&self, address: u64) -> Option<(u64, Region)> {
-        self.region(address).or_else(|| self.regions.range(address..).next().map(|(&start, &region)| (start, region)))
+        self.region(address)
+            .or_else(|| self.regions.range(address..).next().map(|(&start, &region)| (start, region)))
     }
 
     /// Whether nothing is in a range.
@@ -249,7 +252,8 @@ impl Memory {
         let len = up(len).filter(|&len| len < END).ok_or(ENOMEM)?;
         let start = match at {
             Some(start) => {
-                let range = Memory::range(start, len).map_err(|_| if start % PAGE == 0 { ENOMEM } else { EINVAL })?;
+                let range =
+                    Memory::range(start, len).map_err(|_| if start % PAGE == 0 { ENOMEM } else { EINVAL })?;
                 if start < FIRST {
                     return Err(EACCES);
                 }

@@ -1,6 +1,7 @@
 //! Memory of processes against a model that knows bytes alone: no frames, no copies, no rights of the machine.
 
 use crate::errno::{EEXIST, EINVAL, ENOMEM};
+use crate::executable::{self, Executable, HEAD_BYTES, Told};
 use crate::frames::{Bytes, Frame, Frames, PAGE};
 use crate::memory::{Access, Fault, FileNumber, Kind, Memory, Move, Rights, Source};
 use std::collections::{BTreeMap, BTreeSet};
@@ -272,7 +273,9 @@ fn memory_and_model_agree() {
                         let to = 64 + below(16);
                         let at = memory.remap(frames, (start, len), len, Move::To(BASE + to * PAGE)).unwrap();
                         assert_eq!(at, BASE + to * PAGE);
-                        let moved: Vec<_> = pages.filter_map(|page| Some((page - first + to, model.remove(&page)?))).collect();
+                        let moved: Vec<_> = pages
+                            .filter_map(|page| Some((page - first + to, model.remove(&page)?)))
+                            .collect();
                         model.extend(moved);
                     }
                 }
@@ -302,4 +305,106 @@ fn memory_and_model_agree() {
         memories.iter_mut().for_each(|memory| memory.clear(frames));
         assert_eq!(frames.used(), 0, "a frame is lost");
     }
+}
+
+/// The test itself is an executable.
+#[test]
+fn an_executable_is_what_its_tools_say() {
+    let bytes = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+    let found = Executable::read(&bytes[..HEAD_BYTES], bytes.len() as u64).unwrap();
+    let whole = elf::ElfBytes::<elf::endian::LittleEndian>::minimal_parse(&bytes).unwrap();
+    assert_eq!(found.entry, whole.ehdr.e_entry);
+    let loaded: Vec<_> =
+        whole.segments().unwrap().iter().filter(|entry| entry.p_type == elf::abi::PT_LOAD).collect();
+    assert_eq!(found.segments.len(), loaded.len());
+    for (segment, entry) in found.segments.iter().zip(loaded) {
+        assert_eq!((segment.address, segment.memory_bytes), (entry.p_vaddr, entry.p_memsz));
+        let (first, file, end) = segment.pages();
+        assert!(first <= segment.address && file <= end && end - first < entry.p_memsz + 2 * PAGE);
+    }
+    let (at, len) = found.interpreter.unwrap();
+    assert!(bytes[at as usize..][..len as usize].starts_with(b"/lib"));
+}
+
+/// Heads that are damaged anyhow are refused, or make sense.
+#[test]
+fn damaged_executables_make_sense_or_are_none() {
+    let bytes = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+    let mut random = 1u64;
+    let mut below = |end: u64| {
+        random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (random >> 33) % end
+    };
+    let (mut read, mut refused) = (0, 0);
+    for _ in 0..20_000 {
+        let mut head = bytes[..HEAD_BYTES].to_vec();
+        for _ in 0..1 + below(4) {
+            let at = below(1024) as usize;
+            head[at] = [0, 1, 0x7f, 0x80, 0xff, below(256) as u8][below(6) as usize];
+        }
+        if below(8) == 0 {
+            head.truncate(below(1024) as usize);
+        }
+        match Executable::read(&head, bytes.len() as u64) {
+            Ok(found) => {
+                let (first, end) = found.range();
+                assert!(first < end && end <= crate::memory::END);
+                read += 1;
+            }
+            Err(error) => {
+                assert_eq!(error, crate::errno::ENOEXEC);
+                refused += 1;
+            }
+        }
+    }
+    assert!(read > 1000 && refused > 1000, "{read} {refused}");
+}
+
+#[test]
+fn a_stack_has_what_a_program_looks_for() {
+    let told = Told {
+        headers: (0x40_0040, 9),
+        interpreter: 0x7000_0000,
+        entry: 0x40_1000,
+        owner: (1000, 100),
+        random: [7; 16],
+        features: 0xbfeb_fbff,
+    };
+    let texts = |all: &[&str]| all.iter().map(|text| text.as_bytes().to_vec()).collect::<Vec<_>>();
+    for count in 0..5 {
+        let arguments = texts(&["ls", "-l", "/etc", "x", "y"][..count]);
+        let environment = texts(&["HOME=/", "TERM=xterm"]);
+        let top = 0x7fff_ffff_e000;
+        let (pointer, bytes) = executable::stack(top, &arguments, &environment, b"/bin/ls", &told).unwrap();
+        assert_eq!((pointer % 16, pointer + bytes.len() as u64), (0, top));
+        let word = |index: usize| u64::from_le_bytes(bytes[8 * index..8 * index + 8].try_into().unwrap());
+        let text = |address: u64| {
+            let rest = &bytes[(address - pointer) as usize..];
+            rest.split(|&byte| byte == 0).next().unwrap().to_vec()
+        };
+        assert_eq!(word(0), count as u64);
+        assert_eq!((0..count).map(|at| text(word(1 + at))).collect::<Vec<_>>(), arguments);
+        assert_eq!((word(1 + count), word(4 + count)), (0, 0));
+        assert_eq!([word(2 + count), word(3 + count)].map(text).to_vec(), environment);
+        let vector: BTreeMap<u64, u64> = (0..)
+            .map(|at| (word(5 + count + 2 * at), word(6 + count + 2 * at)))
+            .take_while(|(kind, _)| *kind != 0)
+            .collect();
+        assert_eq!((vector[&3], vector[&5], vector[&6], vector[&9]), (0x40_0040, 9, PAGE, 0x40_1000));
+        assert_eq!((text(vector[&31]), text(vector[&15])), (b"/bin/ls".to_vec(), b"x86_64".to_vec()));
+        assert_eq!(bytes[(vector[&25] - pointer) as usize..][..16], [7; 16]);
+    }
+    let many = vec![vec![b'x'; 1000]; 3000];
+    assert_eq!(executable::stack(1 << 40, &many, &[], b"x", &told), Err(crate::errno::E2BIG));
+}
+
+#[test]
+fn scripts_name_their_interpreters() {
+    let script = |text: &str| executable::script(text.as_bytes());
+    let found = |path: &str, argument: Option<&str>| Some(Ok((path.into(), argument.map(Vec::from))));
+    assert_eq!(script("#!/bin/sh\necho"), found("/bin/sh", None));
+    assert_eq!(script("#! /usr/bin/env  python3 -u \n"), found("/usr/bin/env", Some("python3 -u")));
+    assert_eq!(script("#!/bin/sh"), found("/bin/sh", None));
+    assert_eq!(script("#!  \n"), Some(Err(crate::errno::ENOEXEC)));
+    assert_eq!(script("echo"), None);
 }
