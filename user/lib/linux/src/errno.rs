@@ -65,6 +65,7 @@ errors! {
     ENOTEMPTY "not empty"
     ELOOP "too many symbolic links"
     EOVERFLOW "does not fit"
+    ELIBBAD "an interpreter that is none"
     ENOTSOCK "no socket"
     EOPNOTSUPP "cannot be done with this one"
     EAFNOSUPPORT "no such family of addresses"

@@ -1,6 +1,11 @@
 //! Linux's system calls without a machine: what processes are, and what their calls do.
 //!
-//! In reading order: [`errno`], how calls fail; [`frames`], pages of memory, each used by as many as have it; [`memory`], the address space of a process.
+//! In reading order: [`errno`], how calls fail; [`frames`], pages of memory, each used by as many as have it; [`memory`], the address space of a process;
+//! [`executable`], how programs lie in files; [`machine`], what all of it needs from below; [`special`] and [`namespace`], `/dev` and `/proc` beside the
+//! files of a file system; [`store`], frames and files, and the pages of files that are in frames; [`pipe`] and [`terminal`]; [`open`], what descriptors lead
+//! to; [`process`] and [`signal`]; [`system`], how calls are made, wait, and are made again; [`deliver`], how signals arrive; [`calls`], the calls themselves;
+//! [`start`], how the first process begins.
+//!
 //! The machine is behind traits, so all of it runs on the host.
 
 #![no_std]
@@ -10,9 +15,22 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod calls;
+pub mod deliver;
 pub mod errno;
 pub mod executable;
 pub mod frames;
+pub mod machine;
 pub mod memory;
+pub mod namespace;
+pub mod open;
+pub mod pipe;
+pub mod process;
+pub mod signal;
+pub mod special;
+pub mod start;
+pub mod store;
+pub mod system;
+pub mod terminal;
 #[cfg(test)]
 mod tests;

@@ -114,8 +114,8 @@ pub enum Fault {
 pub enum Access {
     /// The page has this frame, to be mapped with these rights.
     Mapped(Frame, Rights),
-    /// The page shows this of a file: [`Memory::supply`] it, and try again.
-    Wants(Source),
+    /// The page shows this of a file: [`Memory::supply`] it, and try again. The other word says whether what is written there is the file's.
+    Wants(Source, bool),
 }
 
 /// Frames of pages, by the pages' numbers.
@@ -473,7 +473,8 @@ impl Memory {
         let no_memory = |_: Errno| Fault::NoMemory;
         let Some(frame) = self.pages.get(page) else {
             if let Some(source) = source {
-                return Ok(Access::Wants(Source { offset: source.offset + (page * PAGE - start), ..source }));
+                let at = Source { offset: source.offset + (page * PAGE - start), ..source };
+                return Ok(Access::Wants(at, is_shared && rights.has(Rights::WRITE)));
             }
             let frame = frames.zeroed().map_err(no_memory)?;
             self.pages.set(page, frame);

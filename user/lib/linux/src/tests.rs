@@ -80,7 +80,7 @@ impl World {
                 Access::Mapped(frame, rights) => {
                     self.frames.bytes.mapped.insert((process, page), (frame, rights));
                 }
-                Access::Wants(Source { file: FileNumber(file), offset }) => {
+                Access::Wants(Source { file: FileNumber(file), offset }, _) => {
                     let known = self.cache.get(&(file, offset)).copied();
                     let frame = match known {
                         Some(frame) => frame,

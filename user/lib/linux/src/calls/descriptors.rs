@@ -1,0 +1,219 @@
+//! Descriptors: copies, flags, and objects that have no name.
+
+use super::number;
+use crate::errno::{EBADF, EBUSY, EINVAL, EMFILE, Result};
+use crate::frames::Bytes;
+use crate::machine::{Machine, Tid};
+use crate::open::{Descriptor, Object, Open, PipeEnds};
+use crate::pipe::Pipe;
+use crate::system::{Answer, DONE, Outcome, System};
+use alloc::rc::Rc;
+use core::cell::{Cell, RefCell};
+use linux_raw_sys::general::{
+    self, EFD_CLOEXEC, EFD_NONBLOCK, EFD_SEMAPHORE, FD_CLOEXEC, O_APPEND, O_CLOEXEC, O_DIRECT, O_NOATIME,
+    O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY, RLIMIT_NOFILE,
+};
+use vfs::FileSystem;
+
+/// Flags of an open file that `fcntl` changes.
+const CHANGEABLE: u32 = O_APPEND | O_NONBLOCK | O_DIRECT | O_NOATIME;
+
+/// Flags of `close_range`.
+const CLOSE_RANGE_UNSHARE: u32 = 2;
+/// See [`CLOSE_RANGE_UNSHARE`].
+const CLOSE_RANGE_CLOEXEC: u32 = 4;
+
+/// What `F_SETLK` puts into the place of the kind where nobody has a lock.
+const UNLOCKED: u16 = general::F_UNLCK as u16;
+
+impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    /// Gives a thread's process a descriptor.
+    pub fn add_descriptor(&mut self, tid: Tid, open: Rc<Open>, closes: bool, from: u32) -> Result<u64> {
+        let process = self.process(tid)?;
+        let limit = process.limits[RLIMIT_NOFILE as usize][0].min(u32::MAX.into()) as u32;
+        match process.descriptors.add(open.clone(), closes, from, limit) {
+            Ok(number) => Ok(number.into()),
+            Err(error) => {
+                self.close(open);
+                Err(error)
+            }
+        }
+    }
+
+    pub(crate) fn sys_close(&mut self, tid: Tid, [fd, ..]: [u64; 6]) -> Answer {
+        let fd = u32::try_from(fd).map_err(|_| EBADF)?;
+        let taken = self.process(tid)?.descriptors.take(fd)?;
+        self.close(taken.open);
+        DONE
+    }
+
+    pub(crate) fn sys_close_range(&mut self, tid: Tid, [first, last, flags, ..]: [u64; 6]) -> Answer {
+        let (first, last) = (first as u32, last as u32);
+        if first > last || flags as u32 & !(CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC) != 0 {
+            return Err(EINVAL);
+        }
+        let descriptors = &mut self.process(tid)?.descriptors;
+        let numbers: alloc::vec::Vec<u32> = descriptors
+            .iter()
+            .map(|(number, _)| number)
+            .filter(|number| (first..=last).contains(number))
+            .collect();
+        for number in numbers {
+            if flags as u32 & CLOSE_RANGE_CLOEXEC != 0 {
+                self.process(tid)?.descriptors.get_mut(number)?.closes = true;
+            } else {
+                let taken = self.process(tid)?.descriptors.take(number)?;
+                self.close(taken.open);
+            }
+        }
+        DONE
+    }
+
+    pub(crate) fn sys_dup(&mut self, tid: Tid, [fd, ..]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        number(self.add_descriptor(tid, open, false, 0))
+    }
+
+    pub(crate) fn sys_dup2(&mut self, tid: Tid, [from, to, ..]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, from)?;
+        if from == to {
+            return number(Ok(to));
+        }
+        self.put_descriptor(tid, to, open, false)
+    }
+
+    pub(crate) fn sys_dup3(&mut self, tid: Tid, [from, to, flags, ..]: [u64; 6]) -> Answer {
+        if from == to || flags as u32 & !O_CLOEXEC != 0 {
+            return Err(EINVAL);
+        }
+        let open = self.open_file(tid, from)?;
+        self.put_descriptor(tid, to, open, flags as u32 & O_CLOEXEC != 0)
+    }
+
+    fn put_descriptor(&mut self, tid: Tid, to: u64, open: Rc<Open>, closes: bool) -> Answer {
+        let process = self.process(tid)?;
+        let limit = process.limits[RLIMIT_NOFILE as usize][0];
+        let at = u32::try_from(to).ok().filter(|_| to < limit).ok_or(EBADF)?;
+        let before = process.descriptors.replace(at, Descriptor { open, closes });
+        if let Some(before) = before {
+            self.close(before.open);
+        }
+        number(Ok(to))
+    }
+
+    pub(crate) fn sys_fcntl(&mut self, tid: Tid, [fd, command, argument, ..]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        let at = fd as u32;
+        match command as u32 {
+            general::F_DUPFD | general::F_DUPFD_CLOEXEC => {
+                let limit = self.process(tid)?.limits[RLIMIT_NOFILE as usize][0];
+                let from = u32::try_from(argument).ok().filter(|_| argument < limit).ok_or(EINVAL)?;
+                number(self.add_descriptor(tid, open, command as u32 == general::F_DUPFD_CLOEXEC, from))
+            }
+            general::F_GETFD => number(Ok(self.process(tid)?.descriptors.get(at)?.closes.into())),
+            general::F_SETFD => {
+                self.process(tid)?.descriptors.get_mut(at)?.closes = argument as u32 & FD_CLOEXEC != 0;
+                DONE
+            }
+            // A program of 64 bits opens every file as one that may be large.
+            general::F_GETFL => number(Ok((open.flags.get() | 0o100_000).into())),
+            general::F_SETFL => {
+                open.flags.set(open.flags.get() & !CHANGEABLE | argument as u32 & CHANGEABLE);
+                DONE
+            }
+            // Nobody outside a sandbox locks files, and inside there are no locks between processes yet: each is granted.
+            general::F_SETLK | general::F_SETLKW | 37 | 38 => DONE,
+            general::F_GETLK | 36 => {
+                self.write(tid, argument, &UNLOCKED.to_le_bytes())?;
+                DONE
+            }
+            general::F_GETOWN => DONE,
+            general::F_SETOWN => DONE,
+            general::F_GETPIPE_SZ => match &open.object {
+                Object::Reader(ends) | Object::Writer(ends) => {
+                    number(Ok(ends.pipe.borrow().capacity() as u64))
+                }
+                _ => Err(EBADF),
+            },
+            general::F_SETPIPE_SZ => match &open.object {
+                Object::Reader(ends) | Object::Writer(ends) => {
+                    let set = ends.pipe.borrow_mut().set_capacity(argument as usize);
+                    set.map(|size| Outcome::Value(size as u64)).ok_or(EBUSY)
+                }
+                _ => Err(EBADF),
+            },
+            _ => Err(EINVAL),
+        }
+    }
+
+    /// Locks of whole files: granted, since one sandbox has the files.
+    pub(crate) fn sys_flock(&mut self, tid: Tid, [fd, ..]: [u64; 6]) -> Answer {
+        self.open_file(tid, fd)?;
+        DONE
+    }
+
+    pub(crate) fn sys_pipe(&mut self, tid: Tid, [address, ..]: [u64; 6]) -> Answer {
+        self.make_pipe(tid, address, 0)
+    }
+
+    pub(crate) fn sys_pipe2(&mut self, tid: Tid, [address, flags, ..]: [u64; 6]) -> Answer {
+        if flags as u32 & !(O_CLOEXEC | O_NONBLOCK | O_DIRECT) != 0 {
+            return Err(EINVAL);
+        }
+        self.make_pipe(tid, address, flags as u32)
+    }
+
+    fn make_pipe(&mut self, tid: Tid, address: u64, flags: u32) -> Answer {
+        let ends = Rc::new(PipeEnds { number: self.ring(), pipe: RefCell::new(Pipe::new()) });
+        let closes = flags & O_CLOEXEC != 0;
+        let kept = flags & O_NONBLOCK;
+        let reader = Open::new(Object::Reader(ends.clone()), O_RDONLY | kept);
+        let writer = Open::new(Object::Writer(ends), O_WRONLY | kept);
+        let first = match self.add_descriptor(tid, reader, closes, 0) {
+            Ok(first) => first,
+            Err(error) => {
+                self.close(writer);
+                return Err(error);
+            }
+        };
+        let second = match self.add_descriptor(tid, writer, closes, 0) {
+            Ok(second) => second,
+            Err(_) => {
+                self.take_back(tid, first);
+                return Err(EMFILE);
+            }
+        };
+        let bytes = (first | second << 32).to_le_bytes();
+        if let Err(error) = self.write(tid, address, &bytes) {
+            self.take_back(tid, first);
+            self.take_back(tid, second);
+            return Err(error);
+        }
+        DONE
+    }
+
+    fn take_back(&mut self, tid: Tid, fd: u64) {
+        let taken = self.process(tid).and_then(|process| process.descriptors.take(fd as u32));
+        if let Ok(taken) = taken {
+            self.close(taken.open);
+        }
+    }
+
+    pub(crate) fn sys_eventfd(&mut self, tid: Tid, [value, ..]: [u64; 6]) -> Answer {
+        self.make_counter(tid, value, 0)
+    }
+
+    pub(crate) fn sys_eventfd2(&mut self, tid: Tid, [value, flags, ..]: [u64; 6]) -> Answer {
+        self.make_counter(tid, value, flags as u32)
+    }
+
+    fn make_counter(&mut self, tid: Tid, value: u64, flags: u32) -> Answer {
+        if flags & !(EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE) != 0 {
+            return Err(EINVAL);
+        }
+        let value = Cell::new(u64::from(value as u32));
+        let object = Object::Counter { value, is_semaphore: flags & EFD_SEMAPHORE != 0, number: self.ring() };
+        let open = Open::new(object, O_RDWR | flags & EFD_NONBLOCK);
+        number(self.add_descriptor(tid, open, flags & EFD_CLOEXEC != 0, 0))
+    }
+}

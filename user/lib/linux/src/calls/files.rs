@@ -1,0 +1,467 @@
+//! Bytes of open files.
+
+use super::{done, number};
+use crate::errno::{EAGAIN, EBADF, EFAULT, EFBIG, EINVAL, EISDIR, ENOSPC, EPIPE, ESPIPE, Result};
+use crate::frames::Bytes;
+use crate::machine::{Machine, Tid};
+use crate::open::{Object, Open};
+use crate::pipe;
+use crate::process::Event;
+use crate::signal::Cause;
+use crate::special::{Device, Special};
+use crate::store::Store;
+use crate::system::{Answer, DONE, Outcome, System};
+use alloc::rc::Rc;
+use alloc::vec;
+use alloc::vec::Vec;
+use linux_raw_sys::general::{self, O_APPEND, O_NONBLOCK, SIGPIPE, SIGTTIN};
+use vfs::{FileSystem, Inode, Kind};
+
+/// Most bytes that a call moves at once: a longer one moves fewer than were asked for.
+const PIECE_MAX: u64 = 1 << 20;
+
+/// Pieces of memory that one call may name.
+const PIECES_MAX: u64 = 1024;
+
+/// Most bytes of one call in Linux.
+const COUNT_MAX: u64 = 0x7fff_f000;
+
+/// Where bytes come from, or go to, in a process: address and length.
+type Piece = (u64, u64);
+
+impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    /// What a descriptor of a thread leads to.
+    pub fn open_file(&mut self, tid: Tid, number: u64) -> Result<Rc<Open>> {
+        let number = u32::try_from(number).map_err(|_| EBADF)?;
+        Ok(self.process(tid)?.descriptors.get(number)?.open.clone())
+    }
+
+    fn pieces(&mut self, tid: Tid, address: u64, count: u64) -> Result<Vec<Piece>> {
+        if count > PIECES_MAX {
+            return Err(EINVAL);
+        }
+        let mut pieces = Vec::new();
+        let mut total = 0u64;
+        for index in 0..count {
+            let [at, len] = self.words(tid, address.wrapping_add(index * 16))?;
+            total = total.checked_add(len).filter(|total| *total <= i64::MAX as u64).ok_or(EINVAL)?;
+            pieces.push((at, len));
+        }
+        Ok(pieces)
+    }
+
+    /// Reads into pieces of memory, at a position or where the file stands.
+    fn read_into(&mut self, tid: Tid, open: &Rc<Open>, pieces: &[Piece], at: Option<u64>) -> Answer {
+        let wanted: u64 = pieces.iter().map(|piece| piece.1).sum();
+        if !open.is_readable() {
+            return Err(EBADF);
+        }
+        if wanted == 0 {
+            return DONE;
+        }
+        if matches!(open.object, Object::Terminal { .. })
+            && let Some(stopped) = self.keep_from_terminal(tid, SIGTTIN)?
+        {
+            return Ok(stopped);
+        }
+        let mut bytes = vec![0; wanted.min(PIECE_MAX) as usize];
+        let count = match self.take(open, &mut bytes, at)? {
+            Some(count) => count,
+            None if open.has(O_NONBLOCK) => return Err(EAGAIN),
+            None => return Ok(Outcome::Wait(self.events_of(open), None)),
+        };
+        let mut rest = &bytes[..count];
+        for (address, len) in pieces {
+            let (now, later) = rest.split_at(rest.len().min(*len as usize));
+            self.write(tid, *address, now)?;
+            rest = later;
+        }
+        number(Ok(count as u64))
+    }
+
+    /// Takes bytes out of what is open. None if there are none yet.
+    fn take(&mut self, open: &Rc<Open>, to: &mut [u8], at: Option<u64>) -> Result<Option<usize>> {
+        let position = at.unwrap_or(open.offset.get());
+        let advance = |count: usize| {
+            if at.is_none() {
+                open.offset.set(position + count as u64);
+            }
+            Ok(Some(count))
+        };
+        match &open.object {
+            Object::File { inode, .. } => {
+                let count = self.store.read_at(*inode, position, to)?;
+                advance(count)
+            }
+            Object::Text { text, .. } => {
+                let rest = text.get(position as usize..).unwrap_or_default();
+                let count = rest.len().min(to.len());
+                to[..count].copy_from_slice(&rest[..count]);
+                advance(count)
+            }
+            Object::Directory { .. } => Err(EISDIR),
+            Object::Device { inode, .. } => self.read_device(*inode, to).map(Some),
+            _ if at.is_some() => Err(ESPIPE),
+            Object::Reader(ends) => {
+                let count = ends.pipe.borrow_mut().read(to);
+                match count {
+                    pipe::Moved::Bytes(count) => {
+                        self.tell(Event::Ring(ends.number));
+                        Ok(Some(count))
+                    }
+                    pipe::Moved::Over => Ok(Some(0)),
+                    pipe::Moved::Nothing => Ok(None),
+                }
+            }
+            Object::Terminal { .. } => Ok(self.terminal.read(to)),
+            Object::Counter { value, is_semaphore, number } => {
+                if to.len() < 8 {
+                    return Err(EINVAL);
+                }
+                let now = value.get();
+                if now == 0 {
+                    return Ok(None);
+                }
+                let taken = if *is_semaphore { 1 } else { now };
+                value.set(now - taken);
+                to[..8].copy_from_slice(&taken.to_le_bytes());
+                self.tell(Event::Ring(*number));
+                Ok(Some(8))
+            }
+            Object::Writer(_) => Err(EBADF),
+        }
+    }
+
+    fn read_device(&mut self, inode: Inode, to: &mut [u8]) -> Result<usize> {
+        match Special::of(inode) {
+            Some(Special::Device(Device::Zero | Device::Full)) => to.fill(0),
+            Some(Special::Device(Device::Random | Device::Urandom)) => self.machine.random(to),
+            _ => return Ok(0),
+        }
+        Ok(to.len())
+    }
+
+    /// What a thread waits for that reads or writes.
+    pub fn events_of(&self, open: &Open) -> Vec<Event> {
+        match &open.object {
+            Object::Reader(ends) | Object::Writer(ends) => Vec::from([Event::Ring(ends.number)]),
+            Object::Counter { number, .. } => Vec::from([Event::Ring(*number)]),
+            Object::Terminal { .. } => Vec::from([Event::Input]),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Writes from pieces of memory, at a position or where the file stands.
+    fn write_from(&mut self, tid: Tid, open: &Rc<Open>, pieces: &[Piece], at: Option<u64>) -> Answer {
+        let wanted: u64 = pieces.iter().map(|piece| piece.1).sum();
+        if !open.is_writable() {
+            return Err(EBADF);
+        }
+        let done = self.thread(tid)?.done;
+        let mut bytes = Vec::new();
+        let mut skipped = done;
+        for (address, len) in pieces {
+            let from = skipped.min(*len);
+            skipped -= from;
+            let room = PIECE_MAX - bytes.len() as u64;
+            let mut piece = vec![0; (len - from).min(room) as usize];
+            if let Err(error) = self.read(tid, address.wrapping_add(from), &mut piece) {
+                if bytes.is_empty() {
+                    return Err(error);
+                }
+                break;
+            }
+            bytes.extend_from_slice(&piece);
+        }
+        let outcome = self.put(open, &bytes, at);
+        let count = match outcome {
+            Err(EPIPE) => {
+                let pid = self.pid(tid)?;
+                let _ = self.send_to_thread(tid, SIGPIPE, Cause::process(pid, 0));
+                return if done > 0 { number(Ok(done)) } else { Err(EPIPE) };
+            }
+            other => other?,
+        };
+        let all = done + count as u64;
+        let is_whole = !matches!(open.object, Object::Writer(_)) || all >= wanted;
+        if is_whole {
+            return number(Ok(all));
+        }
+        if open.has(O_NONBLOCK) {
+            return if all > 0 { number(Ok(all)) } else { Err(EAGAIN) };
+        }
+        // A pipe takes all of it, when there is room.
+        self.thread(tid)?.done = all;
+        Ok(Outcome::Wait(self.events_of(open), None))
+    }
+
+    /// Puts bytes into what is open: as many as it takes now.
+    fn put(&mut self, open: &Rc<Open>, from: &[u8], at: Option<u64>) -> Result<usize> {
+        match &open.object {
+            Object::File { inode, .. } => {
+                let position = match at {
+                    Some(at) => at,
+                    None if open.has(O_APPEND) => self.store.volume.len(*inode)?,
+                    None => open.offset.get(),
+                };
+                let count = self.store.write_at(*inode, position, from)?;
+                if count == 0 && !from.is_empty() {
+                    return Err(ENOSPC);
+                }
+                if at.is_none() {
+                    open.offset.set(position + count as u64);
+                }
+                Ok(count)
+            }
+            Object::Directory { .. } => Err(EISDIR),
+            Object::Device { inode, .. } => match Special::of(*inode) {
+                Some(Special::Device(Device::Full)) if !from.is_empty() => Err(ENOSPC),
+                _ => Ok(from.len()),
+            },
+            Object::Text { .. } => Err(EINVAL),
+            _ if at.is_some() => Err(ESPIPE),
+            Object::Writer(ends) => {
+                let moved = ends.pipe.borrow_mut().write(from);
+                match moved {
+                    pipe::Moved::Bytes(count) => {
+                        self.tell(Event::Ring(ends.number));
+                        Ok(count)
+                    }
+                    pipe::Moved::Nothing => Ok(0),
+                    pipe::Moved::Over => Err(EPIPE),
+                }
+            }
+            Object::Terminal { .. } => {
+                let mut out = Vec::with_capacity(from.len() + 16);
+                self.terminal.output(from, &mut out);
+                self.machine.print(&out);
+                Ok(from.len())
+            }
+            Object::Counter { value, number, .. } => {
+                let bytes = from.get(..8).ok_or(EINVAL)?;
+                let more = u64::from_le_bytes(bytes.try_into().map_err(|_| EINVAL)?);
+                let sum = value.get().checked_add(more).filter(|sum| *sum < u64::MAX).ok_or(EAGAIN)?;
+                value.set(sum);
+                self.tell(Event::Ring(*number));
+                Ok(8)
+            }
+            Object::Reader(_) => Err(EBADF),
+        }
+    }
+}
+
+/// A position that a call names.
+fn position(at: u64) -> Result<u64> {
+    if at > i64::MAX as u64 { Err(EINVAL) } else { Ok(at) }
+}
+
+fn set_offset(open: &Open, to: u64) -> Answer {
+    open.offset.set(to);
+    number(Ok(to))
+}
+
+/// Bytes of an entry in front of its name.
+const ENTRY_BYTES: usize = 19;
+
+/// Entries of a directory that are asked for at once.
+const ENTRIES: usize = 64;
+
+impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    pub(crate) fn sys_read(&mut self, tid: Tid, [fd, address, len, ..]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        self.read_into(tid, &open, &[(address, len.min(COUNT_MAX))], None)
+    }
+
+    pub(crate) fn sys_write(&mut self, tid: Tid, [fd, address, len, ..]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        self.write_from(tid, &open, &[(address, len.min(COUNT_MAX))], None)
+    }
+
+    pub(crate) fn sys_readv(&mut self, tid: Tid, [fd, address, count, ..]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        let pieces = self.pieces(tid, address, count)?;
+        self.read_into(tid, &open, &pieces, None)
+    }
+
+    pub(crate) fn sys_writev(&mut self, tid: Tid, [fd, address, count, ..]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        let pieces = self.pieces(tid, address, count)?;
+        self.write_from(tid, &open, &pieces, None)
+    }
+
+    pub(crate) fn sys_pread(&mut self, tid: Tid, [fd, address, len, at, ..]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        self.read_into(tid, &open, &[(address, len.min(COUNT_MAX))], Some(position(at)?))
+    }
+
+    pub(crate) fn sys_pwrite(&mut self, tid: Tid, [fd, address, len, at, ..]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        self.write_from(tid, &open, &[(address, len.min(COUNT_MAX))], Some(position(at)?))
+    }
+
+    pub(crate) fn sys_preadv(&mut self, tid: Tid, [fd, address, count, at, ..]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        let pieces = self.pieces(tid, address, count)?;
+        self.read_into(tid, &open, &pieces, Some(position(at)?))
+    }
+
+    pub(crate) fn sys_pwritev(&mut self, tid: Tid, [fd, address, count, at, ..]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        let pieces = self.pieces(tid, address, count)?;
+        self.write_from(tid, &open, &pieces, Some(position(at)?))
+    }
+
+    /// Copies from a file to what takes bytes. Programs go on with reads and writes where it cannot be done.
+    pub(crate) fn sys_sendfile(&mut self, tid: Tid, [to, from, at, count, ..]: [u64; 6]) -> Answer {
+        let (to, from) = (self.open_file(tid, to)?, self.open_file(tid, from)?);
+        if !to.is_writable() || !from.is_readable() {
+            return Err(EBADF);
+        }
+        if !matches!(from.object, Object::File { .. }) || matches!(to.object, Object::Writer(_)) {
+            return Err(EINVAL);
+        }
+        let start = match at {
+            0 => from.offset.get(),
+            at => position(self.words::<1>(tid, at)?[0])?,
+        };
+        let mut bytes = vec![0; count.min(PIECE_MAX) as usize];
+        let found = self.take(&from, &mut bytes, Some(start))?.unwrap_or(0);
+        let count = self.put(&to, &bytes[..found], None)? as u64;
+        match at {
+            0 => from.offset.set(start + count),
+            at => self.write_words(tid, at, &[start + count])?,
+        }
+        number(Ok(count))
+    }
+
+    pub(crate) fn sys_lseek(&mut self, tid: Tid, [fd, offset, whence, ..]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        let len = match &open.object {
+            Object::File { inode, .. } => self.store.volume.len(*inode)?,
+            Object::Text { text, .. } => text.len() as u64,
+            Object::Directory { .. } => 0,
+            Object::Device { .. } => return DONE,
+            _ => return Err(ESPIPE),
+        };
+        let base = match whence as u32 {
+            general::SEEK_SET => 0,
+            general::SEEK_CUR => open.offset.get(),
+            general::SEEK_END => len,
+            general::SEEK_DATA if offset < len => return set_offset(&open, offset),
+            general::SEEK_HOLE if offset < len => return set_offset(&open, len),
+            general::SEEK_DATA | general::SEEK_HOLE => return Err(crate::errno::ENXIO),
+            _ => return Err(EINVAL),
+        };
+        let to = base.checked_add_signed(offset as i64).filter(|to| *to <= i64::MAX as u64).ok_or(EINVAL)?;
+        set_offset(&open, to)
+    }
+
+    pub(crate) fn sys_ftruncate(&mut self, tid: Tid, [fd, len, ..]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        match &open.object {
+            Object::File { inode, .. } if open.is_writable() && len <= i64::MAX as u64 => {
+                done(self.store.truncate(*inode, len))
+            }
+            _ => Err(EINVAL),
+        }
+    }
+
+    pub(crate) fn sys_fallocate(&mut self, tid: Tid, [fd, mode, at, len, ..]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        let Object::File { inode, .. } = &open.object else { return Err(ESPIPE) };
+        if !open.is_writable() {
+            return Err(EBADF);
+        }
+        if mode != 0 {
+            return Err(crate::errno::EOPNOTSUPP);
+        }
+        let end = at.checked_add(len).filter(|end| *end <= i64::MAX as u64 && len > 0).ok_or(EFBIG)?;
+        if self.store.volume.len(*inode)? < end {
+            self.store.truncate(*inode, end)?;
+        }
+        DONE
+    }
+
+    pub(crate) fn sys_fsync(&mut self, tid: Tid, [fd, ..]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        match &open.object {
+            Object::File { inode, .. } => {
+                self.store.write_back_all(*inode)?;
+                done(self.store.volume.sync(*inode).map_err(Into::into))
+            }
+            Object::Directory { inode, .. } if Store::<B, F>::is_own(*inode) => {
+                done(self.store.volume.sync(*inode).map_err(Into::into))
+            }
+            Object::Directory { .. } => DONE,
+            _ => Err(EINVAL),
+        }
+    }
+
+    pub(crate) fn sys_sync(&mut self, _: Tid, _: [u64; 6]) -> Answer {
+        for file in self.store.written_files() {
+            let _ = self.store.write_back_all(file);
+        }
+        let root = self.store.root;
+        let _ = self.store.volume.sync(root);
+        DONE
+    }
+
+    pub(crate) fn sys_advise(&mut self, tid: Tid, [fd, ..]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        if matches!(open.object, Object::Reader(_) | Object::Writer(_)) { Err(ESPIPE) } else { DONE }
+    }
+
+    pub(crate) fn sys_getdents(&mut self, tid: Tid, [fd, address, len, ..]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        let Object::Directory { inode, .. } = &open.object else { return Err(crate::errno::ENOTDIR) };
+        let room = len.min(PIECE_MAX) as usize;
+        let mut bytes = Vec::new();
+        let mut at = open.offset.get();
+        let put = |bytes: &mut Vec<u8>, inode: u64, next: u64, kind: u32, name: &[u8]| {
+            let size = (ENTRY_BYTES + name.len() + 1).next_multiple_of(8);
+            if bytes.len() + size > room {
+                return false;
+            }
+            let start = bytes.len();
+            bytes.extend_from_slice(&inode.to_le_bytes());
+            bytes.extend_from_slice(&next.to_le_bytes());
+            bytes.extend_from_slice(&(size as u16).to_le_bytes());
+            bytes.push(kind as u8);
+            bytes.extend_from_slice(name);
+            bytes.resize(start + size, 0);
+            true
+        };
+        // The first two are the directory itself and its parent; cursors of others are two higher.
+        let mut is_full = false;
+        while at < 2 && !is_full {
+            let name: &[u8] = if at == 0 { b"." } else { b".." };
+            is_full = !put(&mut bytes, inode.0, at + 1, general::DT_DIR, name);
+            at += u64::from(!is_full);
+        }
+        while !is_full {
+            let entries = self.store.volume.readdir(*inode, at - 2, ENTRIES)?;
+            if entries.is_empty() {
+                break;
+            }
+            for entry in entries {
+                let kind = match entry.kind {
+                    Kind::File => general::DT_REG,
+                    Kind::Directory => general::DT_DIR,
+                    Kind::Symlink => general::DT_LNK,
+                    Kind::Special => general::DT_CHR,
+                };
+                is_full = !put(&mut bytes, entry.inode.0, entry.next + 2, kind, &entry.name);
+                if is_full {
+                    break;
+                }
+                at = entry.next + 2;
+            }
+        }
+        if bytes.is_empty() && is_full {
+            return Err(EINVAL);
+        }
+        self.write(tid, address, &bytes).map_err(|_| EFAULT)?;
+        open.offset.set(at);
+        number(Ok(bytes.len() as u64))
+    }
+}

@@ -1,0 +1,163 @@
+//! Memory: what is mapped where.
+
+use super::{done, number};
+use crate::errno::{EACCES, EBADF, EINVAL, ENODEV, ENOMEM, Result};
+use crate::frames::{Bytes, PAGE};
+use crate::machine::{Machine, Tid};
+use crate::memory::{Kind, Move, Rights, Source};
+use crate::open::Object;
+use crate::special::{Device, Special};
+use crate::system::{Answer, DONE, System};
+use alloc::vec;
+use linux_raw_sys::general::{
+    MADV_DONTNEED, MADV_FREE, MAP_ANONYMOUS, MAP_FIXED, MAP_FIXED_NOREPLACE, MAP_GROWSDOWN, MAP_PRIVATE,
+    MAP_SHARED, MAP_SHARED_VALIDATE, MAP_TYPE, MREMAP_FIXED, MREMAP_MAYMOVE, MS_ASYNC, MS_INVALIDATE,
+    MS_SYNC, PROT_EXEC, PROT_GROWSDOWN, PROT_GROWSUP, PROT_READ, PROT_WRITE, RLIMIT_AS,
+};
+use vfs::FileSystem;
+
+/// Rights that a call names.
+fn rights(bits: u64) -> Rights {
+    Rights((bits as u32 & (PROT_READ | PROT_WRITE | PROT_EXEC)) as u8)
+}
+
+impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    pub(crate) fn sys_brk(&mut self, tid: Tid, [end, ..]: [u64; 6]) -> Answer {
+        let room = self.room(tid)?;
+        let end = room.borrow_mut().memory.set_break(&mut self.store.frames, end);
+        number(Ok(end))
+    }
+
+    pub(crate) fn sys_mmap(
+        &mut self,
+        tid: Tid,
+        [at, len, protection, flags, fd, offset]: [u64; 6],
+    ) -> Answer {
+        let flags = flags as u32;
+        let kind = flags & MAP_TYPE;
+        let is_shared = kind == MAP_SHARED || kind == MAP_SHARED_VALIDATE;
+        if !is_shared && kind != MAP_PRIVATE || offset % PAGE != 0 || len == 0 {
+            return Err(EINVAL);
+        }
+        self.check_limit(tid, len)?;
+        let rights = rights(protection);
+        let source = match flags & MAP_ANONYMOUS {
+            0 => self.source(tid, fd, offset, is_shared && rights.has(Rights::WRITE))?,
+            _ => None,
+        };
+        let kind = Kind { rights, is_shared, grows_down: flags & MAP_GROWSDOWN != 0, source };
+        let room = self.room(tid)?;
+        let mut room = room.borrow_mut();
+        let frames = &mut self.store.frames;
+        let mapped = match flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) {
+            0 => room.memory.map_near(frames, at, len, kind),
+            MAP_FIXED => room.memory.map(frames, Some(at), len, kind, true),
+            _ => room.memory.map(frames, Some(at), len, kind, false),
+        };
+        number(mapped)
+    }
+
+    /// Fails if a process would have more mapped than it may.
+    fn check_limit(&mut self, tid: Tid, more: u64) -> Result<()> {
+        let limit = self.process(tid)?.limits[RLIMIT_AS as usize][0];
+        if limit == u64::MAX {
+            return Ok(());
+        }
+        let room = self.room(tid)?;
+        let (mapped, _) = room.borrow().memory.sizes();
+        if mapped.saturating_add(more) > limit { Err(ENOMEM) } else { Ok(()) }
+    }
+
+    /// What a mapping of a descriptor shows. None: zeros.
+    fn source(&mut self, tid: Tid, fd: u64, offset: u64, writes: bool) -> Result<Option<Source>> {
+        let open = self.open_file(tid, fd)?;
+        if !open.is_readable() || writes && !open.is_writable() {
+            return Err(if open.has(linux_raw_sys::general::O_PATH) { EBADF } else { EACCES });
+        }
+        match &open.object {
+            Object::File { inode, .. } => {
+                let file = self.store.map_file(*inode)?;
+                Ok(Some(Source { file, offset }))
+            }
+            Object::Device { inode, .. } if Special::of(*inode) == Some(Special::Device(Device::Zero)) => {
+                Ok(None)
+            }
+            _ => Err(ENODEV),
+        }
+    }
+
+    pub(crate) fn sys_munmap(&mut self, tid: Tid, [at, len, ..]: [u64; 6]) -> Answer {
+        let room = self.room(tid)?;
+        done(room.borrow_mut().memory.unmap(&mut self.store.frames, at, len))
+    }
+
+    pub(crate) fn sys_mprotect(&mut self, tid: Tid, [at, len, protection, ..]: [u64; 6]) -> Answer {
+        if protection as u32 & !(PROT_READ | PROT_WRITE | PROT_EXEC | PROT_GROWSDOWN | PROT_GROWSUP) != 0 {
+            return Err(EINVAL);
+        }
+        let room = self.room(tid)?;
+        done(room.borrow_mut().memory.protect(&mut self.store.frames, at, len, rights(protection)))
+    }
+
+    pub(crate) fn sys_mremap(&mut self, tid: Tid, [old, old_len, len, flags, to, _]: [u64; 6]) -> Answer {
+        let how = match flags as u32 {
+            0 => Move::Never,
+            MREMAP_MAYMOVE => Move::Anywhere,
+            flags if flags == MREMAP_MAYMOVE | MREMAP_FIXED => Move::To(to),
+            _ => return Err(EINVAL),
+        };
+        if len > old_len {
+            self.check_limit(tid, len - old_len)?;
+        }
+        let room = self.room(tid)?;
+        number(room.borrow_mut().memory.remap(&mut self.store.frames, (old, old_len), len, how))
+    }
+
+    pub(crate) fn sys_madvise(&mut self, tid: Tid, [at, len, advice, ..]: [u64; 6]) -> Answer {
+        if at % PAGE != 0 {
+            return Err(EINVAL);
+        }
+        if len == 0 {
+            return DONE;
+        }
+        let room = self.room(tid)?;
+        match advice as u32 {
+            MADV_DONTNEED | MADV_FREE => {
+                done(room.borrow_mut().memory.discard(&mut self.store.frames, at, len))
+            }
+            0..=24 => DONE,
+            _ => Err(EINVAL),
+        }
+    }
+
+    pub(crate) fn sys_msync(&mut self, _: Tid, [at, _, flags, ..]: [u64; 6]) -> Answer {
+        let flags = flags as u32;
+        if at % PAGE != 0
+            || flags & !(MS_ASYNC | MS_SYNC | MS_INVALIDATE) != 0
+            || flags & MS_ASYNC != 0 && flags & MS_SYNC != 0
+        {
+            return Err(EINVAL);
+        }
+        for file in self.store.written_files() {
+            self.store.write_back_all(file)?;
+            if flags & MS_SYNC != 0 {
+                self.store.volume.sync(file)?;
+            }
+        }
+        DONE
+    }
+
+    pub(crate) fn sys_mincore(&mut self, tid: Tid, [at, len, to, ..]: [u64; 6]) -> Answer {
+        if at % PAGE != 0 {
+            return Err(EINVAL);
+        }
+        let pages =
+            usize::try_from(len.div_ceil(PAGE)).ok().filter(|pages| *pages <= 1 << 24).ok_or(ENOMEM)?;
+        done(self.write(tid, to, &vec![1; pages]))
+    }
+
+    /// Nothing is paged out, so all is locked.
+    pub(crate) fn sys_lock(&mut self, _: Tid, _: [u64; 6]) -> Answer {
+        DONE
+    }
+}

@@ -1,0 +1,247 @@
+//! The calls, by their numbers.
+
+pub mod descriptors;
+pub mod files;
+pub mod futex;
+pub mod identity;
+pub mod memory;
+pub mod names;
+pub mod paths;
+pub mod proc;
+pub mod processes;
+pub mod program;
+pub mod signals;
+pub mod stat;
+pub mod terminal;
+pub mod time;
+pub mod waiting;
+
+use crate::errno::{ENOSYS, Result};
+use crate::frames::Bytes;
+use crate::machine::{Machine, Registers, Tid};
+use crate::system::{Answer, Outcome, System};
+use linux_raw_sys::general as nr;
+use vfs::FileSystem;
+
+/// Where `*at` calls begin that name no directory.
+pub const HERE: u64 = nr::AT_FDCWD as i64 as u64;
+
+/// A call: system, thread, arguments.
+type Call<M, B, F> = fn(&mut System<M, B, F>, Tid, [u64; 6]) -> Answer;
+
+/// A result without a meaning.
+pub fn done(result: Result<()>) -> Answer {
+    result.map(|()| Outcome::Value(0))
+}
+
+/// A result that is a number.
+pub fn number(result: Result<u64>) -> Answer {
+    result.map(Outcome::Value)
+}
+
+/// Makes a call.
+pub fn run<M: Machine, B: Bytes, F: FileSystem>(
+    system: &mut System<M, B, F>,
+    tid: Tid,
+    registers: &Registers,
+) -> Answer {
+    let number = u32::try_from(registers.rax).unwrap_or(u32::MAX);
+    match find(number) {
+        Some(call) => call(system, tid, registers.arguments()),
+        None => {
+            if system.unknown.insert(registers.rax) {
+                system.machine.log(format_args!("call {} is not there", registers.rax));
+            }
+            Err(ENOSYS)
+        }
+    }
+}
+
+/// Calls of one kind after the other, so that no list is long.
+fn find<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M, B, F>> {
+    about_files(number)
+        .or_else(|| about_names(number))
+        .or_else(|| about_processes(number))
+        .or_else(|| about_waiting(number))
+        .or_else(|| about_owners(number))
+}
+
+fn about_files<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M, B, F>> {
+    Some(match number {
+        nr::__NR_read => System::sys_read,
+        nr::__NR_write => System::sys_write,
+        nr::__NR_readv => System::sys_readv,
+        nr::__NR_writev => System::sys_writev,
+        nr::__NR_pread64 => System::sys_pread,
+        nr::__NR_pwrite64 => System::sys_pwrite,
+        nr::__NR_preadv => System::sys_preadv,
+        nr::__NR_pwritev => System::sys_pwritev,
+        nr::__NR_sendfile => System::sys_sendfile,
+        nr::__NR_lseek => System::sys_lseek,
+        nr::__NR_ftruncate => System::sys_ftruncate,
+        nr::__NR_fallocate => System::sys_fallocate,
+        nr::__NR_fsync | nr::__NR_fdatasync => System::sys_fsync,
+        nr::__NR_sync => System::sys_sync,
+        nr::__NR_getdents64 => System::sys_getdents,
+        nr::__NR_fadvise64 | nr::__NR_readahead => System::sys_advise,
+        nr::__NR_close => System::sys_close,
+        nr::__NR_close_range => System::sys_close_range,
+        nr::__NR_dup => System::sys_dup,
+        nr::__NR_dup2 => System::sys_dup2,
+        nr::__NR_dup3 => System::sys_dup3,
+        nr::__NR_fcntl => System::sys_fcntl,
+        nr::__NR_flock => System::sys_flock,
+        nr::__NR_pipe => System::sys_pipe,
+        nr::__NR_pipe2 => System::sys_pipe2,
+        nr::__NR_eventfd => System::sys_eventfd,
+        nr::__NR_eventfd2 => System::sys_eventfd2,
+        nr::__NR_ioctl => System::sys_ioctl,
+        nr::__NR_brk => System::sys_brk,
+        nr::__NR_mmap => System::sys_mmap,
+        nr::__NR_munmap => System::sys_munmap,
+        nr::__NR_mprotect => System::sys_mprotect,
+        nr::__NR_mremap => System::sys_mremap,
+        nr::__NR_madvise => System::sys_madvise,
+        nr::__NR_msync => System::sys_msync,
+        nr::__NR_mincore => System::sys_mincore,
+        nr::__NR_mlock | nr::__NR_munlock | nr::__NR_mlockall | nr::__NR_munlockall => System::sys_lock,
+        _ => return None,
+    })
+}
+
+fn about_names<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M, B, F>> {
+    Some(match number {
+        nr::__NR_open => System::sys_open,
+        nr::__NR_openat => System::sys_openat,
+        nr::__NR_creat => System::sys_creat,
+        nr::__NR_stat => System::sys_stat,
+        nr::__NR_lstat => System::sys_lstat,
+        nr::__NR_fstat => System::sys_fstat,
+        nr::__NR_newfstatat => System::sys_fstatat,
+        nr::__NR_statx => System::sys_statx,
+        nr::__NR_statfs => System::sys_statfs,
+        nr::__NR_fstatfs => System::sys_fstatfs,
+        nr::__NR_access => System::sys_access,
+        nr::__NR_faccessat => System::sys_faccessat,
+        nr::__NR_faccessat2 => System::sys_faccessat2,
+        nr::__NR_getcwd => System::sys_getcwd,
+        nr::__NR_chdir => System::sys_chdir,
+        nr::__NR_fchdir => System::sys_fchdir,
+        nr::__NR_readlink => System::sys_readlink,
+        nr::__NR_readlinkat => System::sys_readlinkat,
+        nr::__NR_mkdir => System::sys_mkdir,
+        nr::__NR_mkdirat => System::sys_mkdirat,
+        nr::__NR_rmdir => System::sys_rmdir,
+        nr::__NR_unlink => System::sys_unlink,
+        nr::__NR_unlinkat => System::sys_unlinkat,
+        nr::__NR_rename => System::sys_rename,
+        nr::__NR_renameat => System::sys_renameat,
+        nr::__NR_renameat2 => System::sys_renameat2,
+        nr::__NR_link => System::sys_link,
+        nr::__NR_linkat => System::sys_linkat,
+        nr::__NR_symlink => System::sys_symlink,
+        nr::__NR_symlinkat => System::sys_symlinkat,
+        nr::__NR_truncate => System::sys_truncate,
+        nr::__NR_chmod => System::sys_chmod,
+        nr::__NR_fchmod => System::sys_fchmod,
+        nr::__NR_fchmodat => System::sys_fchmodat,
+        nr::__NR_chown => System::sys_chown,
+        nr::__NR_lchown => System::sys_lchown,
+        nr::__NR_fchown => System::sys_fchown,
+        nr::__NR_fchownat => System::sys_fchownat,
+        nr::__NR_utimensat => System::sys_utimensat,
+        nr::__NR_utimes => System::sys_utimes,
+        nr::__NR_utime => System::sys_utime,
+        nr::__NR_umask => System::sys_umask,
+        _ => return None,
+    })
+}
+
+fn about_processes<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M, B, F>> {
+    Some(match number {
+        nr::__NR_clone => System::sys_clone,
+        nr::__NR_fork => System::sys_fork,
+        nr::__NR_vfork => System::sys_vfork,
+        nr::__NR_execve => System::sys_execve,
+        nr::__NR_exit => System::sys_exit,
+        nr::__NR_exit_group => System::sys_exit_group,
+        nr::__NR_wait4 => System::sys_wait4,
+        nr::__NR_waitid => System::sys_waitid,
+        nr::__NR_arch_prctl => System::sys_arch_prctl,
+        nr::__NR_set_tid_address => System::sys_set_tid_address,
+        nr::__NR_set_robust_list => System::sys_set_robust_list,
+        nr::__NR_prctl => System::sys_prctl,
+        nr::__NR_sched_yield => System::sys_sched_yield,
+        nr::__NR_sched_getaffinity => System::sys_sched_getaffinity,
+        nr::__NR_sched_setaffinity => System::sys_sched_setaffinity,
+        nr::__NR_getpriority => System::sys_getpriority,
+        nr::__NR_setpriority => System::sys_setpriority,
+        nr::__NR_getrusage => System::sys_getrusage,
+        nr::__NR_getrlimit => System::sys_getrlimit,
+        nr::__NR_setrlimit => System::sys_setrlimit,
+        nr::__NR_prlimit64 => System::sys_prlimit,
+        nr::__NR_rt_sigaction => System::sys_sigaction,
+        nr::__NR_rt_sigprocmask => System::sys_sigprocmask,
+        nr::__NR_rt_sigreturn => System::sys_sigreturn,
+        nr::__NR_rt_sigsuspend => System::sys_sigsuspend,
+        nr::__NR_rt_sigpending => System::sys_sigpending,
+        nr::__NR_rt_sigtimedwait => System::sys_sigtimedwait,
+        nr::__NR_sigaltstack => System::sys_sigaltstack,
+        nr::__NR_kill => System::sys_kill,
+        nr::__NR_tkill => System::sys_tkill,
+        nr::__NR_tgkill => System::sys_tgkill,
+        nr::__NR_pause => System::sys_pause,
+        _ => return None,
+    })
+}
+
+fn about_waiting<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M, B, F>> {
+    Some(match number {
+        nr::__NR_poll => System::sys_poll,
+        nr::__NR_ppoll => System::sys_ppoll,
+        nr::__NR_select => System::sys_select,
+        nr::__NR_pselect6 => System::sys_pselect,
+        nr::__NR_futex => System::sys_futex,
+        nr::__NR_nanosleep => System::sys_nanosleep,
+        nr::__NR_clock_nanosleep => System::sys_clock_nanosleep,
+        nr::__NR_clock_gettime => System::sys_clock_gettime,
+        nr::__NR_clock_getres => System::sys_clock_getres,
+        nr::__NR_gettimeofday => System::sys_gettimeofday,
+        nr::__NR_time => System::sys_time,
+        nr::__NR_times => System::sys_times,
+        nr::__NR_alarm => System::sys_alarm,
+        nr::__NR_setitimer => System::sys_setitimer,
+        nr::__NR_getitimer => System::sys_getitimer,
+        _ => return None,
+    })
+}
+
+fn about_owners<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M, B, F>> {
+    Some(match number {
+        nr::__NR_getpid => System::sys_getpid,
+        nr::__NR_getppid => System::sys_getppid,
+        nr::__NR_gettid => System::sys_gettid,
+        nr::__NR_getpgrp => System::sys_getpgrp,
+        nr::__NR_getpgid => System::sys_getpgid,
+        nr::__NR_setpgid => System::sys_setpgid,
+        nr::__NR_getsid => System::sys_getsid,
+        nr::__NR_setsid => System::sys_setsid,
+        nr::__NR_getuid => System::sys_getuid,
+        nr::__NR_geteuid => System::sys_geteuid,
+        nr::__NR_getgid => System::sys_getgid,
+        nr::__NR_getegid => System::sys_getegid,
+        nr::__NR_getresuid => System::sys_getresuid,
+        nr::__NR_getresgid => System::sys_getresgid,
+        nr::__NR_setuid => System::sys_setuid,
+        nr::__NR_setgid => System::sys_setgid,
+        nr::__NR_setresuid => System::sys_setresuid,
+        nr::__NR_setresgid => System::sys_setresgid,
+        nr::__NR_getgroups => System::sys_getgroups,
+        nr::__NR_setgroups => System::sys_setgroups,
+        nr::__NR_uname => System::sys_uname,
+        nr::__NR_sysinfo => System::sys_sysinfo,
+        nr::__NR_getrandom => System::sys_getrandom,
+        nr::__NR_getcpu => System::sys_getcpu,
+        _ => return None,
+    })
+}

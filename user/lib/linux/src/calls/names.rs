@@ -1,0 +1,311 @@
+//! Names: made, moved, removed, and attributes of what has them.
+
+use super::paths::checked;
+use super::{HERE, done, number};
+use crate::errno::{EEXIST, EINVAL, EISDIR, ENOENT, EPERM, Result};
+use crate::frames::Bytes;
+use crate::machine::{Machine, Tid};
+use crate::open::Object;
+use crate::system::{Answer, DONE, Outcome, System};
+use linux_raw_sys::general::{
+    AT_EMPTY_PATH, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, AT_SYMLINK_NOFOLLOW, RENAME_NOREPLACE, UTIME_NOW,
+    UTIME_OMIT,
+};
+use vfs::path::Last;
+use vfs::{Changes, FileSystem, How, Inode, Kind};
+
+/// Nanoseconds of a second.
+const SECOND: u64 = 1_000_000_000;
+
+/// An owner that stays.
+const SAME: u32 = u32::MAX;
+
+impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    pub(crate) fn sys_readlink(&mut self, tid: Tid, [path, to, len, ..]: [u64; 6]) -> Answer {
+        self.sys_readlinkat(tid, [HERE, path, to, len, 0, 0])
+    }
+
+    pub(crate) fn sys_readlinkat(&mut self, tid: Tid, [directory, path, to, len, ..]: [u64; 6]) -> Answer {
+        if len as i64 <= 0 {
+            return Err(EINVAL);
+        }
+        let path = self.path_at(tid, directory, path)?;
+        let root = self.store.root;
+        let target = self.store.volume.readlink(root, &path)?;
+        let count = target.len().min(len as usize);
+        self.write(tid, to, &target[..count])?;
+        number(Ok(count as u64))
+    }
+
+    pub(crate) fn sys_mkdir(&mut self, tid: Tid, [path, mode, ..]: [u64; 6]) -> Answer {
+        self.sys_mkdirat(tid, [HERE, path, mode, 0, 0, 0])
+    }
+
+    pub(crate) fn sys_mkdirat(&mut self, tid: Tid, [directory, path, mode, ..]: [u64; 6]) -> Answer {
+        let path = self.path_at(tid, directory, path)?;
+        let permissions = mode as u32 & 0o1777 & !self.process(tid)?.umask;
+        let root = self.store.root;
+        // The root directory, and what ends with a dot, are there.
+        match self.store.volume.mkdir(root, &path, permissions as u16) {
+            Err(vfs::Error::Busy) => Err(EEXIST),
+            made => done(made.map_err(Into::into)),
+        }
+    }
+
+    pub(crate) fn sys_rmdir(&mut self, tid: Tid, [path, ..]: [u64; 6]) -> Answer {
+        self.sys_unlinkat(tid, [HERE, path, AT_REMOVEDIR.into(), 0, 0, 0])
+    }
+
+    pub(crate) fn sys_unlink(&mut self, tid: Tid, [path, ..]: [u64; 6]) -> Answer {
+        self.sys_unlinkat(tid, [HERE, path, 0, 0, 0, 0])
+    }
+
+    pub(crate) fn sys_unlinkat(&mut self, tid: Tid, [directory, path, flags, ..]: [u64; 6]) -> Answer {
+        let flags = checked(flags, AT_REMOVEDIR)?;
+        let path = self.path_at(tid, directory, path)?;
+        let root = self.store.root;
+        let removed = match flags {
+            0 => self.store.volume.unlink(root, &path),
+            _ if path.ends_with(b"/.") => return Err(EINVAL),
+            _ => self.store.volume.rmdir(root, &path),
+        };
+        done(removed.map_err(Into::into))
+    }
+
+    pub(crate) fn sys_rename(&mut self, tid: Tid, [from, to, ..]: [u64; 6]) -> Answer {
+        self.sys_renameat2(tid, [HERE, from, HERE, to, 0, 0])
+    }
+
+    pub(crate) fn sys_renameat(&mut self, tid: Tid, [from_at, from, to_at, to, ..]: [u64; 6]) -> Answer {
+        self.sys_renameat2(tid, [from_at, from, to_at, to, 0, 0])
+    }
+
+    pub(crate) fn sys_renameat2(
+        &mut self,
+        tid: Tid,
+        [from_at, from, to_at, to, flags, _]: [u64; 6],
+    ) -> Answer {
+        let flags = checked(flags, RENAME_NOREPLACE)?;
+        let from = self.path_at(tid, from_at, from)?;
+        let to = self.path_at(tid, to_at, to)?;
+        if flags & RENAME_NOREPLACE != 0 && self.look(&to, Last::Name).is_ok() {
+            return Err(EEXIST);
+        }
+        let root = self.store.root;
+        done(self.store.volume.rename(root, &from, &to).map_err(Into::into))
+    }
+
+    pub(crate) fn sys_link(&mut self, tid: Tid, [from, to, ..]: [u64; 6]) -> Answer {
+        self.sys_linkat(tid, [HERE, from, HERE, to, 0, 0])
+    }
+
+    pub(crate) fn sys_linkat(&mut self, tid: Tid, [from_at, from, to_at, to, flags, _]: [u64; 6]) -> Answer {
+        let flags = checked(flags, AT_SYMLINK_FOLLOW | AT_EMPTY_PATH)?;
+        let mut from = self.path_at(tid, from_at, from)?;
+        let to = self.path_at(tid, to_at, to)?;
+        if flags & AT_SYMLINK_FOLLOW != 0 {
+            from = self.canonical(&from)?;
+        }
+        let root = self.store.root;
+        match self.store.volume.link(root, &from, &to) {
+            Err(vfs::Error::IsDirectory) => Err(EPERM),
+            made => done(made.map_err(Into::into)),
+        }
+    }
+
+    pub(crate) fn sys_symlink(&mut self, tid: Tid, [target, path, ..]: [u64; 6]) -> Answer {
+        self.sys_symlinkat(tid, [target, HERE, path, 0, 0, 0])
+    }
+
+    pub(crate) fn sys_symlinkat(&mut self, tid: Tid, [target, directory, path, ..]: [u64; 6]) -> Answer {
+        let target = self.path_or_empty(tid, target)?;
+        if target.is_empty() {
+            return Err(ENOENT);
+        }
+        let path = self.path_at(tid, directory, path)?;
+        let root = self.store.root;
+        done(self.store.volume.symlink(root, &target, &path).map_err(Into::into))
+    }
+
+    pub(crate) fn sys_truncate(&mut self, tid: Tid, [path, len, ..]: [u64; 6]) -> Answer {
+        let path = self.path_at(tid, HERE, path)?;
+        if len > i64::MAX as u64 {
+            return Err(EINVAL);
+        }
+        match self.look(&path, Last::Follow)?.kind {
+            Kind::Directory => Err(EISDIR),
+            _ => self.with_file(&path, |system, inode| system.store.truncate(inode, len)),
+        }
+    }
+
+    /// Does something with a file that is open meanwhile.
+    fn with_file(&mut self, path: &[u8], action: impl FnOnce(&mut Self, Inode) -> Result<()>) -> Answer {
+        let root = self.store.root;
+        let inode = self.store.volume.open(root, path, How::default(), 0)?;
+        let outcome = action(self, inode);
+        let _ = self.store.volume.close(inode);
+        done(outcome)
+    }
+
+    /// Changes attributes of what is at a path.
+    fn change_at(&mut self, path: &[u8], last: Last, changes: &Changes) -> Answer {
+        let found = self.look(path, last)?;
+        let root = self.store.root;
+        match found.kind {
+            Kind::File => {
+                self.with_file(path, |system, inode| Ok(system.store.volume.change(inode, changes)?))
+            }
+            Kind::Directory => {
+                let inode = self.store.volume.enter(root, path)?;
+                let changed = self.store.volume.change(inode, changes);
+                let _ = self.store.volume.close(inode);
+                done(changed.map_err(Into::into))
+            }
+            // Attributes of a link mean nothing.
+            Kind::Symlink | Kind::Special => DONE,
+        }
+    }
+
+    fn change_open(&mut self, tid: Tid, fd: u64, changes: &Changes) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        match &open.object {
+            Object::File { inode, .. } | Object::Directory { inode, .. } => {
+                done(self.store.volume.change(*inode, changes).map_err(Into::into))
+            }
+            _ => DONE,
+        }
+    }
+
+    pub(crate) fn sys_chmod(&mut self, tid: Tid, [path, mode, ..]: [u64; 6]) -> Answer {
+        self.sys_fchmodat(tid, [HERE, path, mode, 0, 0, 0])
+    }
+
+    pub(crate) fn sys_fchmodat(&mut self, tid: Tid, [directory, path, mode, ..]: [u64; 6]) -> Answer {
+        let path = self.path_at(tid, directory, path)?;
+        self.change_at(&path, Last::Follow, &permissions(mode))
+    }
+
+    pub(crate) fn sys_fchmod(&mut self, tid: Tid, [fd, mode, ..]: [u64; 6]) -> Answer {
+        self.change_open(tid, fd, &permissions(mode))
+    }
+
+    pub(crate) fn sys_chown(&mut self, tid: Tid, [path, owner, group, ..]: [u64; 6]) -> Answer {
+        self.sys_fchownat(tid, [HERE, path, owner, group, 0, 0])
+    }
+
+    pub(crate) fn sys_lchown(&mut self, tid: Tid, [path, owner, group, ..]: [u64; 6]) -> Answer {
+        self.sys_fchownat(tid, [HERE, path, owner, group, AT_SYMLINK_NOFOLLOW.into(), 0])
+    }
+
+    pub(crate) fn sys_fchown(&mut self, tid: Tid, [fd, owner, group, ..]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        let (Object::File { inode, .. } | Object::Directory { inode, .. }) = &open.object else {
+            return DONE;
+        };
+        let before = self.store.attributes(*inode)?;
+        self.change_open(tid, fd, &owners((owner, group), (before.owner, before.group)))
+    }
+
+    pub(crate) fn sys_fchownat(
+        &mut self,
+        tid: Tid,
+        [directory, path, owner, group, flags, _]: [u64; 6],
+    ) -> Answer {
+        let flags = checked(flags, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)?;
+        let name = self.path_or_empty(tid, path)?;
+        if name.is_empty() && flags & AT_EMPTY_PATH != 0 {
+            return self.sys_fchown(tid, [directory, owner, group, 0, 0, 0]);
+        }
+        let path = self.path_at(tid, directory, path)?;
+        let last = if flags & AT_SYMLINK_NOFOLLOW != 0 { Last::Stay } else { Last::Follow };
+        let before = self.look(&path, last)?;
+        self.change_at(&path, last, &owners((owner, group), (before.owner, before.group)))
+    }
+
+    pub(crate) fn sys_utimensat(
+        &mut self,
+        tid: Tid,
+        [directory, path, times, flags, ..]: [u64; 6],
+    ) -> Answer {
+        let flags = checked(flags, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)?;
+        let words: [u64; 4] = match times {
+            0 => [0, UTIME_NOW.into(), 0, UTIME_NOW.into()],
+            at => self.words(tid, at)?,
+        };
+        let is_good = |nanoseconds: u64| {
+            nanoseconds < SECOND || nanoseconds == UTIME_NOW.into() || nanoseconds == UTIME_OMIT.into()
+        };
+        if !is_good(words[1]) || !is_good(words[3]) {
+            return Err(EINVAL);
+        }
+        if path == 0 {
+            let open = self.open_file(tid, directory)?;
+            let (Object::File { inode, .. } | Object::Directory { inode, .. }) = &open.object else {
+                return DONE;
+            };
+            let found = self.store.attributes(*inode)?;
+            let changes = self.times(&words, (found.accessed, found.modified));
+            return self.change_open(tid, directory, &changes);
+        }
+        let path = self.path_at(tid, directory, path)?;
+        let last = if flags & AT_SYMLINK_NOFOLLOW != 0 { Last::Stay } else { Last::Follow };
+        let found = self.look(&path, last)?;
+        let changes = self.times(&words, (found.accessed, found.modified));
+        self.change_at(&path, last, &changes)
+    }
+
+    fn times(&self, words: &[u64; 4], before: (u64, u64)) -> Changes {
+        let now = self.machine.date();
+        let time = |seconds: u64, nanoseconds: u64, before: u64| match nanoseconds as u32 {
+            UTIME_NOW => now,
+            UTIME_OMIT => before,
+            _ => seconds.saturating_mul(SECOND).saturating_add(nanoseconds),
+        };
+        let times = (time(words[0], words[1], before.0), time(words[2], words[3], before.1));
+        Changes { times: Some(times), ..Changes::default() }
+    }
+
+    pub(crate) fn sys_utimes(&mut self, tid: Tid, [path, times, ..]: [u64; 6]) -> Answer {
+        let path = self.path_at(tid, HERE, path)?;
+        let now = self.machine.date();
+        let times = match times {
+            0 => (now, now),
+            at => {
+                let [a, b, c, d] = self.words(tid, at)?;
+                (
+                    a.saturating_mul(SECOND) + b % 1_000_000 * 1000,
+                    c.saturating_mul(SECOND) + d % 1_000_000 * 1000,
+                )
+            }
+        };
+        self.change_at(&path, Last::Follow, &Changes { times: Some(times), ..Changes::default() })
+    }
+
+    pub(crate) fn sys_utime(&mut self, tid: Tid, [path, times, ..]: [u64; 6]) -> Answer {
+        let path = self.path_at(tid, HERE, path)?;
+        let now = self.machine.date();
+        let times = match times {
+            0 => (now, now),
+            at => {
+                let [accessed, modified] = self.words(tid, at)?;
+                (accessed.saturating_mul(SECOND), modified.saturating_mul(SECOND))
+            }
+        };
+        self.change_at(&path, Last::Follow, &Changes { times: Some(times), ..Changes::default() })
+    }
+
+    pub(crate) fn sys_umask(&mut self, tid: Tid, [mask, ..]: [u64; 6]) -> Answer {
+        let process = self.process(tid)?;
+        let before = core::mem::replace(&mut process.umask, mask as u32 & 0o777);
+        Ok(Outcome::Value(before.into()))
+    }
+}
+
+fn permissions(mode: u64) -> Changes {
+    Changes { permissions: Some((mode & 0o7777) as u16), ..Changes::default() }
+}
+
+fn owners((owner, group): (u64, u64), before: (u32, u32)) -> Changes {
+    let new = |new: u64, before: u32| if new as u32 == SAME { before } else { new as u32 };
+    Changes { owner: Some((new(owner, before.0), new(group, before.1))), ..Changes::default() }
+}

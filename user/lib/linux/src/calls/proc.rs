@@ -1,0 +1,180 @@
+//! What files of `/proc` say.
+
+use crate::errno::{EINVAL, ENOENT, Result};
+use crate::frames::{Bytes, PAGE};
+use crate::machine::{Machine, Tid};
+use crate::memory::Rights;
+use crate::process::Process;
+use crate::special::{About, OfProcess, Special};
+use crate::system::System;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::Write;
+use linux_raw_sys::general;
+use vfs::FileSystem;
+
+/// Nanoseconds of a tick.
+const TICK: u64 = 10_000_000;
+
+/// Nanoseconds of a second.
+const SECOND: u64 = 1_000_000_000;
+
+/// Limits by name, with their units.
+const LIMITS: [(&str, u32, &str); 6] = [
+    ("Max cpu time", general::RLIMIT_CPU, "seconds"),
+    ("Max file size", general::RLIMIT_FSIZE, "bytes"),
+    ("Max stack size", general::RLIMIT_STACK, "bytes"),
+    ("Max core file size", general::RLIMIT_CORE, "bytes"),
+    ("Max open files", general::RLIMIT_NOFILE, "files"),
+    ("Max address space", general::RLIMIT_AS, "bytes"),
+];
+
+impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    /// What a special file says now.
+    pub fn proc_text(&mut self, special: Special) -> Result<Vec<u8>> {
+        match special {
+            Special::About(about) => Ok(self.about(about).into_bytes()),
+            Special::OfProcess(pid, of) => self.of_process(pid, of),
+            _ => Err(EINVAL),
+        }
+    }
+
+    fn about(&self, about: About) -> String {
+        let (total, free) = self.memory_bytes();
+        let now = self.machine.now();
+        match about {
+            About::Meminfo => format!(
+                "MemTotal:       {:8} kB\nMemFree:        {:8} kB\nMemAvailable:   {:8} kB\nBuffers:               0 kB\n\
+                 Cached:                0 kB\nSwapTotal:             0 kB\nSwapFree:              0 kB\n",
+                total / 1024,
+                free / 1024,
+                free / 1024
+            ),
+            About::Cpuinfo => {
+                "processor\t: 0\nvendor_id\t: Tern\nmodel name\t: x86-64\nflags\t\t: fpu sse sse2\n\n".into()
+            }
+            About::Uptime => format!("{}.{:02} 0.00\n", now / SECOND, now % SECOND / TICK),
+            About::Loadavg => {
+                let count = self.processes.len();
+                format!("0.00 0.00 0.00 1/{count} {}\n", self.processes.keys().last().unwrap_or(&0))
+            }
+            About::Stat => {
+                let used: u64 = self.processes.keys().map(|pid| self.used(*pid)[0]).sum();
+                let (used, all) = (used / TICK, now / TICK);
+                let idle = all.saturating_sub(used);
+                let times = format!("{used} 0 0 {idle} 0 0 0 0 0 0");
+                let begun = (self.machine.date() - now.min(self.machine.date())) / SECOND;
+                let count = self.processes.len();
+                format!(
+                    "cpu  {times}\ncpu0 {times}\nbtime {begun}\nprocesses {count}\nprocs_running 1\nprocs_blocked 0\n"
+                )
+            }
+            About::Version => "Linux version 6.1.0-tern (Tern)\n".into(),
+            About::Filesystems => "nodev\tproc\n\text4\n".into(),
+        }
+    }
+
+    fn of_process(&self, pid: Tid, of: OfProcess) -> Result<Vec<u8>> {
+        let process = self.processes.get(&pid).ok_or(ENOENT)?;
+        let name = String::from_utf8_lossy(&process.name).into_owned();
+        let text = match of {
+            OfProcess::Cmdline => return Ok(process.arguments[0].clone()),
+            OfProcess::Environ => return Ok(process.arguments[1].clone()),
+            OfProcess::Comm => format!("{name}\n"),
+            OfProcess::Mounts => "/dev/root / ext4 rw,relatime 0 0\nproc /proc proc rw 0 0\n".into(),
+            OfProcess::Stat => self.stat_line(pid, process, &name),
+            OfProcess::Status => self.status(pid, process, &name),
+            OfProcess::Statm => {
+                let (mapped, present) = process.room.borrow().memory.sizes();
+                format!("{} {} 0 0 0 0 0\n", mapped / PAGE, present / PAGE)
+            }
+            OfProcess::Maps => maps(process),
+            OfProcess::Limits => limits(process),
+            OfProcess::Exe | OfProcess::Cwd | OfProcess::Root => return Err(EINVAL),
+        };
+        Ok(text.into_bytes())
+    }
+
+    fn state_of(&self, process: &Process) -> char {
+        let runs = |tid: &Tid| self.threads.get(tid).is_some_and(|thread| thread.blocked.is_none());
+        match process {
+            process if process.ended.is_some() => 'Z',
+            process if process.stopped.is_some() => 'T',
+            process if process.threads.iter().any(runs) => 'R',
+            _ => 'S',
+        }
+    }
+
+    fn stat_line(&self, pid: Tid, process: &Process, name: &str) -> String {
+        let state = self.state_of(process);
+        let [own, children] = self.used(pid).map(|used| used / TICK);
+        let (mapped, present) = process.room.borrow().memory.sizes();
+        let (terminal, foreground) =
+            if process.has_terminal { (0x8800, self.foreground as i32) } else { (0, -1) };
+        let Process { parent, group, session, threads, since, .. } = process;
+        format!(
+            "{pid} ({name}) {state} {parent} {group} {session} {terminal} {foreground} 0 0 0 0 0 {own} 0 {children} 0 20 0 \
+             {} 0 {} {mapped} {} 18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
+            threads.len(),
+            since / TICK,
+            present / PAGE,
+        )
+    }
+
+    fn status(&self, pid: Tid, process: &Process, name: &str) -> String {
+        let state = match self.state_of(process) {
+            'Z' => "Z (zombie)",
+            'T' => "T (stopped)",
+            'R' => "R (running)",
+            _ => "S (sleeping)",
+        };
+        let (mapped, present) = process.room.borrow().memory.sizes();
+        let numbers =
+            |numbers: [u32; 3]| format!("{}\t{}\t{}\t{}", numbers[0], numbers[1], numbers[2], numbers[1]);
+        format!(
+            "Name:\t{name}\nUmask:\t{:04o}\nState:\t{state}\nTgid:\t{pid}\nPid:\t{pid}\nPPid:\t{}\nTracerPid:\t0\nUid:\t{}\nGid:\t{}\n\
+             FDSize:\t64\nVmSize:\t{:8} kB\nVmRSS:\t{:8} kB\nThreads:\t{}\nSigPnd:\t{:016x}\n",
+            process.umask,
+            process.parent,
+            numbers(process.owners.owner),
+            numbers(process.owners.group),
+            mapped / 1024,
+            present / 1024,
+            process.threads.len(),
+            process.pending.set().0,
+        )
+    }
+}
+
+fn maps(process: &Process) -> String {
+    let mut text = String::new();
+    let room = process.room.borrow();
+    for (start, end, kind) in room.memory.regions() {
+        let mark = |right: Rights, letter: char| if kind.rights.has(right) { letter } else { '-' };
+        let (read, write) = (mark(Rights::READ, 'r'), mark(Rights::WRITE, 'w'));
+        let (execute, shared) = (mark(Rights::EXECUTE, 'x'), if kind.is_shared { 's' } else { 'p' });
+        let (offset, inode) = kind.source.map_or((0, 0), |source| (source.offset, source.file.0));
+        let device = if inode == 0 { "00:00" } else { "08:01" };
+        // A `String` takes all that is written.
+        let _ = write!(
+            text,
+            "{start:08x}-{end:08x} {read}{write}{execute}{shared} {offset:08x} {device} {inode}"
+        );
+        if kind.grows_down {
+            text.push_str("                          [stack]");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn limits(process: &Process) -> String {
+    let mut text = format!("{:<26}{:<21}{:<21}Units     \n", "Limit", "Soft Limit", "Hard Limit");
+    let show = |value: u64| if value == u64::MAX { String::from("unlimited") } else { format!("{value}") };
+    for (name, kind, unit) in LIMITS {
+        let [now, most] = process.limits[kind as usize].map(show);
+        let _ = writeln!(text, "{name:<26}{now:<21}{most:<21}{unit:<10}");
+    }
+    text
+}

@@ -1,0 +1,478 @@
+//! How processes and threads begin, are waited for, and end.
+
+use super::{done, number};
+use crate::errno::{EAGAIN, ECHILD, EFAULT, EINVAL, EPERM, ESRCH, Result};
+use crate::frames::Bytes;
+use crate::machine::{Machine, Tid};
+use crate::process::{Event, LIMITS, Process, Room, Status, Thread};
+use crate::signal::{self, Cause, Pending, Stack};
+use crate::system::{Answer, DONE, Outcome, System};
+use abi::state::{STATE_GS, register};
+use alloc::rc::Rc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cell::RefCell;
+use linux_raw_sys::general::{
+    self, CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID, CLONE_PARENT_SETTID, CLONE_SETTLS, CLONE_SIGHAND,
+    CLONE_THREAD, CLONE_VFORK, CLONE_VM, CSIGNAL, SIGCHLD, WCONTINUED, WEXITED, WNOHANG, WNOWAIT, WSTOPPED,
+    WUNTRACED,
+};
+use vfs::FileSystem;
+
+/// Flags of `clone` that name spaces of their own: nobody here may have one.
+const NAMESPACES: u32 = general::CLONE_NEWNS
+    | general::CLONE_NEWCGROUP
+    | general::CLONE_NEWUTS
+    | general::CLONE_NEWIPC
+    | general::CLONE_NEWUSER
+    | general::CLONE_NEWPID
+    | general::CLONE_NEWNET;
+
+/// What `arch_prctl` sets and gets.
+const ARCH_SET_GS: u64 = 0x1001;
+/// See [`ARCH_SET_GS`].
+const ARCH_SET_FS: u64 = 0x1002;
+/// See [`ARCH_SET_GS`].
+const ARCH_GET_FS: u64 = 0x1003;
+/// See [`ARCH_SET_GS`].
+const ARCH_GET_GS: u64 = 0x1004;
+
+/// Bytes of `struct rusage`.
+const USAGE_BYTES: usize = 144;
+
+/// What a thread is made with.
+#[derive(Clone, Copy, Debug)]
+struct New {
+    flags: u32,
+    stack: u64,
+    parent_tid: u64,
+    child_tid: u64,
+    fs_base: u64,
+}
+
+impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    pub(crate) fn sys_fork(&mut self, tid: Tid, _: [u64; 6]) -> Answer {
+        self.sys_clone(tid, [SIGCHLD.into(), 0, 0, 0, 0, 0])
+    }
+
+    pub(crate) fn sys_vfork(&mut self, tid: Tid, _: [u64; 6]) -> Answer {
+        self.sys_clone(tid, [(CLONE_VM | CLONE_VFORK | SIGCHLD).into(), 0, 0, 0, 0, 0])
+    }
+
+    pub(crate) fn sys_clone(
+        &mut self,
+        tid: Tid,
+        [flags, stack, parent_tid, child_tid, fs_base, _]: [u64; 6],
+    ) -> Answer {
+        let flags = flags as u32;
+        if self.thread(tid)?.is_woken || self.thread(tid)?.done > 0 {
+            // The child that this thread has made by `vfork` has begun a program, or ended.
+            return number(Ok(self.thread(tid)?.done));
+        }
+        if flags & NAMESPACES != 0 {
+            return Err(EPERM);
+        }
+        let is_thread = flags & CLONE_THREAD != 0;
+        if is_thread && (flags & CLONE_SIGHAND == 0 || flags & CLONE_VM == 0) {
+            return Err(EINVAL);
+        }
+        // Memory is shared with a thread, or with a child that has it until it begins a program.
+        if !is_thread && flags & CLONE_VM != 0 && flags & CLONE_VFORK == 0 {
+            return Err(EINVAL);
+        }
+        if self.threads.len() >= self.threads_max {
+            return Err(EAGAIN);
+        }
+        let new = New { flags, stack, parent_tid, child_tid, fs_base };
+        let child = if is_thread { self.make_thread(tid, new)? } else { self.make_process(tid, new)? };
+        if flags & CLONE_VFORK != 0 {
+            self.thread(tid)?.done = child.into();
+            return Ok(Outcome::Wait(Vec::from([Event::Vfork(tid)]), None));
+        }
+        number(Ok(child.into()))
+    }
+
+    fn make_thread(&mut self, tid: Tid, new: New) -> Result<Tid> {
+        let pid = self.pid(tid)?;
+        let space = self.room(tid)?.borrow().space;
+        let child = self.number();
+        self.machine.make_thread(space, child)?;
+        let mask = self.thread(tid)?.mask;
+        self.threads.insert(child, Thread::new(pid, mask));
+        self.process(tid)?.threads.push(child);
+        if let Err(error) = self.begin_thread(tid, child, new) {
+            self.machine.end_thread(child);
+            self.threads.remove(&child);
+            self.process(tid)?.threads.retain(|thread| *thread != child);
+            return Err(error);
+        }
+        Ok(child)
+    }
+
+    fn make_process(&mut self, tid: Tid, new: New) -> Result<Tid> {
+        let pid = self.pid(tid)?;
+        let child = self.number();
+        let shares = new.flags & CLONE_VM != 0;
+        let room = match shares {
+            true => self.room(tid)?,
+            false => {
+                let space = self.machine.make_space()?;
+                let memory = self.room(tid)?.borrow().memory.copy(&mut self.store.frames);
+                Rc::new(RefCell::new(Room { space, memory }))
+            }
+        };
+        let space = room.borrow().space;
+        let now = self.machine.now();
+        let mut process = self.other(pid)?.copy(pid, room, now);
+        process.exit_signal = new.flags & CSIGNAL;
+        process.vfork = (new.flags & CLONE_VFORK != 0).then_some(tid);
+        process.threads = Vec::from([child]);
+        let mask = self.thread(tid)?.mask;
+        let mut thread = Thread::new(child, mask);
+        thread.stack = if shares { Stack::NONE } else { self.thread(tid)?.stack };
+        self.processes.insert(child, process);
+        self.threads.insert(child, thread);
+        self.store.view.borrow_mut().processes.insert(child, Default::default());
+        let made = self.machine.make_thread(space, child).and_then(|()| self.begin_thread(tid, child, new));
+        if let Err(error) = made {
+            if let Some(process) = self.processes.get_mut(&child) {
+                (process.exit_signal, process.vfork) = (0, None);
+            }
+            self.end_process(child, Status::exited(0));
+            self.processes.remove(&child);
+            return Err(error);
+        }
+        Ok(child)
+    }
+
+    /// Lets a new thread begin where its maker's call ends.
+    fn begin_thread(&mut self, tid: Tid, child: Tid, new: New) -> Result<()> {
+        let mut state = self.machine.state(tid).ok_or(ESRCH)?;
+        let mut registers = self.registers;
+        registers.rax = 0;
+        registers.put(&mut state);
+        if new.stack != 0 {
+            state.registers[register::RSP] = new.stack;
+        }
+        if new.flags & CLONE_SETTLS != 0 {
+            if new.fs_base >= crate::memory::END {
+                return Err(EPERM);
+            }
+            state.fs_base = new.fs_base;
+        }
+        let number = child.to_le_bytes();
+        if new.flags & CLONE_PARENT_SETTID != 0 {
+            self.write(tid, new.parent_tid, &number)?;
+        }
+        if new.flags & CLONE_CHILD_SETTID != 0 {
+            self.write(child, new.child_tid, &number)?;
+        }
+        if new.flags & CLONE_CHILD_CLEARTID != 0 {
+            self.thread(child)?.clear = new.child_tid;
+        }
+        self.machine.go_on(child, &state)
+    }
+
+    pub(crate) fn sys_exit(&mut self, tid: Tid, [code, ..]: [u64; 6]) -> Answer {
+        self.end_thread(tid, Status::exited(code as u32));
+        Ok(Outcome::Gone)
+    }
+
+    pub(crate) fn sys_exit_group(&mut self, tid: Tid, [code, ..]: [u64; 6]) -> Answer {
+        let pid = self.pid(tid)?;
+        self.end_process(pid, Status::exited(code as u32));
+        Ok(Outcome::Gone)
+    }
+
+    /// Children that a wait is for, as `waitpid` names them.
+    fn children(&self, own: Tid, pid: i32) -> Vec<Tid> {
+        let group = self.processes.get(&own).map_or(0, |process| process.group);
+        let is_meant = |(child, process): &(&Tid, &Process)| {
+            process.parent == own
+                && **child != own
+                && match pid {
+                    -1 => true,
+                    0 => process.group == group,
+                    pid if pid < 0 => process.group == pid.unsigned_abs(),
+                    pid => **child == pid as u32,
+                }
+        };
+        self.processes.iter().filter(is_meant).map(|(child, _)| *child).collect()
+    }
+
+    /// The first news of children that a wait is for.
+    fn news(&self, children: &[Tid], options: u32) -> Option<(Tid, Status)> {
+        children.iter().find_map(|child| {
+            let process = self.processes.get(child)?;
+            let status = process.ended.filter(|_| options & WEXITED != 0).or_else(|| {
+                process.news.filter(|news| match *news {
+                    Status::CONTINUED => options & WCONTINUED != 0,
+                    _ => options & WSTOPPED != 0,
+                })
+            })?;
+            Some((*child, status))
+        })
+    }
+
+    /// Takes note of the news of a child, and gives back what it has used.
+    fn take_news(&mut self, child: Tid, options: u32) -> u64 {
+        let Some(process) = self.processes.get_mut(&child) else { return 0 };
+        let used = process.used[0] + process.used[1];
+        if options & WNOWAIT == 0 {
+            if process.ended.is_some() {
+                self.reap(child);
+            } else {
+                process.news = None;
+            }
+        }
+        used
+    }
+
+    pub(crate) fn sys_wait4(&mut self, tid: Tid, [pid, status, options, usage, ..]: [u64; 6]) -> Answer {
+        let options = options as u32;
+        if options & !(WNOHANG | WUNTRACED | WCONTINUED | general::__WALL | general::__WNOTHREAD) != 0 {
+            return Err(EINVAL);
+        }
+        let own = self.pid(tid)?;
+        let children = self.children(own, pid as i32);
+        if children.is_empty() {
+            return Err(ECHILD);
+        }
+        let Some((child, found)) = self.news(&children, options | WEXITED) else {
+            return self.wait_for_child(own, options);
+        };
+        if status != 0 {
+            self.write(tid, status, &found.0.to_le_bytes())?;
+        }
+        let used = self.take_news(child, options);
+        if usage != 0 {
+            self.write(tid, usage, &usage_bytes(used))?;
+        }
+        number(Ok(child.into()))
+    }
+
+    fn wait_for_child(&self, own: Tid, options: u32) -> Answer {
+        if options & WNOHANG != 0 {
+            return DONE;
+        }
+        Ok(Outcome::Wait(Vec::from([Event::Child(own)]), None))
+    }
+
+    pub(crate) fn sys_waitid(&mut self, tid: Tid, [kind, pid, info, options, usage, _]: [u64; 6]) -> Answer {
+        let options = options as u32;
+        if options & (WEXITED | WSTOPPED | WCONTINUED) == 0 {
+            return Err(EINVAL);
+        }
+        let own = self.pid(tid)?;
+        let pid = pid as i32;
+        let meant = match kind as u32 {
+            general::P_ALL => -1,
+            general::P_PID if pid > 0 => pid,
+            general::P_PGID if pid == 0 => 0,
+            general::P_PGID if pid > 1 => -pid,
+            _ => return Err(EINVAL),
+        };
+        let children = self.children(own, meant);
+        if children.is_empty() {
+            return Err(ECHILD);
+        }
+        let Some((child, found)) = self.news(&children, options) else {
+            if options & WNOHANG != 0 && info != 0 {
+                self.write(tid, info, &[0; signal::INFO_BYTES])?;
+            }
+            return self.wait_for_child(own, options);
+        };
+        if info != 0 {
+            let (code, value) = found.told();
+            let cause = Cause { code, sender: (child, 0), value: value.into() };
+            self.write(tid, info, &signal::info(SIGCHLD, &cause))?;
+        }
+        let used = self.take_news(child, options);
+        if usage != 0 {
+            self.write(tid, usage, &usage_bytes(used))?;
+        }
+        DONE
+    }
+
+    pub(crate) fn sys_arch_prctl(&mut self, tid: Tid, [code, address, ..]: [u64; 6]) -> Answer {
+        let mut state = self.machine.state(tid).ok_or(ESRCH)?;
+        match code {
+            ARCH_SET_FS | ARCH_SET_GS if address >= crate::memory::END => return Err(EPERM),
+            ARCH_SET_FS => state.fs_base = address,
+            ARCH_SET_GS if state.parts & STATE_GS == 0 => return Err(EINVAL),
+            ARCH_SET_GS => state.gs_base = address,
+            ARCH_GET_FS => return done(self.write(tid, address, &state.fs_base.to_le_bytes())),
+            ARCH_GET_GS => return done(self.write(tid, address, &state.gs_base.to_le_bytes())),
+            _ => return Err(EINVAL),
+        }
+        let mut registers = self.registers;
+        registers.rax = 0;
+        registers.put(&mut state);
+        self.machine.go_on(tid, &state).map_err(|_| EFAULT)?;
+        Ok(Outcome::Gone)
+    }
+
+    pub(crate) fn sys_set_tid_address(&mut self, tid: Tid, [address, ..]: [u64; 6]) -> Answer {
+        self.thread(tid)?.clear = address;
+        number(Ok(tid.into()))
+    }
+
+    pub(crate) fn sys_set_robust_list(&mut self, tid: Tid, [head, len, ..]: [u64; 6]) -> Answer {
+        if len != 24 {
+            return Err(EINVAL);
+        }
+        self.thread(tid)?.robust = (head, len);
+        DONE
+    }
+
+    pub(crate) fn sys_prctl(&mut self, tid: Tid, [code, argument, ..]: [u64; 6]) -> Answer {
+        match code as u32 {
+            linux_raw_sys::prctl::PR_SET_NAME => {
+                let room = self.room(tid)?;
+                let mut name = vec![0; crate::process::NAME_BYTES + 1];
+                self.store.read(&mut room.borrow_mut().memory, argument, &mut name)?;
+                let len = name.iter().position(|byte| *byte == 0).unwrap_or(crate::process::NAME_BYTES);
+                name.truncate(len);
+                self.process(tid)?.name = name;
+                DONE
+            }
+            linux_raw_sys::prctl::PR_GET_NAME => {
+                let mut name = self.process(tid)?.name.clone();
+                name.resize(crate::process::NAME_BYTES + 1, 0);
+                done(self.write(tid, argument, &name))
+            }
+            linux_raw_sys::prctl::PR_GET_DUMPABLE => number(Ok(1)),
+            linux_raw_sys::prctl::PR_SET_PDEATHSIG
+            | linux_raw_sys::prctl::PR_SET_DUMPABLE
+            | linux_raw_sys::prctl::PR_SET_NO_NEW_PRIVS => DONE,
+            linux_raw_sys::prctl::PR_GET_NO_NEW_PRIVS => DONE,
+            _ => Err(EINVAL),
+        }
+    }
+
+    pub(crate) fn sys_sched_yield(&mut self, _: Tid, _: [u64; 6]) -> Answer {
+        DONE
+    }
+
+    pub(crate) fn sys_sched_getaffinity(&mut self, tid: Tid, [_, len, to, ..]: [u64; 6]) -> Answer {
+        if len < 8 {
+            return Err(EINVAL);
+        }
+        self.write_words(tid, to, &[1])?;
+        number(Ok(8))
+    }
+
+    pub(crate) fn sys_sched_setaffinity(&mut self, _: Tid, _: [u64; 6]) -> Answer {
+        DONE
+    }
+
+    /// All have one priority, which this call says as 20 less it.
+    pub(crate) fn sys_getpriority(&mut self, _: Tid, _: [u64; 6]) -> Answer {
+        number(Ok(20))
+    }
+
+    pub(crate) fn sys_setpriority(&mut self, _: Tid, _: [u64; 6]) -> Answer {
+        DONE
+    }
+
+    /// CPU time of a process in nanoseconds: its own, and that of children that were waited for.
+    pub fn used(&self, pid: Tid) -> [u64; 2] {
+        let Some(process) = self.processes.get(&pid) else { return [0; 2] };
+        let running: u64 = process.threads.iter().map(|thread| self.machine.used(*thread)).sum();
+        [process.used[0] + running, process.used[1]]
+    }
+
+    pub(crate) fn sys_getrusage(&mut self, tid: Tid, [who, to, ..]: [u64; 6]) -> Answer {
+        let used = self.used(self.pid(tid)?);
+        let used = match who as i32 {
+            0 => used[0],
+            1 => self.machine.used(tid),
+            -1 => used[1],
+            _ => return Err(EINVAL),
+        };
+        done(self.write(tid, to, &usage_bytes(used)))
+    }
+
+    pub(crate) fn sys_getrlimit(&mut self, tid: Tid, [kind, to, ..]: [u64; 6]) -> Answer {
+        self.sys_prlimit(tid, [0, kind, 0, to, 0, 0])
+    }
+
+    pub(crate) fn sys_setrlimit(&mut self, tid: Tid, [kind, from, ..]: [u64; 6]) -> Answer {
+        self.sys_prlimit(tid, [0, kind, from, 0, 0, 0])
+    }
+
+    pub(crate) fn sys_prlimit(&mut self, tid: Tid, [pid, kind, from, to, ..]: [u64; 6]) -> Answer {
+        let pid = if pid == 0 { self.pid(tid)? } else { pid as u32 };
+        let index = usize::try_from(kind).ok().filter(|kind| *kind < LIMITS).ok_or(EINVAL)?;
+        let new = if from == 0 { None } else { Some(self.words::<2>(tid, from)?) };
+        let is_all = self.process(tid)?.owners.owner[1] == 0;
+        let process = self.processes.get_mut(&pid).ok_or(ESRCH)?;
+        let before = process.limits[index];
+        if let Some(new) = new {
+            if new[0] > new[1] {
+                return Err(EINVAL);
+            }
+            if new[1] > before[1] && !is_all || kind as u32 == general::RLIMIT_NOFILE && new[1] > FILES_MAX {
+                return Err(EPERM);
+            }
+            process.limits[index] = new;
+        }
+        if to != 0 {
+            self.write_words(tid, to, &before)?;
+        }
+        DONE
+    }
+}
+
+/// Most descriptors of a process.
+pub const FILES_MAX: u64 = 4096;
+
+/// Limits with which the first process begins.
+pub fn limits() -> [[u64; 2]; LIMITS] {
+    let mut limits = [[u64::MAX; 2]; LIMITS];
+    limits[general::RLIMIT_STACK as usize] = [crate::memory::STACK_MAX, u64::MAX];
+    limits[general::RLIMIT_CORE as usize] = [0, u64::MAX];
+    limits[general::RLIMIT_NOFILE as usize] = [1024, FILES_MAX];
+    limits
+}
+
+/// `struct rusage` of a CPU time in nanoseconds.
+fn usage_bytes(used: u64) -> [u8; USAGE_BYTES] {
+    let mut bytes = [0; USAGE_BYTES];
+    bytes[..8].copy_from_slice(&(used / 1_000_000_000).to_le_bytes());
+    bytes[8..16].copy_from_slice(&(used % 1_000_000_000 / 1000).to_le_bytes());
+    bytes
+}
+
+impl Process {
+    /// A copy as a child of a process.
+    fn copy(&self, parent: Tid, room: crate::process::Shared, now: u64) -> Process {
+        Process {
+            parent,
+            group: self.group,
+            session: self.session,
+            threads: Vec::new(),
+            room,
+            descriptors: self.descriptors.clone(),
+            directory: self.directory.clone(),
+            umask: self.umask,
+            actions: self.actions,
+            pending: Pending::default(),
+            owners: self.owners.clone(),
+            limits: self.limits,
+            name: self.name.clone(),
+            program: self.program.clone(),
+            arguments: self.arguments.clone(),
+            ended: None,
+            stopped: None,
+            news: None,
+            exit_signal: SIGCHLD,
+            vfork: None,
+            has_terminal: self.has_terminal,
+            has_begun: false,
+            alarm: (None, 0),
+            used: [0; 2],
+            since: now,
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! How a process begins a program.
+
+use super::HERE;
+use crate::errno::{E2BIG, EACCES, EISDIR, ELOOP, ENOEXEC, ESRCH, Result};
+use crate::executable::{self, ARGUMENTS_MAX, BASE, Executable, HEAD_BYTES, INTERPRETER_BASE, Told};
+use crate::frames::{Bytes, PAGE};
+use crate::machine::{Machine, Tid};
+use crate::memory::{Kind, Memory, Rights, STACK_MAX, Source};
+use crate::process::{Event, NAME_BYTES, Room};
+use crate::signal::Stack;
+use crate::system::{Answer, Outcome, System};
+use abi::ThreadState;
+use abi::state::register;
+use alloc::boxed::Box;
+use alloc::rc::Rc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cell::RefCell;
+use linux_raw_sys::general::SIGKILL;
+use vfs::path::Last;
+use vfs::{FileSystem, How, Inode};
+
+/// End of the first stack.
+const STACK_TOP: u64 = 0x7fff_ffff_e000;
+
+/// Bytes of the stack that are mapped when a program begins, at least: it grows from there.
+const STACK_BYTES: u64 = 128 << 10;
+
+/// Scripts whose interpreter is a script, one in the other, at most.
+const SCRIPTS_MAX: usize = 4;
+
+/// Most arguments, or variables of the environment.
+const TEXTS_MAX: usize = 65536;
+
+/// Registers x87 control and MXCSR of a program that begins, in the image.
+const CONTROL: u64 = 0x37f;
+/// See [`CONTROL`].
+const MXCSR: u64 = 0x1f80;
+
+/// Flags of a program that begins.
+const FLAGS: u64 = 0x202;
+
+/// A program, read so far that nothing but memory can be missing.
+#[derive(Debug)]
+pub struct Program {
+    /// Its path.
+    path: Vec<u8>,
+    inode: Inode,
+    executable: Executable,
+    interpreter: Option<(Inode, Executable)>,
+    /// Arguments, those of scripts included.
+    arguments: Vec<Vec<u8>>,
+}
+
+impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    pub(crate) fn sys_execve(&mut self, tid: Tid, [path, arguments, environment, ..]: [u64; 6]) -> Answer {
+        let path = self.path_at(tid, HERE, path)?;
+        let mut room = ARGUMENTS_MAX;
+        let arguments = self.texts(tid, arguments, &mut room)?;
+        let environment = self.texts(tid, environment, &mut room)?;
+        let program = self.find_program(tid, path, arguments)?;
+        let begun = self.begin_program(tid, &program, &environment);
+        self.let_files_go(&program);
+        begun?;
+        Ok(Outcome::Gone)
+    }
+
+    /// Texts to which a list of pointers leads.
+    fn texts(&mut self, tid: Tid, list: u64, room: &mut usize) -> Result<Vec<Vec<u8>>> {
+        let mut texts = Vec::new();
+        if list == 0 {
+            return Ok(texts);
+        }
+        let memory = self.room(tid)?;
+        let memory = &mut memory.borrow_mut().memory;
+        loop {
+            let [at] = self.store.words(memory, list.wrapping_add(8 * texts.len() as u64))?;
+            if at == 0 {
+                return Ok(texts);
+            }
+            let text = self.store.text(memory, at, *room + 1).map_err(|error| match error {
+                crate::errno::ENAMETOOLONG => E2BIG,
+                error => error,
+            })?;
+            *room = room.checked_sub(text.len() + 9).filter(|_| texts.len() < TEXTS_MAX).ok_or(E2BIG)?;
+            texts.push(text);
+        }
+    }
+
+    /// Reads the head of a program, follows scripts to their interpreter, and reads that of the interpreter.
+    pub fn find_program(&mut self, tid: Tid, path: Vec<u8>, arguments: Vec<Vec<u8>>) -> Result<Program> {
+        let (mut path, mut arguments) = (path, arguments);
+        for _ in 0..SCRIPTS_MAX {
+            let inode = self.open_program(&path)?;
+            let head = self.head(inode);
+            let script = match &head {
+                Ok(head) => executable::script(head),
+                Err(_) => None,
+            };
+            match script {
+                None => {
+                    let found = head.and_then(|head| self.read_program(inode, &head));
+                    return match found {
+                        Ok((executable, interpreter)) => {
+                            Ok(Program { path, inode, executable, interpreter, arguments })
+                        }
+                        Err(error) => {
+                            let _ = self.store.volume.close(inode);
+                            Err(error)
+                        }
+                    };
+                }
+                Some(line) => {
+                    let _ = self.store.volume.close(inode);
+                    let (interpreter, argument) = line?;
+                    let rest = arguments.split_off(arguments.len().min(1));
+                    arguments = Vec::from([interpreter.clone()]);
+                    arguments.extend(argument);
+                    arguments.push(path);
+                    arguments.extend(rest);
+                    path = self.whole_path(tid, HERE, interpreter)?;
+                }
+            }
+        }
+        Err(ELOOP)
+    }
+
+    fn open_program(&mut self, path: &[u8]) -> Result<Inode> {
+        let found = self.look(path, Last::Follow)?;
+        match found.kind {
+            vfs::Kind::Directory => return Err(EACCES),
+            vfs::Kind::File if found.permissions & 0o111 != 0 => {}
+            _ => return Err(EACCES),
+        }
+        let root = self.store.root;
+        match self.store.volume.open(root, path, How::default(), 0) {
+            Err(vfs::Error::IsDirectory) => Err(EISDIR),
+            opened => Ok(opened?),
+        }
+    }
+
+    fn head(&mut self, inode: Inode) -> Result<Vec<u8>> {
+        let mut head = vec![0; HEAD_BYTES];
+        let count = self.store.read_at(inode, 0, &mut head)?;
+        head.truncate(count);
+        Ok(head)
+    }
+
+    fn read_program(
+        &mut self,
+        inode: Inode,
+        head: &[u8],
+    ) -> Result<(Executable, Option<(Inode, Executable)>)> {
+        let len = self.store.volume.len(inode)?;
+        let executable = Executable::read(head, len)?;
+        let Some((at, len)) = executable.interpreter else { return Ok((executable, None)) };
+        let mut path = vec![0; len as usize];
+        self.store.read_at(inode, at, &mut path)?;
+        let end = path.iter().position(|byte| *byte == 0).ok_or(ENOEXEC)?;
+        path.truncate(end);
+        let interpreter = self.open_program(&path)?;
+        let read = self.head(interpreter).and_then(|head| {
+            let len = self.store.volume.len(interpreter)?;
+            Executable::read(&head, len)
+        });
+        match read {
+            Ok(found) => Ok((executable, Some((interpreter, found)))),
+            Err(error) => {
+                let _ = self.store.volume.close(interpreter);
+                Err(if error == ENOEXEC { crate::errno::ELIBBAD } else { error })
+            }
+        }
+    }
+
+    /// Files of a program that were open to read it: what is mapped stays.
+    pub fn let_files_go(&mut self, program: &Program) {
+        let _ = self.store.volume.close(program.inode);
+        if let Some((inode, _)) = &program.interpreter {
+            let _ = self.store.volume.close(*inode);
+        }
+    }
+
+    /// Maps the pieces of an executable. Gives back by how much its addresses are higher.
+    fn map_executable(
+        &mut self,
+        memory: &mut Memory,
+        inode: Inode,
+        executable: &Executable,
+        base: u64,
+    ) -> Result<u64> {
+        let file = self.store.map_file(inode)?;
+        let (first, _) = executable.range();
+        let by = if executable.is_movable { base - first } else { 0 };
+        for segment in &executable.segments {
+            let (start, file_end, end) = segment.pages();
+            let (start, file_end, end) = (start + by, file_end + by, end + by);
+            if file_end > start {
+                let offset = segment.offset / PAGE * PAGE;
+                let kind = Kind { source: Some(Source { file, offset }), ..Kind::private(segment.rights) };
+                memory.map(&mut self.store.frames, Some(start), file_end - start, kind, true)?;
+            }
+            if end > file_end {
+                let kind = Kind::private(segment.rights);
+                memory.map(&mut self.store.frames, Some(file_end), end - file_end, kind, true)?;
+            }
+            let zeros = segment.address + by + segment.file_bytes;
+            if segment.memory_bytes > segment.file_bytes
+                && zeros < file_end
+                && segment.rights.has(Rights::WRITE)
+            {
+                self.store.write(memory, zeros, &vec![0; (file_end - zeros) as usize])?;
+            }
+        }
+        Ok(by)
+    }
+
+    /// Gives a thread's process a program in the place of what it has. Other threads of it end.
+    pub fn begin_program(&mut self, tid: Tid, program: &Program, environment: &[Vec<u8>]) -> Result<()> {
+        let mut memory = Memory::default();
+        let laid = self.lay_out(tid, &mut memory, program, environment);
+        let (entry, sp) = match laid {
+            Ok(laid) => laid,
+            Err(error) => {
+                memory.clear(&mut self.store.frames);
+                return Err(error);
+            }
+        };
+        let space = match self.machine.make_space() {
+            Ok(space) => space,
+            Err(error) => {
+                memory.clear(&mut self.store.frames);
+                return Err(error);
+            }
+        };
+        // From here on there is no way back.
+        let pid = self.pid(tid)?;
+        self.end_other_threads(tid, pid);
+        self.replace_thread(tid, pid);
+        self.give_memory_back(pid);
+        let process = self.processes.get_mut(&pid).ok_or(ESRCH)?;
+        process.room = Rc::new(RefCell::new(Room { space, memory }));
+        if let Some(waiting) = process.vfork.take() {
+            self.tell(Event::Vfork(waiting));
+        }
+        self.note_program(pid, program, environment);
+        let mut state = Box::new(ThreadState::ZERO);
+        state.len_bytes = ThreadState::LEN_BYTES;
+        state.registers[register::RIP] = entry;
+        state.registers[register::RSP] = sp;
+        state.registers[register::RFLAGS] = FLAGS;
+        state.image[0] = CONTROL;
+        state.image[abi::state::IMAGE_MXCSR] = MXCSR;
+        let begun = self.machine.make_thread(space, pid).and_then(|()| self.machine.go_on(pid, &state));
+        if begun.is_err() {
+            self.end_process(pid, crate::process::Status::killed(SIGKILL));
+        }
+        Ok(())
+    }
+
+    fn end_other_threads(&mut self, tid: Tid, pid: Tid) {
+        let threads = self.processes.get(&pid).map(|process| process.threads.clone()).unwrap_or_default();
+        for other in threads.into_iter().filter(|other| *other != tid) {
+            self.unblock(other);
+            self.machine.end_thread(other);
+            self.threads.remove(&other);
+        }
+    }
+
+    /// The thread that begins a program is the first of its process from then on.
+    fn replace_thread(&mut self, tid: Tid, pid: Tid) {
+        self.machine.end_thread(tid);
+        if let Some(mut thread) = self.threads.remove(&tid) {
+            (thread.clear, thread.robust, thread.stack) = (0, (0, 0), Stack::NONE);
+            self.threads.insert(pid, thread);
+        }
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.threads = Vec::from([pid]);
+        }
+    }
+
+    fn note_program(&mut self, pid: Tid, program: &Program, environment: &[Vec<u8>]) {
+        let closing = match self.processes.get_mut(&pid) {
+            Some(process) => {
+                let name = program.path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+                process.name = name[..name.len().min(NAME_BYTES)].to_vec();
+                process.program = super::paths::plain(&program.path);
+                process.arguments = [joined(&program.arguments), joined(environment)];
+                process.has_begun = true;
+                for action in &mut process.actions {
+                    if action.handler > 1 {
+                        *action = Default::default();
+                    }
+                }
+                process.descriptors.take_closing()
+            }
+            None => Vec::new(),
+        };
+        for descriptor in closing {
+            self.close(descriptor.open);
+        }
+    }
+
+    /// Maps a program with its interpreter and stack. Where it begins, and its stack pointer.
+    fn lay_out(
+        &mut self,
+        tid: Tid,
+        memory: &mut Memory,
+        program: &Program,
+        environment: &[Vec<u8>],
+    ) -> Result<(u64, u64)> {
+        let by = self.map_executable(memory, program.inode, &program.executable, BASE)?;
+        let (_, end) = program.executable.range();
+        memory.begin_heap(end + by);
+        let entry = program.executable.entry + by;
+        let (start, base) = match &program.interpreter {
+            Some((inode, interpreter)) => {
+                let by = self.map_executable(memory, *inode, interpreter, INTERPRETER_BASE)?;
+                (interpreter.entry + by, interpreter.range().0 + by)
+            }
+            None => (entry, 0),
+        };
+        let mut random = [0; 16];
+        self.machine.random(&mut random);
+        let owners = self.process(tid)?.owners.clone();
+        let headers = (program.executable.headers.0 + by, program.executable.headers.1);
+        let told = Told {
+            headers,
+            interpreter: base,
+            entry,
+            owner: (owners.owner[1], owners.group[1]),
+            random,
+            features: self.machine.features(),
+        };
+        let (sp, bytes) =
+            executable::stack(STACK_TOP, &program.arguments, environment, &program.path, &told)?;
+        let len = (STACK_TOP - sp + STACK_BYTES).div_ceil(PAGE) * PAGE;
+        if len > STACK_MAX {
+            return Err(E2BIG);
+        }
+        let kind = Kind { grows_down: true, ..Kind::private(Rights::READ_WRITE) };
+        memory.map(&mut self.store.frames, Some(STACK_TOP - len), len, kind, false)?;
+        self.store.write(memory, sp, &bytes)?;
+        Ok((start, sp))
+    }
+}
+
+/// Texts one after the other, a zero behind each.
+fn joined(texts: &[Vec<u8>]) -> Vec<u8> {
+    texts.iter().flat_map(|text| [text.as_slice(), b"\0"].concat()).collect()
+}

@@ -1,0 +1,232 @@
+//! Attributes.
+
+use super::HERE;
+use super::paths::checked;
+use crate::errno::{EACCES, EINVAL, ENOENT, Result};
+use crate::frames::{Bytes, PAGE};
+use crate::machine::{Machine, Tid};
+use crate::open::Object;
+use crate::special::Special;
+use crate::store::Store;
+use crate::system::{Answer, DONE, System};
+use alloc::vec::Vec;
+use linux_raw_sys::general::{
+    self, AT_EACCESS, AT_EMPTY_PATH, AT_NO_AUTOMOUNT, AT_STATX_DONT_SYNC, AT_STATX_FORCE_SYNC,
+    AT_SYMLINK_NOFOLLOW, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFREG,
+};
+use vfs::path::Last;
+use vfs::{Attributes, FileSystem, Inode, Kind};
+
+/// Nanoseconds of a second.
+const SECOND: u64 = 1_000_000_000;
+
+/// Number of the device of a sandbox's files, and that of `/dev` and `/proc`.
+const DEVICES: [u64; 2] = [0x801, 0x15];
+
+/// Kinds of file systems, as `statfs` names them.
+const EXT4: u64 = 0xef53;
+/// See [`EXT4`].
+const PROC: u64 = 0x9fa0;
+
+/// What `stat` says.
+#[derive(Clone, Copy, Debug)]
+pub struct Stat {
+    device: u64,
+    inode: u64,
+    links: u64,
+    mode: u32,
+    owner: u32,
+    group: u32,
+    number: u64,
+    len: u64,
+    blocks: u64,
+    /// Accessed, modified, changed, in nanoseconds since 1970.
+    times: [u64; 3],
+}
+
+impl Stat {
+    fn of(found: &Attributes) -> Stat {
+        let special = Special::of(found.inode);
+        let kind = match found.kind {
+            Kind::File => S_IFREG,
+            Kind::Directory => S_IFDIR,
+            Kind::Symlink => S_IFLNK,
+            Kind::Special => S_IFCHR,
+        };
+        Stat {
+            device: DEVICES[usize::from(special.is_some())],
+            inode: found.inode.0 & (u64::MAX >> 1),
+            links: found.links.into(),
+            mode: kind | u32::from(found.permissions),
+            owner: found.owner,
+            group: found.group,
+            number: special.map_or(0, Special::device_number),
+            len: found.len,
+            blocks: found.allocated / 512,
+            times: [found.accessed, found.modified, found.changed],
+        }
+    }
+
+    /// Something that has no name.
+    fn nameless(mode: u32, inode: u64, number: u64) -> Stat {
+        let (owner, group, len, blocks) = (0, 0, 0, 0);
+        let (device, links, times) = (0xf, 1, [0; 3]);
+        Stat { device, inode, links, mode, owner, group, number, len, blocks, times }
+    }
+
+    /// As `struct stat`.
+    fn bytes(&self) -> Vec<u8> {
+        let mut words = Vec::from([self.device, self.inode, self.links]);
+        words.push(u64::from(self.mode) | u64::from(self.owner) << 32);
+        words.extend([self.group.into(), self.number, self.len, PAGE, self.blocks]);
+        words.extend(self.times.iter().flat_map(|time| [time / SECOND, time % SECOND]));
+        words.extend([0; 3]);
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    /// As `struct statx`.
+    fn long_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(256);
+        let mask = general::STATX_BASIC_STATS;
+        let halves = [mask, PAGE as u32, 0, 0, self.links as u32, self.owner, self.group];
+        bytes.extend(halves.iter().flat_map(|half| half.to_le_bytes()));
+        bytes.extend_from_slice(&self.mode.to_le_bytes());
+        let words = [self.inode, self.len, self.blocks, 0];
+        bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        // Accessed, made, changed, modified.
+        let [accessed, modified, changed] = self.times;
+        for time in [accessed, 0, changed, modified] {
+            bytes.extend_from_slice(&(time / SECOND).to_le_bytes());
+            bytes.extend_from_slice(&(time % SECOND).to_le_bytes());
+        }
+        let numbers = [self.number >> 8, self.number & 0xff, self.device >> 8, self.device & 0xff];
+        bytes.extend(numbers.iter().flat_map(|number| (*number as u32).to_le_bytes()));
+        bytes.resize(256, 0);
+        bytes
+    }
+}
+
+/// Whether a symbolic link at the end of a path is followed.
+fn last(flags: u32) -> Last {
+    if flags & AT_SYMLINK_NOFOLLOW != 0 { Last::Stay } else { Last::Follow }
+}
+
+impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    fn stat_of(&mut self, inode: Inode) -> Result<Stat> {
+        self.store.attributes(inode).map(|found| Stat::of(&found))
+    }
+
+    fn stat_open(&mut self, tid: Tid, fd: u64) -> Result<Stat> {
+        let open = self.open_file(tid, fd)?;
+        match &open.object {
+            Object::File { inode, .. }
+            | Object::Directory { inode, .. }
+            | Object::Text { inode, .. }
+            | Object::Device { inode, .. } => self.stat_of(*inode),
+            Object::Terminal { .. } => {
+                let named = self.look(b"/dev/pts/0", Last::Follow)?;
+                let found = Stat::of(&named);
+                Ok(Stat { mode: S_IFCHR | 0o620, ..found })
+            }
+            Object::Reader(ends) | Object::Writer(ends) => {
+                Ok(Stat::nameless(S_IFIFO | 0o600, ends.number, 0))
+            }
+            Object::Counter { number, .. } => Ok(Stat::nameless(0o600, *number, 0)),
+        }
+    }
+
+    /// What a call with a directory, a path and flags is about.
+    fn stat_at(&mut self, tid: Tid, directory: u64, path: u64, flags: u32) -> Result<Stat> {
+        let path = self.path_or_empty(tid, path)?;
+        if path.is_empty() {
+            if flags & AT_EMPTY_PATH == 0 {
+                return Err(ENOENT);
+            }
+            if directory as u32 != HERE as u32 {
+                return self.stat_open(tid, directory);
+            }
+        }
+        let path = self.whole_path(tid, directory, path)?;
+        self.look(&path, last(flags)).map(|found| Stat::of(&found))
+    }
+
+    pub(crate) fn sys_stat(&mut self, tid: Tid, [path, to, ..]: [u64; 6]) -> Answer {
+        self.sys_fstatat(tid, [HERE, path, to, 0, 0, 0])
+    }
+
+    pub(crate) fn sys_lstat(&mut self, tid: Tid, [path, to, ..]: [u64; 6]) -> Answer {
+        self.sys_fstatat(tid, [HERE, path, to, AT_SYMLINK_NOFOLLOW.into(), 0, 0])
+    }
+
+    pub(crate) fn sys_fstat(&mut self, tid: Tid, [fd, to, ..]: [u64; 6]) -> Answer {
+        let bytes = self.stat_open(tid, fd)?.bytes();
+        super::done(self.write(tid, to, &bytes))
+    }
+
+    pub(crate) fn sys_fstatat(&mut self, tid: Tid, [directory, path, to, flags, ..]: [u64; 6]) -> Answer {
+        let flags = checked(flags, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_NO_AUTOMOUNT)?;
+        let bytes = self.stat_at(tid, directory, path, flags)?.bytes();
+        super::done(self.write(tid, to, &bytes))
+    }
+
+    pub(crate) fn sys_statx(&mut self, tid: Tid, [directory, path, flags, _, to, _]: [u64; 6]) -> Answer {
+        let allowed = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_NO_AUTOMOUNT;
+        let flags = checked(flags, allowed | AT_STATX_DONT_SYNC | AT_STATX_FORCE_SYNC)?;
+        let bytes = self.stat_at(tid, directory, path, flags)?.long_bytes();
+        super::done(self.write(tid, to, &bytes))
+    }
+
+    fn write_statfs(&mut self, tid: Tid, to: u64, inode: Inode) -> Answer {
+        let words = if Store::<B, F>::is_own(inode) {
+            let space = self.store.volume.space()?;
+            let blocks = [space.total / PAGE, space.free / PAGE, space.free / PAGE];
+            [EXT4, PAGE, blocks[0], blocks[1], blocks[2], space.files, space.files_free, 0, 255, PAGE, 0]
+        } else {
+            [PROC, PAGE, 0, 0, 0, 0, 0, 0, 255, PAGE, 0]
+        };
+        let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        bytes.resize(120, 0);
+        super::done(self.write(tid, to, &bytes))
+    }
+
+    pub(crate) fn sys_statfs(&mut self, tid: Tid, [path, to, ..]: [u64; 6]) -> Answer {
+        let path = self.path_at(tid, HERE, path)?;
+        let found = self.look(&path, Last::Follow)?;
+        self.write_statfs(tid, to, found.inode)
+    }
+
+    pub(crate) fn sys_fstatfs(&mut self, tid: Tid, [fd, to, ..]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        let inode = match &open.object {
+            Object::File { inode, .. } | Object::Directory { inode, .. } => *inode,
+            _ => Special::Devices.inode(),
+        };
+        self.write_statfs(tid, to, inode)
+    }
+
+    pub(crate) fn sys_access(&mut self, tid: Tid, [path, mode, ..]: [u64; 6]) -> Answer {
+        self.sys_faccessat2(tid, [HERE, path, mode, 0, 0, 0])
+    }
+
+    pub(crate) fn sys_faccessat(&mut self, tid: Tid, [directory, path, mode, ..]: [u64; 6]) -> Answer {
+        self.sys_faccessat2(tid, [directory, path, mode, 0, 0, 0])
+    }
+
+    pub(crate) fn sys_faccessat2(
+        &mut self,
+        tid: Tid,
+        [directory, path, mode, flags, ..]: [u64; 6],
+    ) -> Answer {
+        let flags = checked(flags, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_EACCESS)?;
+        if mode & !7 != 0 {
+            return Err(EINVAL);
+        }
+        let found = self.stat_at(tid, directory, path, flags)?;
+        // The owner of all may do everything, but not begin what nobody can.
+        let is_program = found.mode & 0o111 != 0 || found.mode & general::S_IFMT != S_IFREG;
+        if mode as u32 & general::X_OK != 0 && !is_program {
+            return Err(EACCES);
+        }
+        DONE
+    }
+}

@@ -1,0 +1,178 @@
+//! Clocks, sleep and alarms. Times are nanoseconds inside.
+
+use super::{done, number};
+use crate::errno::{EFAULT, EINVAL, Result};
+use crate::frames::Bytes;
+use crate::machine::{Machine, Tid};
+use crate::system::{Answer, DONE, Outcome, System};
+use alloc::vec::Vec;
+use linux_raw_sys::general::{
+    self, CLOCK_BOOTTIME, CLOCK_MONOTONIC, CLOCK_MONOTONIC_COARSE, CLOCK_MONOTONIC_RAW,
+    CLOCK_PROCESS_CPUTIME_ID, CLOCK_REALTIME, CLOCK_REALTIME_COARSE, CLOCK_TAI, CLOCK_THREAD_CPUTIME_ID,
+    TIMER_ABSTIME,
+};
+use vfs::FileSystem;
+
+/// Nanoseconds of a second.
+pub const SECOND: u64 = 1_000_000_000;
+
+/// Nanoseconds of a tick of `times`.
+const TICK: u64 = 10_000_000;
+
+/// Nanoseconds of `struct timespec`.
+pub fn nanoseconds([seconds, rest]: [u64; 2]) -> Result<u64> {
+    if rest >= SECOND || seconds > i64::MAX as u64 {
+        return Err(EINVAL);
+    }
+    Ok(seconds.saturating_mul(SECOND).saturating_add(rest).min(i64::MAX as u64))
+}
+
+/// Nanoseconds of `struct timeval`.
+pub fn microseconds([seconds, rest]: [u64; 2]) -> Result<u64> {
+    if rest >= 1_000_000 {
+        return Err(EINVAL);
+    }
+    nanoseconds([seconds, rest * 1000])
+}
+
+impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    /// When a call that waits gives up: it names a time from now on, or none. A call that is made again has begun before.
+    pub fn deadline(&mut self, tid: Tid, timeout: u64) -> Result<Option<u64>> {
+        if let Some(until) = self.thread(tid)?.until {
+            return Ok(until);
+        }
+        match timeout {
+            0 => Ok(None),
+            at => {
+                let time = nanoseconds(self.words(tid, at)?)?;
+                Ok(Some(self.machine.now().saturating_add(time)))
+            }
+        }
+    }
+
+    fn clock(&self, tid: Tid, clock: u64) -> Result<u64> {
+        match clock as u32 {
+            CLOCK_REALTIME | CLOCK_REALTIME_COARSE | CLOCK_TAI => Ok(self.machine.date()),
+            CLOCK_MONOTONIC | CLOCK_MONOTONIC_RAW | CLOCK_MONOTONIC_COARSE | CLOCK_BOOTTIME => {
+                Ok(self.machine.now())
+            }
+            CLOCK_PROCESS_CPUTIME_ID => Ok(self.used(self.pid(tid)?)[0]),
+            CLOCK_THREAD_CPUTIME_ID => Ok(self.machine.used(tid)),
+            _ => Err(EINVAL),
+        }
+    }
+
+    pub(crate) fn sys_clock_gettime(&mut self, tid: Tid, [clock, to, ..]: [u64; 6]) -> Answer {
+        let now = self.clock(tid, clock)?;
+        done(self.write_words(tid, to, &[now / SECOND, now % SECOND]))
+    }
+
+    pub(crate) fn sys_clock_getres(&mut self, tid: Tid, [clock, to, ..]: [u64; 6]) -> Answer {
+        self.clock(tid, clock)?;
+        if to != 0 {
+            self.write_words(tid, to, &[0, 1])?;
+        }
+        DONE
+    }
+
+    pub(crate) fn sys_gettimeofday(&mut self, tid: Tid, [to, zone, ..]: [u64; 6]) -> Answer {
+        let now = self.machine.date();
+        if to != 0 {
+            self.write_words(tid, to, &[now / SECOND, now % SECOND / 1000])?;
+        }
+        if zone != 0 {
+            self.write_words(tid, zone, &[0])?;
+        }
+        DONE
+    }
+
+    pub(crate) fn sys_time(&mut self, tid: Tid, [to, ..]: [u64; 6]) -> Answer {
+        let now = self.machine.date() / SECOND;
+        if to != 0 {
+            self.write_words(tid, to, &[now])?;
+        }
+        number(Ok(now))
+    }
+
+    pub(crate) fn sys_times(&mut self, tid: Tid, [to, ..]: [u64; 6]) -> Answer {
+        let [own, children] = self.used(self.pid(tid)?);
+        if to != 0 {
+            self.write_words(tid, to, &[own / TICK, 0, children / TICK, 0])?;
+        }
+        number(Ok(self.machine.now() / TICK))
+    }
+
+    pub(crate) fn sys_nanosleep(&mut self, tid: Tid, [time, left, ..]: [u64; 6]) -> Answer {
+        self.sys_clock_nanosleep(tid, [CLOCK_MONOTONIC.into(), 0, time, left, 0, 0])
+    }
+
+    pub(crate) fn sys_clock_nanosleep(
+        &mut self,
+        tid: Tid,
+        [clock, flags, time, left, ..]: [u64; 6],
+    ) -> Answer {
+        if time == 0 {
+            return Err(EFAULT);
+        }
+        let until = match self.thread(tid)?.until {
+            Some(until) => until,
+            None => {
+                let wanted = nanoseconds(self.words(tid, time)?)?;
+                let now = self.machine.now();
+                let until = if flags as u32 & TIMER_ABSTIME == 0 {
+                    now.saturating_add(wanted)
+                } else {
+                    now.saturating_add(wanted.saturating_sub(self.clock(tid, clock)?))
+                };
+                Some(until)
+            }
+        };
+        if until.is_some_and(|until| until <= self.machine.now()) {
+            return DONE;
+        }
+        if left != 0 && flags as u32 & TIMER_ABSTIME == 0 {
+            // What is left if a signal comes first is not known yet: at most this.
+            let left_now = until.unwrap_or(0).saturating_sub(self.machine.now());
+            self.write_words(tid, left, &[left_now / SECOND, left_now % SECOND])?;
+        }
+        Ok(Outcome::Wait(Vec::new(), until))
+    }
+
+    pub(crate) fn sys_alarm(&mut self, tid: Tid, [seconds, ..]: [u64; 6]) -> Answer {
+        let now = self.machine.now();
+        let process = self.process(tid)?;
+        let left = process.alarm.0.map_or(0, |at| at.saturating_sub(now).div_ceil(SECOND));
+        let seconds = u64::from(seconds as u32);
+        process.alarm = ((seconds > 0).then(|| now + seconds * SECOND), 0);
+        number(Ok(left))
+    }
+
+    pub(crate) fn sys_setitimer(&mut self, tid: Tid, [kind, new, old, ..]: [u64; 6]) -> Answer {
+        if kind as u32 != general::ITIMER_REAL {
+            return Err(EINVAL);
+        }
+        let [every_seconds, every, seconds, rest] = match new {
+            0 => [0; 4],
+            at => self.words(tid, at)?,
+        };
+        let every = microseconds([every_seconds, every])?;
+        let first = microseconds([seconds, rest])?;
+        if old != 0 {
+            self.sys_getitimer(tid, [kind, old, 0, 0, 0, 0])?;
+        }
+        let now = self.machine.now();
+        self.process(tid)?.alarm = ((first > 0).then(|| now.saturating_add(first)), every);
+        DONE
+    }
+
+    pub(crate) fn sys_getitimer(&mut self, tid: Tid, [kind, to, ..]: [u64; 6]) -> Answer {
+        if kind as u32 != general::ITIMER_REAL {
+            return Err(EINVAL);
+        }
+        let now = self.machine.now();
+        let (at, every) = self.process(tid)?.alarm;
+        let left = at.map_or(0, |at| at.saturating_sub(now).max(1000));
+        let words = [every / SECOND, every % SECOND / 1000, left / SECOND, left % SECOND / 1000];
+        done(self.write_words(tid, to, &words))
+    }
+}

@@ -1,0 +1,158 @@
+//! Waiting for several open files at once.
+
+use super::number;
+use super::time::microseconds;
+use crate::errno::{EBADF, EINVAL, Result};
+use crate::frames::Bytes;
+use crate::machine::{Machine, Tid};
+use crate::open::{Object, Open};
+use crate::system::{Answer, Outcome, System};
+use alloc::vec;
+use alloc::vec::Vec;
+use linux_raw_sys::general::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLRDNORM, POLLWRNORM};
+use vfs::FileSystem;
+
+/// Most descriptors of one call.
+const POLL_MAX: u64 = 4096;
+
+/// Descriptors of a set.
+const SET_BITS: u64 = 1024;
+
+/// Nanoseconds of a millisecond.
+const MILLISECOND: u64 = 1_000_000;
+
+/// What is always possible with files and most devices.
+const ALWAYS: u32 = POLLIN | POLLOUT | POLLRDNORM | POLLWRNORM;
+
+impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    /// What can be done with something open without a wait.
+    pub fn ready(&self, open: &Open) -> u32 {
+        match &open.object {
+            Object::Reader(ends) => ends.pipe.borrow().reader_ready(),
+            Object::Writer(ends) => ends.pipe.borrow().writer_ready(),
+            Object::Terminal { .. } => {
+                let input = if self.terminal.is_readable() { POLLIN | POLLRDNORM } else { 0 };
+                input | POLLOUT | POLLWRNORM
+            }
+            Object::Counter { value, .. } => {
+                let input = if value.get() > 0 { POLLIN | POLLRDNORM } else { 0 };
+                let output = if value.get() < u64::MAX - 1 { POLLOUT | POLLWRNORM } else { 0 };
+                input | output
+            }
+            _ => ALWAYS,
+        }
+    }
+
+    pub(crate) fn sys_poll(&mut self, tid: Tid, [list, count, timeout, ..]: [u64; 6]) -> Answer {
+        let timeout = timeout as i32;
+        let until = match self.thread(tid)?.until {
+            Some(until) => until,
+            None if timeout < 0 => None,
+            None => Some(self.machine.now() + timeout as u64 * MILLISECOND),
+        };
+        self.poll(tid, list, count, until)
+    }
+
+    pub(crate) fn sys_ppoll(&mut self, tid: Tid, [list, count, timeout, set, bytes, _]: [u64; 6]) -> Answer {
+        let until = self.deadline(tid, timeout)?;
+        self.mask_meanwhile(tid, set, bytes)?;
+        self.poll(tid, list, count, until)
+    }
+
+    fn poll(&mut self, tid: Tid, list: u64, count: u64, until: Option<u64>) -> Answer {
+        if count > POLL_MAX {
+            return Err(EINVAL);
+        }
+        let mut bytes = vec![0; count as usize * 8];
+        self.read(tid, list, &mut bytes)?;
+        let (mut found, mut on) = (0, Vec::new());
+        for entry in bytes.chunks_exact_mut(8) {
+            let fd = i32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]]);
+            let wanted = u32::from(u16::from_le_bytes([entry[4], entry[5]]));
+            let ready = match self.open_file(tid, fd as u64) {
+                _ if fd < 0 => 0,
+                Err(_) => POLLNVAL,
+                Ok(open) => {
+                    on.extend(self.events_of(&open));
+                    self.ready(&open) & (wanted | POLLERR | POLLHUP)
+                }
+            };
+            entry[6..8].copy_from_slice(&(ready as u16).to_le_bytes());
+            found += u64::from(ready != 0);
+        }
+        if found == 0 && until.is_none_or(|until| until > self.machine.now()) {
+            return Ok(Outcome::Wait(on, until));
+        }
+        self.write(tid, list, &bytes)?;
+        number(Ok(found))
+    }
+
+    pub(crate) fn sys_select(
+        &mut self,
+        tid: Tid,
+        [count, read, write, except, timeout, _]: [u64; 6],
+    ) -> Answer {
+        let until = match (self.thread(tid)?.until, timeout) {
+            (Some(until), _) => until,
+            (None, 0) => None,
+            (None, at) => Some(self.machine.now().saturating_add(microseconds(self.words(tid, at)?)?)),
+        };
+        self.wait_for_sets(tid, count, [read, write, except], until)
+    }
+
+    pub(crate) fn sys_pselect(
+        &mut self,
+        tid: Tid,
+        [count, read, write, except, timeout, mask]: [u64; 6],
+    ) -> Answer {
+        let until = self.deadline(tid, timeout)?;
+        if mask != 0 {
+            let [set, bytes] = self.words(tid, mask)?;
+            self.mask_meanwhile(tid, set, bytes)?;
+        }
+        self.wait_for_sets(tid, count, [read, write, except], until)
+    }
+
+    fn wait_for_sets(&mut self, tid: Tid, count: u64, sets: [u64; 3], until: Option<u64>) -> Answer {
+        let count =
+            if count as i32 >= 0 { u64::from(count as u32).min(SET_BITS) } else { return Err(EINVAL) };
+        let words = count.div_ceil(64) as usize;
+        let mut wanted: Vec<Vec<u64>> = Vec::new();
+        for set in sets {
+            wanted.push(self.set(tid, set, words)?);
+        }
+        let kinds = [POLLIN | POLLHUP | POLLERR, POLLOUT | POLLERR, 0];
+        let mut found = vec![vec![0u64; words]; sets.len()];
+        let (mut total, mut on) = (0, Vec::new());
+        for fd in 0..count {
+            let (word, bit) = ((fd / 64) as usize, 1 << (fd % 64));
+            if !wanted.iter().any(|set| set[word] & bit != 0) {
+                continue;
+            }
+            let open = self.open_file(tid, fd).map_err(|_| EBADF)?;
+            on.extend(self.events_of(&open));
+            let ready = self.ready(&open);
+            for ((wanted, found), kind) in wanted.iter().zip(&mut found).zip(kinds) {
+                if wanted[word] & bit != 0 && ready & kind != 0 {
+                    found[word] |= bit;
+                    total += 1;
+                }
+            }
+        }
+        if total == 0 && until.is_none_or(|until| until > self.machine.now()) {
+            return Ok(Outcome::Wait(on, until));
+        }
+        for (set, found) in sets.into_iter().zip(&found).filter(|(set, _)| *set != 0) {
+            self.write_words(tid, set, found)?;
+        }
+        number(Ok(total))
+    }
+
+    fn set(&mut self, tid: Tid, at: u64, words: usize) -> Result<Vec<u64>> {
+        let mut set = Vec::with_capacity(words);
+        for word in 0..words as u64 {
+            set.push(if at == 0 { 0 } else { self.words::<1>(tid, at + word * 8)?[0] });
+        }
+        Ok(set)
+    }
+}

@@ -1,0 +1,374 @@
+//! How signals arrive: what becomes of each, and how a handler begins and returns.
+
+use crate::errno::{EFAULT, EINVAL, ESRCH, Result};
+use crate::frames::Bytes;
+use crate::machine::{Machine, Registers, Tid};
+use crate::process::{Event, SIGNALS, Status};
+use crate::signal::{self, Action, Cause, Set, Signal, Usual};
+use crate::system::System;
+use abi::ThreadState;
+use abi::state::register;
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use linux_raw_sys::general::{self, SIGCHLD, SIGCONT, SIGKILL, SIGSEGV, SIGSTOP};
+use vfs::FileSystem;
+
+/// What the next signal of a thread does.
+#[derive(Debug)]
+enum Effect {
+    /// There is none.
+    Nothing,
+    /// The process is gone.
+    Ended,
+    /// A handler is to begin.
+    Handler(Signal, Cause, Action),
+}
+
+/// Where a thread is when a handler begins.
+#[derive(Debug)]
+enum Place {
+    /// It waits for the end of a call, whose registers these are; the call may be made again, if this is its number.
+    Call(Registers, Option<u64>),
+    /// It stands still after an exception: address, error code and vector.
+    Exception([u64; 3]),
+    /// It was interrupted in its own code.
+    Code,
+}
+
+/// Bytes of the `syscall` instruction.
+const SYSCALL_BYTES: u64 = 2;
+
+/// Calls that end with `EINTR` after a handler, whatever the action says: those that wait for signals or for a time.
+const NOT_MADE_AGAIN: [u32; 12] = [
+    general::__NR_poll,
+    general::__NR_select,
+    general::__NR_nanosleep,
+    general::__NR_pause,
+    general::__NR_epoll_wait,
+    general::__NR_epoll_pwait,
+    general::__NR_rt_sigsuspend,
+    general::__NR_rt_sigtimedwait,
+    general::__NR_pselect6,
+    general::__NR_ppoll,
+    general::__NR_clock_nanosleep,
+    general::__NR_futex,
+];
+
+/// Signals that stop a process, if it says nothing of them.
+const STOPPING: [Signal; 4] = [SIGSTOP, general::SIGTSTP, general::SIGTTIN, general::SIGTTOU];
+
+impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    /// Whether a signal waits that a thread does not block.
+    pub fn has_signal(&self, tid: Tid) -> bool {
+        let Some(thread) = self.threads.get(&tid) else { return false };
+        let process = self.processes.get(&thread.process).map_or(Set(0), |process| process.pending.set());
+        (process.0 | thread.pending.set().0) & !thread.mask.0 != 0
+    }
+
+    /// Sends a signal to a process.
+    pub fn send(&mut self, pid: Tid, signal: Signal, cause: Cause) -> Result<()> {
+        let process = self.processes.get(&pid).ok_or(ESRCH)?;
+        if process.ended.is_some() {
+            return Ok(());
+        }
+        let threads = process.threads.clone();
+        let is_taken = |tid: &Tid| self.threads.get(tid).is_some_and(|thread| !thread.mask.has(signal));
+        let taker = threads.iter().copied().find(is_taken);
+        self.send_by(pid, signal, cause, taker, false)
+    }
+
+    /// Sends a signal to a thread.
+    pub fn send_to_thread(&mut self, tid: Tid, signal: Signal, cause: Cause) -> Result<()> {
+        let thread = self.threads.get(&tid).ok_or(ESRCH)?;
+        let taker = (!thread.mask.has(signal)).then_some(tid);
+        let pid = thread.process;
+        if taker.is_none() {
+            if let Some(thread) = self.threads.get_mut(&tid) {
+                thread.pending.add(signal, cause);
+            }
+            return Ok(());
+        }
+        self.send_by(pid, signal, cause, taker, true)
+    }
+
+    fn send_by(
+        &mut self,
+        pid: Tid,
+        signal: Signal,
+        cause: Cause,
+        taker: Option<Tid>,
+        is_own: bool,
+    ) -> Result<()> {
+        if signal == SIGKILL {
+            self.end_process(pid, Status::killed(SIGKILL));
+            return Ok(());
+        }
+        let process = self.processes.get_mut(&pid).ok_or(ESRCH)?;
+        let index = signal as usize - 1;
+        let action = *process.actions.get(index).ok_or(EINVAL)?;
+        if signal == SIGCONT {
+            STOPPING.into_iter().for_each(|stopping| process.pending.forget(stopping));
+            self.let_go_on(pid);
+        } else if STOPPING.contains(&signal) {
+            process.pending.forget(SIGCONT);
+        }
+        if action.ignores(signal) && taker.is_some() {
+            return Ok(());
+        }
+        match taker.filter(|_| is_own).and_then(|tid| self.threads.get_mut(&tid)) {
+            Some(thread) => thread.pending.add(signal, cause),
+            None => self.processes.get_mut(&pid).is_some_and(|process| process.pending.add(signal, cause)),
+        };
+        if let Some(tid) = taker {
+            self.notify(tid);
+        }
+        Ok(())
+    }
+
+    /// A thread has a signal that it does not block.
+    fn notify(&mut self, tid: Tid) {
+        if self.current == Some(tid) || self.process(tid).is_ok_and(|process| process.stopped.is_some()) {
+            return;
+        }
+        if self.threads.get(&tid).is_some_and(|thread| thread.blocked.is_some()) {
+            return self.interrupt_wait(tid);
+        }
+        // A thread that is just making a call takes the signal at its end.
+        let Some(state) = self.machine.interrupt(tid) else { return };
+        match self.effect(tid) {
+            Effect::Nothing => self.machine.return_from(tid, &state),
+            Effect::Ended => {}
+            Effect::Handler(signal, cause, action) => {
+                self.begin_handler(tid, state, Place::Code, (signal, cause, action));
+            }
+        }
+    }
+
+    /// Takes signals of a thread until one has an effect on it.
+    fn effect(&mut self, tid: Tid) -> Effect {
+        loop {
+            let Some(thread) = self.threads.get_mut(&tid) else { return Effect::Ended };
+            let (mask, pid) = (thread.mask, thread.process);
+            let own = thread.pending.take(mask);
+            let Some(process) = self.processes.get_mut(&pid) else { return Effect::Ended };
+            let Some((signal, cause)) = own.or_else(|| process.pending.take(mask)) else {
+                return Effect::Nothing;
+            };
+            let action = process.actions.get(signal as usize - 1).copied().unwrap_or_default();
+            match action.handler {
+                0 => match signal::usual(signal) {
+                    Usual::End => {
+                        self.end_process(pid, Status::killed(signal));
+                        return Effect::Ended;
+                    }
+                    Usual::Stop => {
+                        self.stop(pid, signal);
+                        return Effect::Nothing;
+                    }
+                    Usual::Continue | Usual::Nothing => {}
+                },
+                1 => {}
+                _ => return Effect::Handler(signal, cause, action),
+            }
+        }
+    }
+
+    /// Ends the wait of a thread if a signal ends its process, or has a handler.
+    pub fn interrupt_wait(&mut self, tid: Tid) {
+        let is_stopped = self.process(tid).is_ok_and(|process| process.stopped.is_some());
+        if is_stopped || !self.has_signal(tid) {
+            return;
+        }
+        // Only a signal with a handler ends the wait.
+        let Effect::Handler(signal, cause, action) = self.effect(tid) else { return };
+        let Some(blocked) = self.unblock(tid) else { return };
+        let mut registers = blocked.registers;
+        let number = registers.rax;
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let done = core::mem::take(&mut thread.done);
+        (thread.until, thread.is_woken) = (None, false);
+        registers.rax = if done > 0 { done } else { crate::errno::EINTR.result() };
+        let again = (done == 0).then_some(number);
+        let Some(state) = self.machine.state(tid) else { return };
+        self.begin_handler(tid, state, Place::Call(registers, again), (signal, cause, action));
+    }
+
+    /// Ends a call with registers, of a thread for which a signal may wait.
+    pub fn handle(&mut self, tid: Tid, registers: Registers) {
+        match self.effect(tid) {
+            Effect::Ended => {}
+            Effect::Nothing => {
+                self.restore_mask(tid);
+                self.machine.answer(tid, &registers);
+            }
+            Effect::Handler(signal, cause, action) => {
+                let Some(state) = self.machine.state(tid) else { return };
+                self.begin_handler(tid, state, Place::Call(registers, None), (signal, cause, action));
+            }
+        }
+    }
+
+    /// A thread does what it cannot. Its process handles the signal, or ends by it.
+    pub fn exception(&mut self, tid: Tid, signal: Signal, cause: Cause, fault: [u64; 3]) {
+        let Ok(process) = self.process(tid) else { return };
+        let action = process.actions.get(signal as usize - 1).copied().unwrap_or_default();
+        let is_blocked = self.threads.get(&tid).is_some_and(|thread| thread.mask.has(signal));
+        let state = self.machine.state(tid);
+        match state {
+            Some(state) if action.handler > 1 && !is_blocked => {
+                self.begin_handler(tid, state, Place::Exception(fault), (signal, cause, action));
+            }
+            _ => {
+                if let Ok(pid) = self.pid(tid) {
+                    self.end_process(pid, Status::killed(signal));
+                }
+            }
+        }
+        self.settle();
+    }
+
+    /// Begins a handler.
+    fn begin_handler(
+        &mut self,
+        tid: Tid,
+        mut state: Box<ThreadState>,
+        place: Place,
+        (signal, cause, action): (Signal, Cause, Action),
+    ) {
+        let mut fault = [0; 3];
+        let is_code = matches!(place, Place::Code);
+        match place {
+            Place::Call(mut registers, again) => {
+                if let Some(number) = again
+                    && action.has(general::SA_RESTART)
+                    && !NOT_MADE_AGAIN.iter().any(|call| u64::from(*call) == number)
+                {
+                    registers.rax = number;
+                    state.registers[register::RIP] -= SYSCALL_BYTES;
+                }
+                registers.put(&mut state);
+            }
+            Place::Exception(at) => fault = at,
+            Place::Code => {}
+        }
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let before = thread.mask_before.take().unwrap_or(thread.mask);
+        let frame = signal::frame(&state, &action, (signal, &cause), &thread.stack, before, fault);
+        let own = if action.has(general::SA_NODEFER) { Set(0) } else { Set::of(signal) };
+        thread.mask = Set(thread.mask.0 | action.mask.0 | own.0).as_mask();
+        let pid = thread.process;
+        if action.has(general::SA_RESETHAND)
+            && let Some(process) = self.processes.get_mut(&pid)
+        {
+            process.actions[signal as usize - 1] = Action::default();
+        }
+        let written = self
+            .write(tid, frame.vector.0, &frame.vector.1)
+            .and_then(|()| self.write(tid, frame.address, &frame.bytes));
+        let has_begun = written.and_then(|()| match is_code {
+            true => {
+                self.machine.return_from(tid, &frame.state);
+                Ok(())
+            }
+            false => self.machine.go_on(tid, &frame.state),
+        });
+        if has_begun.is_err() {
+            self.end_process(pid, Status::killed(SIGSEGV));
+        }
+    }
+
+    /// A handler has returned: its thread goes on where it was.
+    pub fn return_from_handler(&mut self, tid: Tid) -> Result<()> {
+        let mut state = self.machine.state(tid).ok_or(ESRCH)?;
+        let at = state.registers[register::RSP];
+        let mut context = [0; signal::RESTORED_BYTES];
+        self.read(tid, at, &mut context)?;
+        let (mask, stack, vector_at) = signal::restore(&context, &mut state)?;
+        if vector_at != 0 {
+            let mut vector = vec![0; signal::RESTORED_VECTOR_BYTES];
+            self.read(tid, vector_at, &mut vector)?;
+            signal::restore_vector(&vector, &mut state)?;
+        }
+        let thread = self.thread(tid)?;
+        thread.mask = mask;
+        let sp = state.registers[register::RSP];
+        if !thread.stack.has(sp) || thread.stack.len == 0 {
+            thread.stack = stack;
+        }
+        match self.effect_unless_none(tid) {
+            Some(Effect::Handler(signal, cause, action)) => {
+                self.begin_handler(tid, state, Place::Exception([0; 3]), (signal, cause, action));
+                Ok(())
+            }
+            Some(_) => Ok(()),
+            None => self.machine.go_on(tid, &state).map_err(|_| EFAULT),
+        }
+    }
+
+    fn effect_unless_none(&mut self, tid: Tid) -> Option<Effect> {
+        if !self.has_signal(tid) {
+            return None;
+        }
+        match self.effect(tid) {
+            Effect::Nothing => None,
+            effect => Some(effect),
+        }
+    }
+
+    /// A process stands still.
+    fn stop(&mut self, pid: Tid, signal: Signal) {
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        process.stopped = Some(signal);
+        process.news = Some(Status::stopped(signal));
+        let threads = process.threads.clone();
+        for tid in threads {
+            self.machine.pause(tid, true);
+        }
+        self.tell_parent(pid, Status::stopped(signal));
+    }
+
+    /// A process goes on that stands still.
+    fn let_go_on(&mut self, pid: Tid) {
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        if process.stopped.take().is_none() {
+            return;
+        }
+        process.news = Some(Status::CONTINUED);
+        let threads = process.threads.clone();
+        for &tid in &threads {
+            self.machine.pause(tid, false);
+        }
+        self.tell_parent(pid, Status::CONTINUED);
+        for tid in threads {
+            if self.has_signal(tid) {
+                self.notify(tid);
+            }
+        }
+    }
+
+    fn tell_parent(&mut self, pid: Tid, status: Status) {
+        let Some(parent) = self.processes.get(&pid).map(|process| process.parent) else { return };
+        let Some(process) = self.processes.get(&parent) else { return };
+        if !process.actions[SIGCHLD as usize - 1].has(general::SA_NOCLDSTOP) {
+            let (code, value) = status.told();
+            let _ = self.send(parent, SIGCHLD, Cause { code, sender: (pid, 0), value: value.into() });
+        }
+        self.tell(Event::Child(parent));
+    }
+
+    /// Processes of a group.
+    pub fn members(&self, group: Tid) -> Vec<Tid> {
+        let is_in = |process: &crate::process::Process| process.group == group && process.ended.is_none();
+        self.processes.iter().filter(|(_, process)| is_in(process)).map(|(pid, _)| *pid).collect()
+    }
+
+    /// Sends a signal to a process group.
+    pub fn send_to_group(&mut self, group: Tid, signal: Signal, cause: Cause) {
+        for pid in self.members(group) {
+            let _ = self.send(pid, signal, cause);
+        }
+    }
+}
+
+const _: () = assert!(SIGNALS == 64);

@@ -1,0 +1,136 @@
+//! The machine below: address spaces, threads, time, and the registers of a thread.
+
+use crate::errno::Result;
+use abi::ThreadState;
+use alloc::boxed::Box;
+
+/// Number of a thread; that of a process is the number of its first thread.
+pub type Tid = u32;
+
+/// Registers of a thread in a call, in the order in which its handler gets them. `rcx` and `r11` are lost by the instruction itself.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Registers {
+    /// The first argument.
+    pub rdi: u64,
+    /// The second argument.
+    pub rsi: u64,
+    /// The third argument.
+    pub rdx: u64,
+    /// The fourth argument.
+    pub r10: u64,
+    /// The fifth argument.
+    pub r8: u64,
+    /// The sixth argument.
+    pub r9: u64,
+    /// `rbx`.
+    pub rbx: u64,
+    /// `rbp`.
+    pub rbp: u64,
+    /// `r12`.
+    pub r12: u64,
+    /// `r13`.
+    pub r13: u64,
+    /// `r14`.
+    pub r14: u64,
+    /// `r15`.
+    pub r15: u64,
+    /// The number of the call, then its result.
+    pub rax: u64,
+}
+
+impl Registers {
+    /// The arguments of a call.
+    pub const fn arguments(&self) -> [u64; 6] {
+        [self.rdi, self.rsi, self.rdx, self.r10, self.r8, self.r9]
+    }
+
+    /// Puts them into a whole state, behind the `syscall` instruction.
+    pub fn put(&self, state: &mut ThreadState) {
+        use abi::state::register as at;
+        let ip = state.registers[at::RIP];
+        let flags = state.registers[at::RFLAGS];
+        let all = [
+            (at::RDI, self.rdi),
+            (at::RSI, self.rsi),
+            (at::RDX, self.rdx),
+            (at::R10, self.r10),
+            (at::R8, self.r8),
+            (at::R9, self.r9),
+            (at::RBX, self.rbx),
+            (at::RBP, self.rbp),
+            (at::R12, self.r12),
+            (at::R13, self.r13),
+            (at::R14, self.r14),
+            (at::R15, self.r15),
+            (at::RAX, self.rax),
+            (at::RCX, ip),
+            (at::R11, flags),
+        ];
+        for (index, value) in all {
+            state.registers[index] = value;
+        }
+    }
+}
+
+/// An address space.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Space(pub u64);
+
+/// The machine, as far as processes need it.
+pub trait Machine {
+    /// Makes an empty address space.
+    fn make_space(&mut self) -> Result<Space>;
+
+    /// Ends an address space, and all threads in it.
+    fn end_space(&mut self, space: Space);
+
+    /// Makes a thread that does not run yet. One that has the number already is ended.
+    fn make_thread(&mut self, space: Space, thread: Tid) -> Result<()>;
+
+    /// Ends a thread.
+    fn end_thread(&mut self, thread: Tid);
+
+    /// All that a thread has in the processor, if it stands still: it waits for the end of a call, then the registers that its handler has are zeros; or
+    /// it is stopped.
+    fn state(&mut self, thread: Tid) -> Option<Box<ThreadState>>;
+
+    /// Lets a thread that is new, or waits for the end of a call, go on with a state.
+    fn go_on(&mut self, thread: Tid, state: &ThreadState) -> Result<()>;
+
+    /// Ends a call that waits: the thread goes on behind it, with these registers.
+    fn answer(&mut self, thread: Tid, registers: &Registers);
+
+    /// Stops a thread that runs its own code, and gives its state. None if it is just making a call, or a fault: then it goes on.
+    fn interrupt(&mut self, thread: Tid) -> Option<Box<ThreadState>>;
+
+    /// Lets a thread that was [interrupted](Machine::interrupt) go on, with a state.
+    fn return_from(&mut self, thread: Tid, state: &ThreadState);
+
+    /// Keeps a thread from running its own code, or lets it.
+    fn pause(&mut self, thread: Tid, is_paused: bool);
+
+    /// What the processor can do, as CPUID leaf 1 says in EDX.
+    fn features(&self) -> u64;
+
+    /// Nanoseconds since it began.
+    fn now(&self) -> u64;
+
+    /// Nanoseconds since 1970.
+    fn date(&self) -> u64;
+
+    /// CPU time of a thread in nanoseconds.
+    fn used(&self, thread: Tid) -> u64;
+
+    /// Fills bytes with numbers that nobody guesses.
+    fn random(&mut self, to: &mut [u8]);
+
+    /// Prints on the terminal.
+    fn print(&mut self, bytes: &[u8]);
+
+    /// Tells whoever runs all of this.
+    fn log(&mut self, text: core::fmt::Arguments);
+
+    /// Calls [`crate::system::System::time`] at that time, or never. The last request counts.
+    fn wake_at(&mut self, at: Option<u64>);
+}

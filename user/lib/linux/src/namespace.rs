@@ -1,0 +1,267 @@
+//! All files that a process sees: those of a file system, and in its root directory `/dev` and `/proc`, whatever the file system has there.
+
+use crate::special::{Link, OfProcess, Special};
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use core::cell::RefCell;
+use vfs::{Attributes, Changes, Entry, Error, FileSystem, Inode, Kind, Name, New, Result, Space};
+
+/// What `/proc` says of processes as far as names go.
+#[derive(Default, Debug)]
+pub struct View {
+    /// The process that looks.
+    pub own: u32,
+    /// All processes.
+    pub processes: BTreeMap<u32, Paths>,
+}
+
+/// Paths of a process.
+#[derive(Clone, Default, Debug)]
+pub struct Paths {
+    /// Its program.
+    pub program: Vec<u8>,
+    /// Its working directory.
+    pub directory: Vec<u8>,
+    /// What its descriptors lead to.
+    pub descriptors: BTreeMap<u32, Vec<u8>>,
+}
+
+/// A file system with the names that Linux adds.
+#[derive(Debug)]
+pub struct Namespace<F> {
+    files: F,
+    view: Rc<RefCell<View>>,
+}
+
+/// Names in the root directory that are no files of the file system.
+const ADDED: [(&[u8], Special); 2] = [(b"dev", Special::Devices), (b"proc", Special::Processes)];
+
+/// Cursor in the root directory from which the file system's own entries begin; in front are those of [`ADDED`].
+const FIRST_OWN: u64 = ADDED.len() as u64;
+
+impl<F: FileSystem> Namespace<F> {
+    /// A file system, and what is known of processes.
+    pub fn new(files: F, view: Rc<RefCell<View>>) -> Namespace<F> {
+        Namespace { files, view }
+    }
+
+    fn target(&self, special: Special) -> Result<Vec<u8>> {
+        let view = self.view.borrow();
+        let of = |process: u32| view.processes.get(&process).ok_or(Error::NotFound);
+        let target = match special {
+            Special::Link(Link::Own) => format!("{}", view.own).into_bytes(),
+            Special::Link(Link::Mounts) => b"self/mounts".to_vec(),
+            Special::Link(Link::Descriptors) => b"/proc/self/fd".to_vec(),
+            Special::OfProcess(process, OfProcess::Exe) => of(process)?.program.clone(),
+            Special::OfProcess(process, OfProcess::Cwd) => of(process)?.directory.clone(),
+            Special::OfProcess(process, OfProcess::Root) => of(process).map(|_| b"/".to_vec())?,
+            Special::Descriptor(process, number) => {
+                of(process)?.descriptors.get(&number).cloned().ok_or(Error::NotFound)?
+            }
+            _ => return Err(Error::Invalid),
+        };
+        Ok(target)
+    }
+
+    fn special_attributes(&self, special: Special) -> Attributes {
+        let (kind, permissions) = match special {
+            _ if special.is_directory() => (Kind::Directory, 0o555),
+            _ if special.is_link() => (Kind::Symlink, 0o777),
+            Special::Device(_) => (Kind::Special, 0o666),
+            _ => (Kind::File, 0o444),
+        };
+        let links = if kind == Kind::Directory { 2 } else { 1 };
+        let (len, allocated, owner, group) = (0, 0, 0, 0);
+        let (accessed, modified, changed) = (0, 0, 0);
+        let inode = special.inode();
+        Attributes {
+            inode,
+            kind,
+            permissions,
+            links,
+            owner,
+            group,
+            len,
+            allocated,
+            accessed,
+            modified,
+            changed,
+        }
+    }
+
+    fn special_entries(&self, special: Special, cursor: u64, count_max: usize) -> Vec<Entry> {
+        let view = self.view.borrow();
+        let mut names: Vec<Vec<u8>> =
+            special.names().into_iter().map(|name| name.as_bytes().to_vec()).collect();
+        match special {
+            Special::Processes => {
+                names.extend(view.processes.keys().map(|pid| format!("{pid}").into_bytes()))
+            }
+            Special::Descriptors(process) => {
+                let of = view.processes.get(&process);
+                let numbers = of.into_iter().flat_map(|of| of.descriptors.keys());
+                names.extend(numbers.map(|number| format!("{number}").into_bytes()));
+            }
+            _ => {}
+        }
+        let found = names.into_iter().zip(1..).skip(cursor as usize).take(count_max);
+        let entry = |(name, next): (Vec<u8>, u64)| {
+            let found = special.lookup(&name, view.own, |process| view.processes.contains_key(&process))?;
+            let kind = self.special_attributes(found).kind;
+            Some(Entry { name, inode: found.inode(), kind, next })
+        };
+        found.filter_map(entry).collect()
+    }
+
+    fn is_root(&self, inode: Inode) -> bool {
+        inode == self.files.root()
+    }
+}
+
+/// A change of something special.
+fn refuse<T>(inode: Inode) -> Option<Result<T>> {
+    Special::of(inode).map(|_| Err(Error::Unsupported))
+}
+
+impl<F: FileSystem> FileSystem for Namespace<F> {
+    fn root(&self) -> Inode {
+        self.files.root()
+    }
+
+    fn attributes(&mut self, inode: Inode) -> Result<Attributes> {
+        match Special::of(inode) {
+            Some(special) => Ok(self.special_attributes(special)),
+            None => self.files.attributes(inode),
+        }
+    }
+
+    fn len(&mut self, file: Inode) -> Result<u64> {
+        if Special::of(file).is_some() { Ok(0) } else { self.files.len(file) }
+    }
+
+    fn kind_of(&mut self, inode: Inode) -> Result<Kind> {
+        match Special::of(inode) {
+            Some(special) => Ok(self.special_attributes(special).kind),
+            None => self.files.kind_of(inode),
+        }
+    }
+
+    fn change(&mut self, inode: Inode, changes: &Changes) -> Result<()> {
+        // Times and modes of devices are nobody's concern.
+        if Special::of(inode).is_some() { Ok(()) } else { self.files.change(inode, changes) }
+    }
+
+    fn lookup(&mut self, directory: Inode, name: Name) -> Result<Inode> {
+        if let Some(special) = Special::of(directory) {
+            let view = self.view.borrow();
+            let found =
+                special.lookup(name.bytes(), view.own, |process| view.processes.contains_key(&process));
+            return found.map(Special::inode).ok_or(Error::NotFound);
+        }
+        match ADDED.iter().find(|(added, _)| *added == name.bytes()) {
+            Some((_, special)) if self.is_root(directory) => Ok(special.inode()),
+            _ => self.files.lookup(directory, name),
+        }
+    }
+
+    fn readdir(&mut self, directory: Inode, cursor: u64, count_max: usize) -> Result<Vec<Entry>> {
+        if let Some(special) = Special::of(directory) {
+            return Ok(self.special_entries(special, cursor, count_max));
+        }
+        if !self.is_root(directory) {
+            return self.files.readdir(directory, cursor, count_max);
+        }
+        let added =
+            ADDED.iter().zip(1..).skip(cursor.min(FIRST_OWN) as usize).map(|(&(name, special), next)| {
+                Entry { name: name.to_vec(), inode: special.inode(), kind: Kind::Directory, next }
+            });
+        let mut entries: Vec<Entry> = added.take(count_max).collect();
+        let mut own = cursor.saturating_sub(FIRST_OWN);
+        while entries.len() < count_max {
+            let more = self.files.readdir(directory, own, count_max - entries.len())?;
+            let Some(last) = more.last() else { break };
+            own = last.next;
+            let is_hidden = |entry: &Entry| ADDED.iter().any(|(name, _)| *name == entry.name);
+            let moved = |entry: Entry| Entry { next: entry.next + FIRST_OWN, ..entry };
+            entries.extend(more.into_iter().filter(|entry| !is_hidden(entry)).map(moved));
+        }
+        Ok(entries)
+    }
+
+    fn create(&mut self, directory: Inode, name: Name, new: New, permissions: u16) -> Result<Inode> {
+        refuse(directory).unwrap_or_else(|| self.files.create(directory, name, new, permissions))
+    }
+
+    fn link(&mut self, inode: Inode, directory: Inode, name: Name) -> Result<()> {
+        refuse(inode).or(refuse(directory)).unwrap_or_else(|| self.files.link(inode, directory, name))
+    }
+
+    fn unlink(&mut self, directory: Inode, name: Name) -> Result<()> {
+        refuse(directory).unwrap_or_else(|| self.files.unlink(directory, name))
+    }
+
+    fn rmdir(&mut self, directory: Inode, name: Name) -> Result<()> {
+        let is_added = self.is_root(directory) && ADDED.iter().any(|(added, _)| *added == name.bytes());
+        if is_added {
+            return Err(Error::Busy);
+        }
+        refuse(directory).unwrap_or_else(|| self.files.rmdir(directory, name))
+    }
+
+    fn rename(&mut self, from: Inode, name: Name, to: Inode, new_name: Name) -> Result<()> {
+        let is_added = |directory, name: Name| {
+            self.is_root(directory) && ADDED.iter().any(|(added, _)| *added == name.bytes())
+        };
+        if is_added(from, name) || is_added(to, new_name) {
+            return Err(Error::Busy);
+        }
+        refuse(from).or(refuse(to)).unwrap_or_else(|| self.files.rename(from, name, to, new_name))
+    }
+
+    fn forget(&mut self, inode: Inode) -> Result<()> {
+        if Special::of(inode).is_some() { Ok(()) } else { self.files.forget(inode) }
+    }
+
+    fn readlink(&mut self, inode: Inode) -> Result<Vec<u8>> {
+        match Special::of(inode) {
+            Some(special) => self.target(special),
+            None => self.files.readlink(inode),
+        }
+    }
+
+    fn read(&mut self, inode: Inode, offset: u64, to: &mut [u8]) -> Result<usize> {
+        refuse(inode).unwrap_or_else(|| self.files.read(inode, offset, to))
+    }
+
+    fn write(&mut self, inode: Inode, offset: u64, from: &[u8]) -> Result<usize> {
+        refuse(inode).unwrap_or_else(|| self.files.write(inode, offset, from))
+    }
+
+    fn truncate(&mut self, inode: Inode, len: u64) -> Result<()> {
+        refuse(inode).unwrap_or_else(|| self.files.truncate(inode, len))
+    }
+
+    fn sync(&mut self, inode: Inode) -> Result<()> {
+        if Special::of(inode).is_some() { Ok(()) } else { self.files.sync(inode) }
+    }
+
+    fn space(&mut self) -> Result<Space> {
+        self.files.space()
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.files.is_read_only()
+    }
+
+    fn hold(&mut self, inode: Inode) -> Result<()> {
+        if Special::of(inode).is_some() { Ok(()) } else { self.files.hold(inode) }
+    }
+
+    fn release(&mut self, inode: Inode) {
+        if Special::of(inode).is_none() {
+            self.files.release(inode);
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Open files, and the numbers under which a process has them.
+
+use crate::errno::{EBADF, EMFILE, Result};
+use crate::pipe::Pipe;
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+use linux_raw_sys::general;
+use vfs::Inode;
+
+/// What a descriptor leads to. Copies of a descriptor share it, with its position.
+#[derive(Debug)]
+pub struct Open {
+    /// What is open.
+    pub object: Object,
+    /// Position.
+    pub offset: Cell<u64>,
+    /// `O_…`: how it was opened, and what `fcntl` has changed.
+    pub flags: Cell<u32>,
+}
+
+/// What is open.
+#[derive(Debug)]
+pub enum Object {
+    /// A file of the file system, which the volume has open once for this.
+    File {
+        /// Its inode.
+        inode: Inode,
+        /// Its path when it was opened.
+        path: Vec<u8>,
+    },
+    /// A directory, in the same way. It may be special.
+    Directory {
+        /// Its inode.
+        inode: Inode,
+        /// Its path, without symbolic links.
+        path: Vec<u8>,
+    },
+    /// What a file of `/proc` said when it was opened.
+    Text {
+        /// Its inode.
+        inode: Inode,
+        /// Its path.
+        path: Vec<u8>,
+        /// What it said.
+        text: Vec<u8>,
+    },
+    /// The end of a pipe that reads.
+    Reader(Rc<PipeEnds>),
+    /// The end of a pipe that writes.
+    Writer(Rc<PipeEnds>),
+    /// A device without state.
+    Device {
+        /// Its inode.
+        inode: Inode,
+        /// Its path.
+        path: Vec<u8>,
+    },
+    /// The terminal.
+    Terminal {
+        /// Its inode.
+        inode: Inode,
+    },
+    /// A counter that threads wait for.
+    Counter {
+        /// Its value.
+        value: Cell<u64>,
+        /// Whether a read takes one.
+        is_semaphore: bool,
+        /// Number that no other has.
+        number: u64,
+    },
+}
+
+/// A pipe.
+#[derive(Debug)]
+pub struct PipeEnds {
+    /// Number that no other pipe has.
+    pub number: u64,
+    /// Its bytes, and how many have its ends open.
+    pub pipe: RefCell<Pipe>,
+}
+
+impl Open {
+    /// Something opened with these flags.
+    pub fn new(object: Object, flags: u32) -> Rc<Open> {
+        Rc::new(Open { object, offset: Cell::new(0), flags: Cell::new(flags & !general::O_CLOEXEC) })
+    }
+
+    /// Whether it may be read.
+    pub fn is_readable(&self) -> bool {
+        self.flags.get() & (general::O_ACCMODE | general::O_PATH) != general::O_WRONLY
+            && self.flags.get() & general::O_PATH == 0
+    }
+
+    /// Whether it may be written.
+    pub fn is_writable(&self) -> bool {
+        self.flags.get() & general::O_ACCMODE != general::O_RDONLY && self.flags.get() & general::O_PATH == 0
+    }
+
+    /// Whether nobody waits with it.
+    pub fn has(&self, flag: u32) -> bool {
+        self.flags.get() & flag != 0
+    }
+
+    /// Path or name, as `/proc/PID/fd` shows it.
+    pub fn name(&self) -> Vec<u8> {
+        match &self.object {
+            Object::File { path, .. }
+            | Object::Directory { path, .. }
+            | Object::Text { path, .. }
+            | Object::Device { path, .. } => path.clone(),
+            Object::Reader(ends) | Object::Writer(ends) => {
+                alloc::format!("pipe:[{}]", ends.number).into_bytes()
+            }
+            Object::Terminal { .. } => b"/dev/pts/0".to_vec(),
+            Object::Counter { .. } => b"anon_inode:[eventfd]".to_vec(),
+        }
+    }
+}
+
+/// A descriptor.
+#[derive(Clone, Debug)]
+pub struct Descriptor {
+    /// What it leads to.
+    pub open: Rc<Open>,
+    /// Whether it is closed when the process begins another program.
+    pub closes: bool,
+}
+
+/// Descriptors of a process.
+#[derive(Clone, Debug, Default)]
+pub struct Descriptors(Vec<Option<Descriptor>>);
+
+impl Descriptors {
+    /// What a descriptor leads to.
+    pub fn get(&self, number: u32) -> Result<&Descriptor> {
+        self.0.get(number as usize).and_then(Option::as_ref).ok_or(EBADF)
+    }
+
+    /// The same, to change it.
+    pub fn get_mut(&mut self, number: u32) -> Result<&mut Descriptor> {
+        self.0.get_mut(number as usize).and_then(Option::as_mut).ok_or(EBADF)
+    }
+
+    /// Puts it under the lowest number that is free, from one on, below a limit.
+    pub fn add(&mut self, open: Rc<Open>, closes: bool, from: u32, limit: u32) -> Result<u32> {
+        let free = (from as usize..).find(|number| self.0.get(*number).is_none_or(Option::is_none));
+        let number = free.filter(|number| *number < limit as usize).ok_or(EMFILE)?;
+        self.put(number, Descriptor { open, closes });
+        Ok(number as u32)
+    }
+
+    fn put(&mut self, number: usize, descriptor: Descriptor) -> Option<Descriptor> {
+        if self.0.len() <= number {
+            self.0.resize(number + 1, None);
+        }
+        self.0[number].replace(descriptor)
+    }
+
+    /// Puts it under a number, and gives back what was there.
+    pub fn replace(&mut self, number: u32, descriptor: Descriptor) -> Option<Descriptor> {
+        self.put(number as usize, descriptor)
+    }
+
+    /// Takes one away.
+    pub fn take(&mut self, number: u32) -> Result<Descriptor> {
+        self.0.get_mut(number as usize).and_then(Option::take).ok_or(EBADF)
+    }
+
+    /// Takes those away that are closed when a program begins.
+    pub fn take_closing(&mut self) -> Vec<Descriptor> {
+        self.0.iter_mut().filter_map(|place| place.take_if(|found| found.closes)).collect()
+    }
+
+    /// Takes all away.
+    pub fn take_all(&mut self) -> Vec<Descriptor> {
+        self.0.drain(..).flatten().collect()
+    }
+
+    /// All of them, with their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &Descriptor)> {
+        self.0
+            .iter()
+            .enumerate()
+            .filter_map(|(number, found)| found.as_ref().map(|found| (number as u32, found)))
+    }
+}

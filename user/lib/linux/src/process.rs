@@ -1,0 +1,216 @@
+//! Processes and threads.
+
+use crate::machine::{Registers, Space, Tid};
+use crate::memory::Memory;
+use crate::open::Descriptors;
+use crate::signal::{Action, Pending, Set, Stack};
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use core::cell::RefCell;
+
+/// Highest number of a process or thread.
+pub const NUMBER_MAX: Tid = 32767;
+
+/// Signals that there can be.
+pub const SIGNALS: usize = 64;
+
+/// Name of a program, at most so many bytes.
+pub const NAME_BYTES: usize = 15;
+
+/// Memory, and the address space in which it is mapped. A process that `vfork` has made shares that of its parent.
+#[derive(Debug)]
+pub struct Room {
+    /// The address space.
+    pub space: Space,
+    /// What is mapped in it.
+    pub memory: Memory,
+}
+
+/// Room of processes.
+pub type Shared = Rc<RefCell<Room>>;
+
+/// How a process has ended, as `wait4` says it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Status(pub u32);
+
+impl Status {
+    /// It has called `exit`.
+    pub const fn exited(code: u32) -> Status {
+        Status((code & 0xff) << 8)
+    }
+
+    /// A signal has ended it.
+    pub const fn killed(signal: u32) -> Status {
+        Status(signal)
+    }
+
+    /// A signal has stopped it.
+    pub const fn stopped(signal: u32) -> Status {
+        Status(signal << 8 | 0x7f)
+    }
+
+    /// It goes on.
+    pub const CONTINUED: Status = Status(0xffff);
+
+    /// `si_code` and `si_status` for its parent.
+    pub const fn told(self) -> (i32, u32) {
+        use linux_raw_sys::general::{CLD_CONTINUED, CLD_EXITED, CLD_KILLED, CLD_STOPPED};
+        let code = self.0 >> 8 & 0xff;
+        let (kind, value) = match self.0 & 0x7f {
+            0 => (CLD_EXITED, code),
+            _ if self.0 == Status::CONTINUED.0 => (CLD_CONTINUED, linux_raw_sys::general::SIGCONT),
+            0x7f => (CLD_STOPPED, code),
+            signal => (CLD_KILLED, signal),
+        };
+        (kind as i32, value)
+    }
+}
+
+/// Owners and groups.
+#[derive(Clone, Debug, Default)]
+pub struct Owners {
+    /// Real, effective and saved owner.
+    pub owner: [u32; 3],
+    /// Real, effective and saved group.
+    pub group: [u32; 3],
+    /// Other groups.
+    pub groups: Vec<u32>,
+}
+
+/// A limit: now, and at most.
+pub type Limit = [u64; 2];
+
+/// Kinds of limits.
+pub const LIMITS: usize = 16;
+
+/// A process.
+#[derive(Debug)]
+pub struct Process {
+    /// The process that waits for it.
+    pub parent: Tid,
+    /// Its process group.
+    pub group: Tid,
+    /// Its session.
+    pub session: Tid,
+    /// Its threads.
+    pub threads: Vec<Tid>,
+    /// Its memory.
+    pub room: Shared,
+    /// Its descriptors.
+    pub descriptors: Descriptors,
+    /// Its working directory, a path without symbolic links.
+    pub directory: Vec<u8>,
+    /// Permissions that files do not get which it makes.
+    pub umask: u32,
+    /// What it does with signals.
+    pub actions: [Action; SIGNALS],
+    /// Signals for any of its threads.
+    pub pending: Pending,
+    /// Who owns it.
+    pub owners: Owners,
+    /// Its limits.
+    pub limits: [Limit; LIMITS],
+    /// Name of its program.
+    pub name: Vec<u8>,
+    /// Path of its program.
+    pub program: Vec<u8>,
+    /// Arguments and environment, as they were at the beginning: a zero behind each.
+    pub arguments: [Vec<u8>; 2],
+    /// Set when it has ended and its parent does not know yet.
+    pub ended: Option<Status>,
+    /// The signal by which it stands still.
+    pub stopped: Option<u32>,
+    /// What its parent is to be told: that it stopped, or goes on.
+    pub news: Option<Status>,
+    /// Signal to its parent when it ends.
+    pub exit_signal: u32,
+    /// The thread that waits until it ends or begins another program.
+    pub vfork: Option<Tid>,
+    /// Whether the terminal is that of its session.
+    pub has_terminal: bool,
+    /// Whether it has begun a program since it was made.
+    pub has_begun: bool,
+    /// When `SIGALRM` comes, and how long after that again.
+    pub alarm: (Option<u64>, u64),
+    /// CPU time of threads that have ended, and of children that were waited for.
+    pub used: [u64; 2],
+    /// When it began.
+    pub since: u64,
+}
+
+/// What a thread waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// Something changed at a pipe or a counter with that number.
+    Ring(u64),
+    /// The terminal has input.
+    Input,
+    /// A child of that process has news.
+    Child(Tid),
+    /// A child that `vfork` has made for that thread does not need its memory any more.
+    Vfork(Tid),
+    /// Somebody calls `futex` to wake whoever waits at that word of a frame.
+    Futex(u32, u32),
+}
+
+/// A call that waits.
+#[derive(Debug)]
+pub struct Blocked {
+    /// Registers with which it was made.
+    pub registers: Registers,
+    /// What it waits for; nothing: a signal.
+    pub on: Vec<Event>,
+    /// When it waits no longer.
+    pub until: Option<u64>,
+    /// Bits of a futex's waiter.
+    pub bits: u32,
+}
+
+/// A thread.
+#[derive(Debug)]
+pub struct Thread {
+    /// Its process.
+    pub process: Tid,
+    /// Signals that it blocks.
+    pub mask: Set,
+    /// What it blocked before a call that blocks others for its time.
+    pub mask_before: Option<Set>,
+    /// Signals for it alone.
+    pub pending: Pending,
+    /// Stack of its handlers.
+    pub stack: Stack,
+    /// Word to be cleared when it ends.
+    pub clear: u64,
+    /// Its list of locks that others are told of when it ends.
+    pub robust: (u64, u64),
+    /// The call that waits.
+    pub blocked: Option<Blocked>,
+    /// When the call that is made again waits no longer.
+    pub until: Option<Option<u64>>,
+    /// Bytes that a call has done before it had to wait.
+    pub done: u64,
+    /// Bits of the futex that the call which is being made waits for.
+    pub bits: u32,
+    /// Set if what it waited for came.
+    pub is_woken: bool,
+}
+
+impl Thread {
+    /// A thread of a process.
+    pub fn new(process: Tid, mask: Set) -> Thread {
+        Thread {
+            process,
+            mask,
+            mask_before: None,
+            pending: Pending::default(),
+            stack: Stack::NONE,
+            clear: 0,
+            robust: (0, 0),
+            blocked: None,
+            until: None,
+            done: 0,
+            bits: u32::MAX,
+            is_woken: false,
+        }
+    }
+}

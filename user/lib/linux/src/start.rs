@@ -1,0 +1,79 @@
+//! How the first process of a sandbox begins.
+
+use crate::calls::processes::limits;
+use crate::errno::Result;
+use crate::frames::Bytes;
+use crate::machine::{Machine, Space, Tid};
+use crate::memory::Memory;
+use crate::open::{Descriptors, Object, Open};
+use crate::process::{Process, Room, SIGNALS, Status, Thread};
+use crate::signal::{Action, Pending, Set};
+use crate::special::{Device, Special};
+use crate::system::System;
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use core::cell::RefCell;
+use linux_raw_sys::general::O_RDWR;
+use vfs::FileSystem;
+
+/// The first process.
+pub const FIRST: Tid = 1;
+
+impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    /// Begins the first process, whose descriptors 0 to 2 are the terminal.
+    pub fn begin(
+        &mut self,
+        path: &[u8],
+        arguments: Vec<Vec<u8>>,
+        environment: &[Vec<u8>],
+        directory: &[u8],
+    ) -> Result<()> {
+        let tid = self.number();
+        let mut descriptors = Descriptors::default();
+        let inode = Special::Device(Device::Console).inode();
+        let terminal = Open::new(Object::Terminal { inode }, O_RDWR);
+        for _ in 0..3 {
+            descriptors.add(terminal.clone(), false, 0, 3)?;
+        }
+        let process = Process {
+            parent: 0,
+            group: tid,
+            session: tid,
+            threads: Vec::from([tid]),
+            room: Rc::new(RefCell::new(Room { space: Space(0), memory: Memory::default() })),
+            descriptors,
+            directory: directory.to_vec(),
+            umask: 0o022,
+            actions: [Action::default(); SIGNALS],
+            pending: Pending::default(),
+            owners: Default::default(),
+            limits: limits(),
+            name: Vec::new(),
+            program: Vec::new(),
+            arguments: [Vec::new(), Vec::new()],
+            ended: None,
+            stopped: None,
+            news: None,
+            exit_signal: 0,
+            vfork: None,
+            has_terminal: true,
+            has_begun: false,
+            alarm: (None, 0),
+            used: [0; 2],
+            since: self.machine.now(),
+        };
+        self.processes.insert(tid, process);
+        self.threads.insert(tid, Thread::new(tid, Set(0)));
+        self.store.view.borrow_mut().processes.insert(tid, Default::default());
+        self.foreground = tid;
+        let begun = self.find_program(tid, path.to_vec(), arguments).and_then(|program| {
+            let begun = self.begin_program(tid, &program, environment);
+            self.let_files_go(&program);
+            begun
+        });
+        if begun.is_err() {
+            self.end_process(tid, Status::exited(127));
+        }
+        begun
+    }
+}

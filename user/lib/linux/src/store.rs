@@ -1,0 +1,347 @@
+//! What processes share: frames, files, and the pages of files that are in frames.
+
+use crate::errno::{EFAULT, EINVAL, EIO, ENAMETOOLONG, Errno, Result};
+use crate::frames::{Bytes, Frame, Frames, PAGE};
+use crate::memory::{Access, Fault, FileNumber, Memory, Rights, Source};
+use crate::namespace::{Namespace, View};
+use crate::special::Special;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::rc::Rc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cell::RefCell;
+use vfs::{Attributes, FileSystem, Inode, Volume};
+
+/// Longest path, with the zero behind it.
+pub const PATH_MAX: usize = 4096;
+
+/// Pages of files that stay in frames though nobody has them mapped.
+const CACHED_MAX: usize = 8192;
+
+/// Frames, files, and pages of files.
+#[derive(Debug)]
+pub struct Store<B, F> {
+    /// All frames.
+    pub frames: Frames<B>,
+    /// All files.
+    pub volume: Volume<Namespace<F>>,
+    /// The root directory.
+    pub root: Inode,
+    /// What names in `/proc` need.
+    pub view: Rc<RefCell<View>>,
+    /// Pages of files by inode and number. The cache uses each frame once.
+    cache: BTreeMap<(u64, u64), Frame>,
+    /// Files of which pages are mapped or cached. Each is open once for that; with length and time of change when its pages were read.
+    mapped: BTreeMap<u64, (u64, u64)>,
+    /// Pages of [`Self::cache`] that somebody may write to.
+    written: BTreeSet<(u64, u64)>,
+}
+
+impl<B: Bytes, F: FileSystem> Store<B, F> {
+    /// Nothing used and nothing open.
+    pub fn new(bytes: B, files: F) -> Store<B, F> {
+        let view = Rc::new(RefCell::new(View::default()));
+        let mut volume = Volume::new(Namespace::new(files, view.clone()));
+        let root = volume.root();
+        let (cache, mapped, written) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        Store { frames: Frames::new(bytes), volume, root, view, cache, mapped, written }
+    }
+
+    /// The frame of a page that a process accesses, and what it may do there.
+    pub fn page(
+        &mut self,
+        memory: &mut Memory,
+        address: u64,
+        wanted: Rights,
+    ) -> core::result::Result<(Frame, Rights), Fault> {
+        loop {
+            match memory.fault(&mut self.frames, address, wanted) {
+                Ok(Access::Mapped(frame, rights)) => return Ok((frame, rights)),
+                Ok(Access::Wants(source, is_written)) => {
+                    let frame = self.cached(source)?;
+                    if is_written {
+                        self.written.insert((source.file.0, source.offset / PAGE));
+                    }
+                    memory.supply(&mut self.frames, address, frame);
+                }
+                Err(Fault::NoMemory) if self.shrink() => {}
+                Err(fault) => return Err(fault),
+            }
+        }
+    }
+
+    /// Reads memory of a process.
+    pub fn read(&mut self, memory: &mut Memory, address: u64, to: &mut [u8]) -> Result<()> {
+        let mut done = 0;
+        while done < to.len() {
+            let at = address.checked_add(done as u64).ok_or(EFAULT)?;
+            let (frame, _) = self.page(memory, at, Rights::READ).map_err(|_| EFAULT)?;
+            let offset = (at % PAGE) as usize;
+            let len = (to.len() - done).min(PAGE as usize - offset);
+            self.frames.bytes.read(frame, offset, &mut to[done..done + len]);
+            done += len;
+        }
+        Ok(())
+    }
+
+    /// Writes memory of a process.
+    pub fn write(&mut self, memory: &mut Memory, address: u64, from: &[u8]) -> Result<()> {
+        let mut done = 0;
+        while done < from.len() {
+            let at = address.checked_add(done as u64).ok_or(EFAULT)?;
+            let (frame, _) = self.page(memory, at, Rights::WRITE).map_err(|_| EFAULT)?;
+            let offset = (at % PAGE) as usize;
+            let len = (from.len() - done).min(PAGE as usize - offset);
+            self.frames.bytes.write(frame, offset, &from[done..done + len]);
+            done += len;
+        }
+        Ok(())
+    }
+
+    /// Bytes in front of a zero, at most so many.
+    pub fn text(&mut self, memory: &mut Memory, address: u64, len_max: usize) -> Result<Vec<u8>> {
+        let mut text = Vec::new();
+        loop {
+            let at = address.checked_add(text.len() as u64).ok_or(EFAULT)?;
+            let (frame, _) = self.page(memory, at, Rights::READ).map_err(|_| EFAULT)?;
+            let offset = (at % PAGE) as usize;
+            let mut piece = vec![0; (PAGE as usize - offset).min(256)];
+            self.frames.bytes.read(frame, offset, &mut piece);
+            match piece.iter().position(|byte| *byte == 0) {
+                Some(end) => text.extend_from_slice(&piece[..end]),
+                None => text.extend_from_slice(&piece),
+            }
+            if text.len() >= len_max {
+                return Err(ENAMETOOLONG);
+            }
+            if piece.contains(&0) {
+                return Ok(text);
+            }
+        }
+    }
+
+    /// Keeps a file for pages of it that are mapped.
+    pub fn map_file(&mut self, inode: Inode) -> Result<FileNumber> {
+        let found = self.volume.attributes(inode)?;
+        let now = (found.len, found.modified);
+        match self.mapped.get(&inode.0) {
+            None => {
+                self.volume.opened(inode)?;
+                self.mapped.insert(inode.0, now);
+            }
+            Some(before) if *before != now => {
+                self.mapped.insert(inode.0, now);
+                self.forget_unmapped(inode);
+            }
+            Some(_) => {}
+        }
+        Ok(FileNumber(inode.0))
+    }
+
+    /// Pages of a file are read anew that nobody has mapped.
+    fn forget_unmapped(&mut self, inode: Inode) {
+        let of = (inode.0, 0)..=(inode.0, u64::MAX);
+        let pages: Vec<(u64, u64)> = self.cache.range(of).map(|(page, _)| *page).collect();
+        for page in pages {
+            if !self.cache.get(&page).is_some_and(|frame| self.frames.is_shared(*frame)) {
+                self.drop_page(page);
+            }
+        }
+    }
+
+    fn drop_page(&mut self, page: (u64, u64)) {
+        if self.written.remove(&page) {
+            let _ = self.write_back(page);
+        }
+        if let Some(frame) = self.cache.remove(&page) {
+            self.frames.release(frame);
+        }
+    }
+
+    /// Writes a page back to its file.
+    fn write_back(&mut self, page: (u64, u64)) -> Result<()> {
+        let Some(frame) = self.cache.get(&page).copied() else { return Ok(()) };
+        let (inode, at) = (Inode(page.0), page.1 * PAGE);
+        let len = self.volume.len(inode)?.saturating_sub(at).min(PAGE) as usize;
+        let mut bytes = vec![0; len];
+        self.frames.bytes.read(frame, 0, &mut bytes);
+        let mut done = 0;
+        while done < len {
+            match self.volume.write(inode, at + done as u64, &bytes[done..])? {
+                0 => return Err(EIO),
+                count => done += count,
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes all pages of a file back that may have been written to where they are mapped.
+    pub fn write_back_all(&mut self, inode: Inode) -> Result<()> {
+        let of = (inode.0, 0)..=(inode.0, u64::MAX);
+        let pages: Vec<(u64, u64)> = self.written.range(of).copied().collect();
+        for page in pages {
+            self.write_back(page)?;
+            if self.cache.get(&page).is_none_or(|frame| !self.frames.is_shared(*frame)) {
+                self.written.remove(&page);
+            }
+        }
+        if let Ok(found) = self.volume.attributes(inode)
+            && let Some(known) = self.mapped.get_mut(&inode.0)
+        {
+            *known = (found.len, found.modified);
+        }
+        Ok(())
+    }
+
+    /// Files of which somebody may have written to pages.
+    pub fn written_files(&self) -> Vec<Inode> {
+        let mut files: Vec<Inode> = self.written.iter().map(|(inode, _)| Inode(*inode)).collect();
+        files.dedup();
+        files
+    }
+
+    /// Gives frames back that only the cache uses. Whether there were some.
+    fn shrink(&mut self) -> bool {
+        let free = |frame: &Frame| !self.frames.is_shared(*frame);
+        let pages: Vec<(u64, u64)> =
+            self.cache.iter().filter(|(_, frame)| free(frame)).map(|(page, _)| *page).collect();
+        for page in &pages {
+            self.drop_page(*page);
+        }
+        !pages.is_empty()
+    }
+
+    /// The frame of a file's page.
+    fn cached(&mut self, source: Source) -> core::result::Result<Frame, Fault> {
+        let (file, number) = (source.file.0, source.offset / PAGE);
+        if let Some(frame) = self.cache.get(&(file, number)) {
+            return Ok(*frame);
+        }
+        let len = self.volume.len(Inode(file)).map_err(|_| Fault::BehindEnd)?;
+        if source.offset >= len {
+            return Err(Fault::BehindEnd);
+        }
+        if self.cache.len() >= CACHED_MAX {
+            self.shrink();
+        }
+        let frame = match self.frames.zeroed() {
+            Ok(frame) => frame,
+            Err(_) if self.shrink() => self.frames.zeroed().map_err(|_| Fault::NoMemory)?,
+            Err(_) => return Err(Fault::NoMemory),
+        };
+        let mut bytes = vec![0; (len - source.offset).min(PAGE) as usize];
+        if self.read_file(Inode(file), number * PAGE, &mut bytes).is_err() {
+            self.frames.release(frame);
+            return Err(Fault::BehindEnd);
+        }
+        self.frames.bytes.write(frame, 0, &bytes);
+        self.cache.insert((file, number), frame);
+        Ok(frame)
+    }
+
+    /// Bytes of a file from an offset on, as many as there are.
+    fn read_file(&mut self, inode: Inode, offset: u64, to: &mut [u8]) -> Result<usize> {
+        let mut done = 0;
+        while done < to.len() {
+            match self.volume.read(inode, offset + done as u64, &mut to[done..])? {
+                0 => break,
+                count => done += count,
+            }
+        }
+        Ok(done)
+    }
+
+    /// Reads a file; pages that others have mapped and may write to as they are there.
+    pub fn read_at(&mut self, inode: Inode, offset: u64, to: &mut [u8]) -> Result<usize> {
+        let count = self.read_file(inode, offset, to)?;
+        if !self.written.is_empty() {
+            self.overlay(inode, offset, count, |bytes, frame, at, range| {
+                bytes.read(frame, at, &mut to[range])
+            });
+        }
+        Ok(count)
+    }
+
+    /// Writes a file, and the pages of it that are mapped.
+    pub fn write_at(&mut self, inode: Inode, offset: u64, from: &[u8]) -> Result<usize> {
+        if offset.checked_add(from.len() as u64).is_none_or(|end| end > i64::MAX as u64) {
+            return Err(EINVAL);
+        }
+        let count = self.volume.write(inode, offset, from)?;
+        if self.mapped.contains_key(&inode.0) {
+            self.overlay(inode, offset, count, |bytes, frame, at, range| {
+                bytes.write(frame, at, &from[range])
+            });
+            self.noticed(inode);
+        }
+        Ok(count)
+    }
+
+    /// Cuts a file off, or makes it longer by zeros.
+    pub fn truncate(&mut self, inode: Inode, len: u64) -> Result<()> {
+        self.volume.truncate(inode, len)?;
+        if self.mapped.contains_key(&inode.0) {
+            let behind = len.div_ceil(PAGE);
+            let of = (inode.0, behind)..=(inode.0, u64::MAX);
+            let pages: Vec<(u64, u64)> = self.cache.range(of).map(|(page, _)| *page).collect();
+            for page in pages {
+                self.written.remove(&page);
+                self.drop_page(page);
+            }
+            if let Some(frame) = self.cache.get(&(inode.0, len / PAGE)).copied()
+                && len % PAGE != 0
+            {
+                let zeros = vec![0; (PAGE - len % PAGE) as usize];
+                self.frames.bytes.write(frame, (len % PAGE) as usize, &zeros);
+            }
+            self.noticed(inode);
+        }
+        Ok(())
+    }
+
+    /// What a file is now is what its cached pages show.
+    fn noticed(&mut self, inode: Inode) {
+        if let Ok(found) = self.volume.attributes(inode) {
+            self.mapped.insert(inode.0, (found.len, found.modified));
+        }
+    }
+
+    /// Visits those cached pages of a range of a file that there are: frame, place in it, place in the range.
+    fn overlay(
+        &mut self,
+        inode: Inode,
+        offset: u64,
+        len: usize,
+        mut visit: impl FnMut(&mut B, Frame, usize, core::ops::Range<usize>),
+    ) {
+        let end = offset + len as u64;
+        let of = (inode.0, offset / PAGE)..(inode.0, end.div_ceil(PAGE));
+        for (&(_, number), &frame) in self.cache.range(of) {
+            let from = offset.max(number * PAGE);
+            let to = end.min((number + 1) * PAGE);
+            let range = (from - offset) as usize..(to - offset) as usize;
+            visit(&mut self.frames.bytes, frame, (from % PAGE) as usize, range);
+        }
+    }
+
+    /// Attributes of a file that is open.
+    pub fn attributes(&mut self, inode: Inode) -> Result<Attributes> {
+        Ok(self.volume.attributes(inode)?)
+    }
+
+    /// Whether something is of the file system, and not of `/dev` or `/proc`.
+    pub fn is_own(inode: Inode) -> bool {
+        Special::of(inode).is_none()
+    }
+
+    /// Words of memory of a process.
+    pub fn words<const N: usize>(&mut self, memory: &mut Memory, address: u64) -> Result<[u64; N]> {
+        let mut bytes = vec![0; N * 8];
+        self.read(memory, address, &mut bytes)?;
+        let mut words = [0; N];
+        for (word, piece) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+            *word = u64::from_le_bytes(piece.try_into().map_err(|_| Errno::NO_MEMORY)?);
+        }
+        Ok(words)
+    }
+}

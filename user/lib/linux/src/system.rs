@@ -1,0 +1,488 @@
+//! All processes of a sandbox: how calls are made, wait, and are made again, and how processes end.
+
+use crate::calls;
+use crate::errno::{ESRCH, Errno, Result};
+use crate::frames::Bytes;
+use crate::machine::{Machine, Registers, Space, Tid};
+use crate::memory::{Fault, Memory, Rights};
+use crate::open::{Object, Open};
+use crate::process::{Blocked, Event, Process, Room, Shared, Status, Thread};
+use crate::signal::Cause;
+use crate::store::Store;
+use crate::terminal::Terminal;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use core::cell::RefCell;
+use linux_raw_sys::general::{SIGCHLD, SIGCONT, SIGHUP, SIGKILL};
+use vfs::FileSystem;
+
+/// Processes and threads of a sandbox.
+#[derive(Debug)]
+pub struct System<M, B, F> {
+    /// The machine below.
+    pub machine: M,
+    /// Frames and files.
+    pub store: Store<B, F>,
+    /// Processes, by the numbers of their first threads.
+    pub processes: BTreeMap<Tid, Process>,
+    /// Threads.
+    pub threads: BTreeMap<Tid, Thread>,
+    /// The terminal.
+    pub terminal: Terminal,
+    /// The process group that has the terminal, and its session.
+    pub foreground: Tid,
+    /// The thread whose call is made.
+    pub current: Option<Tid>,
+    /// Registers with which it was made.
+    pub registers: Registers,
+    /// What has happened that threads wait for.
+    events: Vec<Event>,
+    /// Times at which threads wait no longer.
+    pub timeouts: BTreeSet<(u64, Tid)>,
+    /// Calls that are not there, each told once.
+    pub unknown: BTreeSet<u64>,
+    /// Number that the next thread gets.
+    next: Tid,
+    /// Number that the next pipe, or the like, gets.
+    next_ring: u64,
+    /// Most processes and threads.
+    pub threads_max: usize,
+    /// How the first process has ended.
+    pub ended: Option<Status>,
+}
+
+/// What becomes of a call.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It is done, with this result.
+    Value(u64),
+    /// It is made again when something has happened, or at a time.
+    Wait(Vec<Event>, Option<u64>),
+    /// The thread is gone, or goes on elsewhere.
+    Gone,
+}
+
+impl From<u64> for Outcome {
+    fn from(value: u64) -> Outcome {
+        Outcome::Value(value)
+    }
+}
+
+/// Result of a call.
+pub type Answer = Result<Outcome>;
+
+/// Done, without a value.
+pub const DONE: Answer = Ok(Outcome::Value(0));
+
+/// What the caller of [`System::call`] does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// Answers the call with its registers.
+    Answer,
+    /// Nothing: the thread waits, goes on elsewhere, or is gone.
+    Nothing,
+}
+
+impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    /// No processes.
+    pub fn new(machine: M, store: Store<B, F>, threads_max: usize) -> System<M, B, F> {
+        System {
+            machine,
+            store,
+            processes: BTreeMap::new(),
+            threads: BTreeMap::new(),
+            terminal: Terminal::default(),
+            foreground: 0,
+            current: None,
+            registers: Registers::default(),
+            events: Vec::new(),
+            timeouts: BTreeSet::new(),
+            unknown: BTreeSet::new(),
+            next: 0,
+            next_ring: 0,
+            threads_max,
+            ended: None,
+        }
+    }
+
+    /// A number for a thread.
+    pub fn number(&mut self) -> Tid {
+        loop {
+            self.next = if self.next >= crate::process::NUMBER_MAX { 2 } else { self.next + 1 };
+            let used = self.threads.contains_key(&self.next) || self.processes.contains_key(&self.next);
+            let is_group = self.processes.values().any(|process| process.group == self.next);
+            if !used && !is_group {
+                return self.next;
+            }
+        }
+    }
+
+    /// A number for a pipe, or something like that.
+    pub fn ring(&mut self) -> u64 {
+        self.next_ring += 1;
+        self.next_ring
+    }
+
+    /// A thread.
+    pub fn thread(&mut self, tid: Tid) -> Result<&mut Thread> {
+        self.threads.get_mut(&tid).ok_or(ESRCH)
+    }
+
+    /// Number of a thread's process.
+    pub fn pid(&self, tid: Tid) -> Result<Tid> {
+        self.threads.get(&tid).map(|thread| thread.process).ok_or(ESRCH)
+    }
+
+    /// A thread's process.
+    pub fn process(&mut self, tid: Tid) -> Result<&mut Process> {
+        let pid = self.pid(tid)?;
+        self.processes.get_mut(&pid).ok_or(ESRCH)
+    }
+
+    /// Memory of a thread.
+    pub fn room(&mut self, tid: Tid) -> Result<Shared> {
+        self.process(tid).map(|process| process.room.clone())
+    }
+
+    /// Reads memory of a thread.
+    pub fn read(&mut self, tid: Tid, address: u64, to: &mut [u8]) -> Result<()> {
+        let room = self.room(tid)?;
+        self.store.read(&mut room.borrow_mut().memory, address, to)
+    }
+
+    /// Writes memory of a thread.
+    pub fn write(&mut self, tid: Tid, address: u64, from: &[u8]) -> Result<()> {
+        let room = self.room(tid)?;
+        self.store.write(&mut room.borrow_mut().memory, address, from)
+    }
+
+    /// Reads words of a thread.
+    pub fn words<const N: usize>(&mut self, tid: Tid, address: u64) -> Result<[u64; N]> {
+        let room = self.room(tid)?;
+        self.store.words(&mut room.borrow_mut().memory, address)
+    }
+
+    /// Writes words to a thread.
+    pub fn write_words(&mut self, tid: Tid, address: u64, words: &[u64]) -> Result<()> {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.write(tid, address, &bytes)
+    }
+
+    /// A call of a thread. The result is in its registers if it is to be answered.
+    pub fn call(&mut self, tid: Tid, registers: &mut Registers) -> Next {
+        let next = match self.attempt(tid, registers) {
+            Some(true) if self.has_signal(tid) => {
+                self.complete(tid, *registers);
+                Next::Nothing
+            }
+            Some(true) => {
+                self.restore_mask(tid);
+                Next::Answer
+            }
+            Some(false) => {
+                self.interrupt_wait(tid);
+                Next::Nothing
+            }
+            None => Next::Nothing,
+        };
+        self.settle();
+        // What has happened meanwhile may have ended the thread, or may stop it.
+        if next == Next::Answer && !self.threads.contains_key(&tid) { Next::Nothing } else { next }
+    }
+
+    /// Makes a call. Says whether it is done; nothing if its thread is gone.
+    fn attempt(&mut self, tid: Tid, registers: &mut Registers) -> Option<bool> {
+        self.store.view.borrow_mut().own = self.pid(tid).ok()?;
+        let before = self.current.replace(tid);
+        self.registers = *registers;
+        let outcome = calls::run(self, tid, registers);
+        self.current = before;
+        match outcome {
+            Ok(Outcome::Value(value)) => registers.rax = value,
+            Err(error) => registers.rax = error.result(),
+            Ok(Outcome::Gone) => return None,
+            Ok(Outcome::Wait(on, until)) => {
+                let thread = self.threads.get_mut(&tid)?;
+                let bits = core::mem::replace(&mut thread.bits, u32::MAX);
+                thread.blocked = Some(Blocked { registers: *registers, on, until, bits });
+                thread.until = Some(until);
+                if let Some(until) = until {
+                    self.timeouts.insert((until, tid));
+                }
+                return Some(false);
+            }
+        }
+        let thread = self.threads.get_mut(&tid)?;
+        (thread.until, thread.done, thread.is_woken) = (None, 0, false);
+        Some(true)
+    }
+
+    /// Takes a thread out of its wait, with the registers of its call.
+    pub fn unblock(&mut self, tid: Tid) -> Option<Blocked> {
+        let blocked = self.threads.get_mut(&tid)?.blocked.take()?;
+        if let Some(until) = blocked.until {
+            self.timeouts.remove(&(until, tid));
+        }
+        Some(blocked)
+    }
+
+    /// Makes a call again whose thread waits.
+    fn again(&mut self, tid: Tid) {
+        let Some(Blocked { mut registers, .. }) = self.unblock(tid) else { return };
+        match self.attempt(tid, &mut registers) {
+            Some(true) => self.complete(tid, registers),
+            Some(false) => self.interrupt_wait(tid),
+            None => {}
+        }
+    }
+
+    /// Says that something has happened.
+    pub fn tell(&mut self, event: Event) {
+        if self.events.last() != Some(&event) {
+            self.events.push(event);
+        }
+    }
+
+    /// Makes calls again that wait for what has happened, until nothing more happens.
+    pub fn settle(&mut self) {
+        // A call that is made again may wake others, but each does something first.
+        while !self.events.is_empty() {
+            let events = core::mem::take(&mut self.events);
+            let waits = |thread: &Thread| {
+                thread.blocked.as_ref().is_some_and(|blocked| blocked.on.iter().any(|on| events.contains(on)))
+            };
+            let woken: Vec<Tid> =
+                self.threads.iter().filter(|(_, thread)| waits(thread)).map(|(tid, _)| *tid).collect();
+            for tid in woken {
+                self.again(tid);
+            }
+        }
+        let next = self.timeouts.first().map(|(at, _)| *at);
+        let alarms = self.processes.values().filter_map(|process| process.alarm.0);
+        let next = alarms.chain(next).min();
+        self.machine.wake_at(next);
+    }
+
+    /// Some time has come.
+    pub fn time(&mut self) {
+        let now = self.machine.now();
+        while let Some((at, tid)) = self.timeouts.first().copied()
+            && at <= now
+        {
+            self.timeouts.pop_first();
+            self.again(tid);
+        }
+        let due: Vec<Tid> = self
+            .processes
+            .iter()
+            .filter(|(_, process)| process.alarm.0.is_some_and(|at| at <= now))
+            .map(|(pid, _)| *pid)
+            .collect();
+        for pid in due {
+            if let Some(process) = self.processes.get_mut(&pid) {
+                let (_, again) = process.alarm;
+                process.alarm.0 = (again > 0).then(|| now + again);
+            }
+            let _ = self.send(pid, linux_raw_sys::general::SIGALRM, Cause::KERNEL);
+        }
+        self.settle();
+    }
+
+    /// A thread accesses a page that it has not. The frame to map, and what may be done there; an error has to become an [`System::exception`].
+    pub fn fault(
+        &mut self,
+        tid: Tid,
+        address: u64,
+        wanted: Rights,
+    ) -> core::result::Result<(crate::frames::Frame, Rights), Fault> {
+        let room = self.room(tid).map_err(|_| Fault::Nothing)?;
+        self.store.page(&mut room.borrow_mut().memory, address, wanted)
+    }
+
+    /// Closes what one descriptor has led to.
+    pub fn close(&mut self, open: Rc<Open>) {
+        // Locks of a file go with any descriptor of it that is closed; there are none yet.
+        let Ok(open) = Rc::try_unwrap(open) else { return };
+        match open.object {
+            Object::File { inode, .. } | Object::Directory { inode, .. } => {
+                let _ = self.store.volume.close(inode);
+            }
+            Object::Reader(ends) => {
+                ends.pipe.borrow_mut().close_reader();
+                self.tell(Event::Ring(ends.number));
+            }
+            Object::Writer(ends) => {
+                ends.pipe.borrow_mut().close_writer();
+                self.tell(Event::Ring(ends.number));
+            }
+            Object::Text { .. }
+            | Object::Device { .. }
+            | Object::Terminal { .. }
+            | Object::Counter { .. } => {}
+        }
+    }
+
+    /// A thread ends. With the last one its process does.
+    pub fn end_thread(&mut self, tid: Tid, status: Status) {
+        let Ok(pid) = self.pid(tid) else { return };
+        let count = self.processes.get(&pid).map_or(0, |process| process.threads.len());
+        if count <= 1 {
+            return self.end_process(pid, status);
+        }
+        self.leave(tid);
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.threads.retain(|thread| *thread != tid);
+        }
+        self.machine.end_thread(tid);
+        self.threads.remove(&tid);
+    }
+
+    /// What a thread leaves in memory that others look at.
+    fn leave(&mut self, tid: Tid) {
+        self.unblock(tid);
+        let clear = self.threads.get(&tid).map_or(0, |thread| thread.clear);
+        if clear != 0 && self.write(tid, clear, &[0; 4]).is_ok() {
+            let _ = crate::calls::futex::wake(self, tid, clear, 1, u32::MAX);
+        }
+        let used = self.machine.used(tid);
+        if let Ok(process) = self.process(tid) {
+            process.used[0] += used;
+        }
+    }
+
+    /// A process ends, with all of its threads.
+    pub fn end_process(&mut self, pid: Tid, status: Status) {
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        if process.ended.is_some() {
+            return;
+        }
+        process.ended = Some(status);
+        let threads = core::mem::take(&mut process.threads);
+        for &tid in &threads {
+            self.leave(tid);
+            self.machine.end_thread(tid);
+            self.threads.remove(&tid);
+        }
+        self.give_memory_back(pid);
+        let nowhere = Room { space: Space(0), memory: Memory::default() };
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        process.room = Rc::new(RefCell::new(nowhere));
+        let descriptors = process.descriptors.take_all();
+        let (parent, group, signal) = (process.parent, process.group, process.exit_signal);
+        process.alarm.0 = None;
+        if let Some(tid) = process.vfork.take() {
+            self.tell(Event::Vfork(tid));
+        }
+        for descriptor in descriptors {
+            self.close(descriptor.open);
+        }
+        self.store.view.borrow_mut().processes.remove(&pid);
+        if pid == 1 {
+            return self.end_all(status);
+        }
+        // The first process is the parent of whoever has none.
+        for (child, process) in &mut self.processes {
+            if process.parent == pid && *child != pid {
+                process.parent = 1;
+                if process.ended.is_some() || process.news.is_some() {
+                    self.events.push(Event::Child(1));
+                }
+            }
+        }
+        let ignores = self.processes.get(&parent).is_none_or(|parent| {
+            let action = parent.actions[SIGCHLD as usize - 1];
+            action.handler == 1 || action.has(linux_raw_sys::general::SA_NOCLDWAIT)
+        });
+        if ignores {
+            self.reap(pid);
+        }
+        if signal != 0 {
+            let (code, value) = status.told();
+            let _ = self.send(parent, signal, Cause { code, sender: (pid, 0), value: value.into() });
+        }
+        self.tell(Event::Child(parent));
+        self.orphan(group);
+    }
+
+    /// A process group that nobody can continue any more goes on and hears of it, if it stands still.
+    fn orphan(&mut self, group: Tid) {
+        let members: Vec<Tid> = self
+            .processes
+            .iter()
+            .filter(|(_, process)| process.group == group)
+            .map(|(pid, _)| *pid)
+            .collect();
+        let has_parent = members.iter().any(|pid| {
+            self.processes.get(pid).is_some_and(|process| {
+                let parent = self.processes.get(&process.parent);
+                parent.is_some_and(|parent| parent.group != group && parent.session == process.session)
+            })
+        });
+        let stands_still = members
+            .iter()
+            .any(|pid| self.processes.get(pid).is_some_and(|process| process.stopped.is_some()));
+        if !has_parent && stands_still {
+            for pid in members {
+                let _ = self.send(pid, SIGHUP, Cause::KERNEL);
+                let _ = self.send(pid, SIGCONT, Cause::KERNEL);
+            }
+        }
+    }
+
+    /// The first process has ended, so all do.
+    fn end_all(&mut self, status: Status) {
+        self.ended = Some(status);
+        let all: Vec<Tid> = self.processes.keys().copied().filter(|pid| *pid != 1).collect();
+        for pid in all {
+            self.end_process(pid, Status::killed(SIGKILL));
+        }
+    }
+
+    /// Gives back memory and address space of a process, unless its parent has them, too.
+    pub fn give_memory_back(&mut self, pid: Tid) {
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        if Rc::strong_count(&process.room) > 1 {
+            return;
+        }
+        let mut room = process.room.borrow_mut();
+        self.machine.end_space(room.space);
+        room.memory.clear(&mut self.store.frames);
+        drop(room);
+        for file in self.store.written_files() {
+            let _ = self.store.write_back_all(file);
+        }
+    }
+
+    /// A process is forgotten. What it and its children have used is its parent's.
+    pub fn reap(&mut self, pid: Tid) {
+        let Some(process) = self.processes.remove(&pid) else { return };
+        if let Some(parent) = self.processes.get_mut(&process.parent) {
+            parent.used[1] += process.used[0] + process.used[1];
+        }
+    }
+
+    /// Ends a call with registers: the thread goes on, or a signal comes first.
+    pub fn complete(&mut self, tid: Tid, registers: Registers) {
+        if self.has_signal(tid) {
+            self.handle(tid, registers);
+        } else {
+            self.restore_mask(tid);
+            self.machine.answer(tid, &registers);
+        }
+    }
+
+    /// What a thread blocked before a call is what it blocks again.
+    pub fn restore_mask(&mut self, tid: Tid) {
+        if let Some(thread) = self.threads.get_mut(&tid)
+            && let Some(mask) = thread.mask_before.take()
+        {
+            thread.mask = mask;
+        }
+    }
+
+    /// An error for the terminal's owner.
+    pub fn complain(&mut self, error: Errno, what: &str) {
+        self.machine.log(format_args!("{what}: {}", crate::errno::name(error).unwrap_or("error")));
+    }
+}
