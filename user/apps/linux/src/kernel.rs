@@ -1,0 +1,233 @@
+//! The machine below: processes are tasks, whose handler and pager this program is, and threads make foreign calls.
+
+use crate::helpers::Timer;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::Arguments;
+use linux::errno::{EAGAIN, ENOMEM, Errno, Result};
+use linux::machine::{Machine, Registers, Space, Tid};
+use rt::random::Generator;
+use rt::sys::abi::ThreadState;
+use rt::sys::abi::call::RESUME_AS_IS;
+use rt::sys::{self, TaskId, Timeout, Uid, foreign, thread_state};
+use rt::{eprintln, io, time};
+
+/// Kernel memory of a process in frames, to begin with, and how much it gets more if that is not enough.
+const QUOTA: u64 = 48;
+/// See [`QUOTA`].
+const QUOTA_MORE: u64 = 32;
+
+/// How a thread is held.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Held {
+    /// It never ran.
+    New,
+    /// It waits for the answer to a call, a fault or an exception, or runs.
+    Not,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Thread {
+    uid: Uid,
+    space: Space,
+    held: Held,
+    is_paused: bool,
+}
+
+/// The kernel, and what this program has there.
+#[derive(Debug)]
+pub struct Kernel {
+    threads: BTreeMap<Tid, Thread>,
+    numbers: BTreeMap<Uid, Tid>,
+    quotas: BTreeMap<Space, u64>,
+    own: Uid,
+    priority: u8,
+    timer: Timer,
+    generator: Generator,
+    /// Nanoseconds since 1970 when the machine began.
+    zero: u64,
+}
+
+fn errno(error: sys::Error) -> Errno {
+    match error {
+        sys::Error::NoMemory => ENOMEM,
+        _ => EAGAIN,
+    }
+}
+
+impl Kernel {
+    /// No processes. Threads have this priority.
+    pub fn new(priority: u8, timer: Timer, generator: Generator, zero: u64) -> Kernel {
+        let (threads, numbers, quotas) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Kernel { threads, numbers, quotas, own: sys::myself(), priority, timer, generator, zero }
+    }
+
+    /// Number of the thread that has sent a message.
+    pub fn number(&self, uid: Uid) -> Option<Tid> {
+        self.numbers.get(&uid).copied()
+    }
+
+    /// The thread that has a number.
+    pub fn uid(&self, tid: Tid) -> Option<Uid> {
+        self.threads.get(&tid).map(|thread| thread.uid)
+    }
+
+    /// Gives a thread's process more kernel memory. Whether there is more.
+    pub fn grow(&mut self, tid: Tid) -> bool {
+        let Some(thread) = self.threads.get(&tid) else { return false };
+        let Some(quota) = self.quotas.get_mut(&thread.space) else { return false };
+        if sys::task_set_quota(TaskId(thread.space.0), *quota + QUOTA_MORE).is_err() {
+            return false;
+        }
+        *quota += QUOTA_MORE;
+        true
+    }
+
+    /// Lets a thread go on that waits for an answer, as it is.
+    pub fn resume(&self, tid: Tid) -> bool {
+        let Some(thread) = self.threads.get(&tid) else { return false };
+        sys::send(thread.uid, RESUME_AS_IS, [0; 8], Timeout::ZERO).is_ok()
+    }
+}
+
+impl Machine for Kernel {
+    fn make_space(&mut self) -> Result<Space> {
+        let task = sys::task_create(QUOTA, self.priority).map_err(errno)?;
+        let space = Space(task.0);
+        self.quotas.insert(space, QUOTA);
+        Ok(space)
+    }
+
+    fn end_space(&mut self, space: Space) {
+        if self.quotas.remove(&space).is_none() {
+            return;
+        }
+        self.threads.retain(|_, thread| thread.space != space);
+        self.numbers.retain(|_, tid| self.threads.contains_key(tid));
+        let _ = sys::task_destroy(TaskId(space.0));
+    }
+
+    fn make_thread(&mut self, space: Space, tid: Tid) -> Result<()> {
+        self.end_thread(tid);
+        let uid = sys::thread_create(TaskId(space.0), self.priority, self.own, self.own).map_err(errno)?;
+        if let Err(error) = foreign::thread_redirect(uid, tid) {
+            let _ = sys::thread_destroy(uid);
+            return Err(errno(error));
+        }
+        self.threads.insert(tid, Thread { uid, space, held: Held::New, is_paused: false });
+        self.numbers.insert(uid, tid);
+        Ok(())
+    }
+
+    fn end_thread(&mut self, tid: Tid) {
+        if let Some(thread) = self.threads.remove(&tid) {
+            self.numbers.remove(&thread.uid);
+            let _ = sys::thread_destroy(thread.uid);
+        }
+    }
+
+    fn state(&mut self, tid: Tid) -> Option<Box<ThreadState>> {
+        let thread = self.threads.get(&tid)?;
+        let mut state = Box::new(ThreadState::ZERO);
+        sys::thread_get_state(thread.uid, &mut state).ok()?;
+        Some(state)
+    }
+
+    fn go_on(&mut self, tid: Tid, state: &ThreadState) -> Result<()> {
+        let thread = self.threads.get_mut(&tid).ok_or(linux::errno::ESRCH)?;
+        sys::thread_set_state(thread.uid, state).map_err(errno)?;
+        match core::mem::replace(&mut thread.held, Held::Not) {
+            Held::New if thread.is_paused => Ok(()),
+            Held::New => sys::thread_resume(thread.uid).map_err(errno),
+            Held::Not => sys::send(thread.uid, RESUME_AS_IS, [0; 8], Timeout::ZERO).map_err(errno),
+        }
+    }
+
+    fn answer(&mut self, tid: Tid, registers: &Registers) {
+        let Some(thread) = self.threads.get(&tid) else { return };
+        let Ok([ip, sp, flags, _]) = sys::thread_registers(thread.uid, 0) else { return };
+        let _ = foreign::resume(thread.uid, &to_kernel(registers), [ip, sp, flags]);
+    }
+
+    fn interrupt(&mut self, tid: Tid) -> Option<Box<ThreadState>> {
+        let thread = *self.threads.get(&tid)?;
+        sys::thread_stop(thread.uid).ok()?;
+        let stands_still = sys::thread_info(thread.uid).is_ok_and(|info| info.state == thread_state::STOPPED);
+        let state = if stands_still { self.state(tid) } else { None };
+        if state.is_none() && !thread.is_paused {
+            let _ = sys::thread_resume(thread.uid);
+        }
+        state
+    }
+
+    fn return_from(&mut self, tid: Tid, state: &ThreadState) {
+        let Some(thread) = self.threads.get(&tid) else { return };
+        let _ = sys::thread_set_state(thread.uid, state);
+        if !thread.is_paused {
+            let _ = sys::thread_resume(thread.uid);
+        }
+    }
+
+    fn pause(&mut self, tid: Tid, is_paused: bool) {
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        thread.is_paused = is_paused;
+        let _ = if is_paused { sys::thread_stop(thread.uid) } else { sys::thread_resume(thread.uid) };
+    }
+
+    fn features(&self) -> u64 {
+        // What every processor with 64 bits can do: x87, SSE and SSE2 among it.
+        0x078b_fbff
+    }
+
+    fn now(&self) -> u64 {
+        time::now_ns()
+    }
+
+    fn date(&self) -> u64 {
+        self.zero.saturating_add(time::now_ns())
+    }
+
+    fn used(&self, tid: Tid) -> u64 {
+        let info = self.threads.get(&tid).map(|thread| sys::thread_info(thread.uid));
+        info.and_then(sys::Result::ok).map_or(0, |info| info.cpu_ns)
+    }
+
+    fn random(&mut self, to: &mut [u8]) {
+        self.generator.fill(to);
+    }
+
+    fn print(&mut self, bytes: &[u8]) {
+        // The console puts a carriage return in front of each new line itself.
+        let mut left: Vec<u8> = Vec::with_capacity(bytes.len());
+        for byte in bytes {
+            if *byte == b'\n' && left.last() == Some(&b'\r') {
+                left.pop();
+            }
+            left.push(*byte);
+        }
+        io::write(&left);
+    }
+
+    fn log(&mut self, text: Arguments) {
+        let text: String = alloc::fmt::format(text);
+        eprintln!("linux: {text}");
+    }
+
+    fn wake_at(&mut self, at: Option<u64>) {
+        self.timer.set(at);
+    }
+}
+
+/// Registers as the kernel has them, and back.
+pub const fn to_kernel(registers: &Registers) -> foreign::Registers {
+    let Registers { rdi, rsi, rdx, r10, r8, r9, rbx, rbp, r12, r13, r14, r15, rax } = *registers;
+    foreign::Registers { rdi, rsi, rdx, r10, r8, r9, rbx, rbp, r12, r13, r14, r15, rax }
+}
+
+/// See [`to_kernel`].
+pub const fn from_kernel(registers: &foreign::Registers) -> Registers {
+    let foreign::Registers { rdi, rsi, rdx, r10, r8, r9, rbx, rbp, r12, r13, r14, r15, rax } = *registers;
+    Registers { rdi, rsi, rdx, r10, r8, r9, rbx, rbp, r12, r13, r14, r15, rax }
+}

@@ -1,0 +1,232 @@
+//! Runs programs of Linux as they are: `linux [--root PATH] PROGRAM [ARGUMENT]…`. Its processes are tasks of this program, which does their calls
+//! ([`linux`]) and pages them; files are those of a directory of `files`, the root.
+
+#![no_std]
+#![no_main]
+#![deny(unsafe_code)]
+
+extern crate alloc;
+
+mod helpers;
+mod kernel;
+mod memory;
+mod words;
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use files::Below;
+use helpers::{KEYS, TIME, Timer, keys, watch_keys};
+use kernel::{Kernel, from_kernel, to_kernel};
+use linux::errno;
+use linux::machine::Tid;
+use linux::memory::{Fault, Rights};
+use linux::signal::{Cause, Signal};
+use linux::store::Store;
+use linux::system::{Next, System};
+use linux_raw_sys::general::{self, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
+use memory::Pages;
+use rt::api::clock;
+use rt::module::Service;
+use rt::pager::{self, REFUSAL};
+use rt::sys::abi::PAGE_SIZE;
+use rt::sys::foreign::{Arrival, Handler};
+use rt::sys::{self, Kind, Message, Timeout};
+use rt::{eprintln, random, time};
+use vfs::remote::Remote;
+
+rt::entry!(main);
+
+/// Memory of processes, in pages: 40 MiB.
+const PAGES_MAX: u32 = 10_240;
+
+/// Most processes and threads.
+const THREADS_MAX: usize = 64;
+
+/// Exception of a page fault that nobody resolves.
+const UNRESOLVED: u64 = 257;
+
+/// Exception of a call with the highest bit of its number set.
+const OTHER_CALL: u64 = 256;
+
+/// Environment of the first program.
+const ENVIRONMENT: [&str; 4] = ["PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=/root", "TERM=xterm", "USER=root"];
+
+type Linux = System<Kernel, Pages, Remote<Below>>;
+
+fn main() -> i32 {
+    let text = rt::argument_text();
+    let mut root = String::from("files/disk");
+    let mut words = words::split(&text).into_iter().peekable();
+    while let Some(option) = words.next_if(|word| word.starts_with("--")) {
+        match (option.as_str(), words.next()) {
+            ("--root", Some(path)) => root = format!("files{}{path}", if path.starts_with('/') { "" } else { "/" }),
+            _ => {
+                eprintln!("linux: usage: linux [--root PATH] PROGRAM [ARGUMENT]…");
+                return 2;
+            }
+        }
+    }
+    let arguments: Vec<String> = words.collect();
+    if arguments.is_empty() {
+        eprintln!("linux: usage: linux [--root PATH] PROGRAM [ARGUMENT]…");
+        return 2;
+    }
+    match begin(root.trim_end_matches('/'), &arguments) {
+        Ok(system) => run(system),
+        Err(text) => {
+            eprintln!("linux: {text}");
+            127
+        }
+    }
+}
+
+fn begin(root: &str, arguments: &[String]) -> Result<Linux, String> {
+    let files = Remote::new(Below::new(root)).map_err(|error| {
+        format!("{root}: {}", files::wire::status(error).describe())
+    })?;
+    let generator = random::generator().map_err(|error| format!("{error}"))?;
+    let own = sys::identity();
+    let failed = |error: sys::Error| format!("{}", error.describe());
+    let info = sys::thread_info(own.uid).map_err(failed)?;
+    let timer = Timer::new(info.priority).map_err(failed)?;
+    let kernel = Kernel::new(info.priority, timer, generator, zero());
+    let mut system = System::new(kernel, Store::new(Pages::new(PAGES_MAX), files), THREADS_MAX);
+    let bytes = |text: &str| text.as_bytes().to_vec();
+    let environment: Vec<Vec<u8>> = ENVIRONMENT.into_iter().map(bytes).collect();
+    let given: Vec<Vec<u8>> = arguments.iter().map(|word| bytes(word)).collect();
+    let mut found = Err(errno::ENOENT);
+    for path in paths(&arguments[0]) {
+        found = system.begin(path.as_bytes(), given.clone(), &environment, b"");
+        if found != Err(errno::ENOENT) {
+            break;
+        }
+    }
+    found.map_err(|error| format!("{}: {}", arguments[0], errno::name(error).unwrap_or("error")))?;
+    watch_keys(info.priority).map_err(failed)?;
+    Ok(system)
+}
+
+/// Where a program may be.
+fn paths(name: &str) -> Vec<String> {
+    if name.contains('/') {
+        return Vec::from([String::from(name)]);
+    }
+    let path = ENVIRONMENT[0].trim_start_matches("PATH=");
+    path.split(':').map(|directory| format!("{directory}/{name}")).collect()
+}
+
+/// Nanoseconds since 1970 when the machine began.
+fn zero() -> u64 {
+    static CLOCK: Service = Service::new(clock::NAME);
+    let since = time::now_ns();
+    clock::now(&CLOCK).map_or(0, |seconds| seconds.saturating_mul(1_000_000_000).saturating_sub(since))
+}
+
+/// Does calls until the first process ends.
+fn run(mut system: Linux) -> i32 {
+    let mut handler = Handler::default();
+    let mut faults: BTreeMap<Tid, Fault> = BTreeMap::new();
+    let mut arrival = handler.wait();
+    loop {
+        if let Some(status) = system.ended {
+            let (code, value) = status.told();
+            return if code as u32 == general::CLD_EXITED { value as i32 } else { 128 + value as i32 };
+        }
+        arrival = match arrival {
+            Ok(Arrival::Call(tid)) => {
+                let mut registers = from_kernel(&handler.registers);
+                match system.call(tid, &mut registers) {
+                    Next::Answer => {
+                        handler.registers = to_kernel(&registers);
+                        handler.answer()
+                    }
+                    Next::Nothing => handler.wait(),
+                }
+            }
+            Ok(Arrival::Message(message)) => {
+                take(&mut system, &mut faults, &message);
+                handler.wait()
+            }
+            Err(_) => handler.wait(),
+        };
+    }
+}
+
+/// Takes a message: a fault, an exception, or one of a thread beside this one.
+fn take(system: &mut Linux, faults: &mut BTreeMap<Tid, Fault>, message: &Message) {
+    let tid = system.machine.number(message.sender);
+    match (message.kind, tid) {
+        (Kind::Fault, Some(tid)) => page(system, faults, message, tid),
+        (Kind::Exception, Some(tid)) => except(system, faults, message, tid),
+        (Kind::Request, None) if is_own(message) => {
+            let _ = sys::send(message.sender, 0, [0; 8], Timeout::ZERO);
+            match message.label {
+                TIME => system.time(),
+                KEYS => {
+                    let (bytes, count) = keys(message);
+                    system.input(&bytes[..count]);
+                }
+                _ => {}
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether a message is from a thread of this program.
+fn is_own(message: &Message) -> bool {
+    sys::thread_info(message.sender).is_ok_and(|info| info.task == sys::identity().task)
+}
+
+fn page(system: &mut Linux, faults: &mut BTreeMap<Tid, Fault>, message: &Message, tid: Tid) {
+    let found = pager::Fault::decode(message).ok_or(Fault::Nothing).and_then(|fault| {
+        let mut wanted = Rights::NONE;
+        for (right, bit) in [(Rights::READ, sys::Rights::R), (Rights::WRITE, sys::Rights::W), (Rights::EXECUTE, sys::Rights::X)] {
+            if fault.access.has(bit) {
+                wanted = wanted | right;
+            }
+        }
+        system.fault(tid, fault.address, wanted).map(|page| (page, fault.address / PAGE_SIZE * PAGE_SIZE))
+    });
+    let _ = match found {
+        Ok(((frame, rights), address)) => {
+            let page = system.store.frames.bytes.fpage(frame, rights);
+            sys::send_item(message.sender, 0, [0; 8], (page, address), Timeout::ZERO)
+        }
+        Err(fault) => {
+            faults.insert(tid, fault);
+            sys::send(message.sender, REFUSAL.label, [0; 8], Timeout::ZERO)
+        }
+    };
+}
+
+fn except(system: &mut Linux, faults: &mut BTreeMap<Tid, Fault>, message: &Message, tid: Tid) {
+    let [vector, error, ip, .., address] = message.words;
+    let address = address & !7;
+    let (signal, code, value): (Signal, u32, u64) = match vector {
+        UNRESOLVED => match faults.remove(&tid) {
+            // The page was given: what was missing is kernel memory for it.
+            None if system.machine.grow(tid) => {
+                system.machine.resume(tid);
+                return;
+            }
+            None => (SIGBUS, general::BUS_ADRERR, address),
+            Some(Fault::Denied) => (SIGSEGV, general::SEGV_ACCERR, address),
+            Some(Fault::BehindEnd) => (SIGBUS, general::BUS_ADRERR, address),
+            Some(Fault::NoMemory) => (general::SIGKILL, general::SI_KERNEL, 0),
+            Some(Fault::Nothing) => (SIGSEGV, general::SEGV_MAPERR, address),
+        },
+        0 => (SIGFPE, general::FPE_INTDIV, ip),
+        1 => (SIGTRAP, general::TRAP_TRACE, ip),
+        3 => (SIGTRAP, general::SI_KERNEL, 0),
+        6 | OTHER_CALL => (SIGILL, general::ILL_ILLOPN, ip),
+        16 | 19 => (SIGFPE, general::FPE_FLTINV, ip),
+        17 => (SIGBUS, general::BUS_ADRALN, address),
+        _ => (SIGSEGV, general::SI_KERNEL, 0),
+    };
+    let cause = Cause { code: code as i32, sender: (0, 0), value };
+    let number = if vector == UNRESOLVED { 14 } else { vector };
+    system.exception(tid, signal, cause, [address, error, number]);
+}
