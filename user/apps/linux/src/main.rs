@@ -21,12 +21,12 @@ use helpers::{KEYS, TIME, Timer, keys, watch_keys};
 use kernel::{Kernel, from_kernel, to_kernel};
 use linux::errno;
 use linux::machine::Tid;
-use linux::memory::{Fault, Rights};
+use linux::memory::Fault;
 use linux::signal::{Cause, Signal};
 use linux::store::Store;
 use linux::system::{Next, System};
 use linux_raw_sys::general::{self, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
-use memory::Pages;
+use memory::{Pages, from_machine};
 use rt::api::clock;
 use rt::module::Service;
 use rt::pager::{self, REFUSAL};
@@ -38,8 +38,11 @@ use vfs::remote::Remote;
 
 rt::entry!(main);
 
-/// Memory of processes, in pages: 40 MiB.
-const PAGES_MAX: u32 = 10_240;
+/// Memory of processes, in pages: 60 MiB.
+const PAGES_MAX: u32 = 15_360;
+
+/// Trace.
+const TRACE: bool = false;
 
 /// Most processes and threads.
 const THREADS_MAX: usize = 64;
@@ -92,7 +95,7 @@ fn begin(root: &str, arguments: &[String]) -> Result<Linux, String> {
     let info = sys::thread_info(own.uid).map_err(failed)?;
     let timer = Timer::new(info.priority).map_err(failed)?;
     let kernel = Kernel::new(info.priority, timer, generator, zero());
-    let mut system = System::new(kernel, Store::new(Pages::new(PAGES_MAX), files), THREADS_MAX);
+    let mut system = System::new(kernel, Store::new(Pages::new(rt::home(), PAGES_MAX), files), THREADS_MAX);
     let bytes = |text: &str| text.as_bytes().to_vec();
     let environment: Vec<Vec<u8>> = ENVIRONMENT.into_iter().map(bytes).collect();
     let given: Vec<Vec<u8>> = arguments.iter().map(|word| bytes(word)).collect();
@@ -137,8 +140,14 @@ fn run(mut system: Linux) -> i32 {
         arrival = match arrival {
             Ok(Arrival::Call(tid)) => {
                 let mut registers = from_kernel(&handler.registers);
+                if TRACE {
+                    eprintln!("[{tid}] {} {:x?}", registers.rax, registers.arguments());
+                }
                 match system.call(tid, &mut registers) {
                     Next::Answer => {
+                        if TRACE {
+                            eprintln!("[{tid}] = {:x}", registers.rax);
+                        }
                         handler.registers = to_kernel(&registers);
                         handler.answer()
                     }
@@ -182,14 +191,12 @@ fn is_own(message: &Message) -> bool {
 
 fn page(system: &mut Linux, faults: &mut BTreeMap<Tid, Fault>, message: &Message, tid: Tid) {
     let found = pager::Fault::decode(message).ok_or(Fault::Nothing).and_then(|fault| {
-        let mut wanted = Rights::NONE;
-        for (right, bit) in [(Rights::READ, sys::Rights::R), (Rights::WRITE, sys::Rights::W), (Rights::EXECUTE, sys::Rights::X)] {
-            if fault.access.has(bit) {
-                wanted = wanted | right;
-            }
-        }
+        let wanted = from_machine(fault.access);
         system.fault(tid, fault.address, wanted).map(|page| (page, fault.address / PAGE_SIZE * PAGE_SIZE))
     });
+    if TRACE {
+        eprintln!("[{tid}] fault {:x?} {found:x?}", message.words);
+    }
     let _ = match found {
         Ok(((frame, rights), address)) => {
             let page = system.store.frames.bytes.fpage(frame, rights);
@@ -204,6 +211,9 @@ fn page(system: &mut Linux, faults: &mut BTreeMap<Tid, Fault>, message: &Message
 
 fn except(system: &mut Linux, faults: &mut BTreeMap<Tid, Fault>, message: &Message, tid: Tid) {
     let [vector, error, ip, .., address] = message.words;
+    if TRACE {
+        eprintln!("[{tid}] exception {:x?}", message.words);
+    }
     let address = address & !7;
     let (signal, code, value): (Signal, u32, u64) = match vector {
         UNRESOLVED => match faults.remove(&tid) {

@@ -1,51 +1,52 @@
-//! Frames of processes: pages of this program, which it maps to the tasks that page with it.
+//! Frames of processes: memory from this program's own manager, which it maps to the tasks that page with it.
 
 use alloc::vec::Vec;
 use linux::frames::{Bytes, Frame};
 use linux::memory::Rights;
-use rt::page::{PAGE, Page};
-use rt::sys::{self, Fpage};
+use rt::frames::{Pool, Shared, Upstream};
+use rt::sys::{self, Fpage, Uid};
+
+/// Log2 of the bytes that are asked for at once.
+const CHUNK_LOG2: u32 = 20;
+
+/// A page of zeros.
+static ZEROS: [u8; linux::frames::PAGE as usize] = [0; linux::frames::PAGE as usize];
 
 /// Pages by the numbers of frames, made when they are first used.
 #[derive(Debug)]
 pub struct Pages {
-    pages: Vec<Page>,
+    pages: Vec<Shared>,
+    pool: Pool<Upstream>,
     count: u32,
 }
 
+/// Rights of the machine. What may be written or executed can be read.
+pub fn to_machine(rights: Rights) -> sys::Rights {
+    let kinds = [(Rights::WRITE, sys::Rights::W), (Rights::EXECUTE, sys::Rights::X)];
+    let wanted = kinds.into_iter().filter(|(right, _)| rights.has(*right));
+    wanted.fold(sys::Rights::R, |all, (_, right)| all.or(right))
+}
+
+/// Rights of an access.
+pub fn from_machine(access: sys::Rights) -> Rights {
+    let kinds = [(sys::Rights::R, Rights::READ), (sys::Rights::W, Rights::WRITE), (sys::Rights::X, Rights::EXECUTE)];
+    let wanted = kinds.into_iter().filter(|(right, _)| access.has(*right));
+    wanted.fold(Rights::NONE, |all, (_, right)| all | right)
+}
+
 impl Pages {
-    /// At most so many.
-    pub const fn new(count: u32) -> Pages {
-        Pages { pages: Vec::new(), count }
+    /// At most so many, from a memory manager.
+    pub const fn new(manager: Uid, count: u32) -> Pages {
+        Pages { pages: Vec::new(), pool: Pool::new(Upstream(manager), CHUNK_LOG2), count }
     }
 
-    /// Numbers are used from 0 on, one after the other.
-    fn make(&mut self, frame: Frame) {
-        while self.pages.len() <= frame.0 as usize {
-            // The heap panics where there is no memory, too.
-            self.pages.push(Page::zeroed().expect("no memory for a page that was counted on"));
-        }
-    }
-
-    fn page(&self, frame: Frame) -> &Page {
+    fn page(&self, frame: Frame) -> &Shared {
         &self.pages[frame.0 as usize]
     }
 
     /// A frame with these rights, to be mapped.
     pub fn fpage(&self, frame: Frame, rights: Rights) -> Fpage {
-        let of = [(Rights::READ, sys::Rights::R), (Rights::WRITE, sys::Rights::W), (Rights::EXECUTE, sys::Rights::X)];
-        let bits = of.into_iter().filter(|(right, _)| rights.has(*right)).fold(0, |all, (_, right)| all | right.0);
-        // The processor shows to be read what may be written or executed.
-        self.part(frame, sys::Rights(bits | sys::Rights::R.0))
-    }
-
-    fn part(&self, frame: Frame, rights: sys::Rights) -> Fpage {
-        Fpage::memory(self.page(frame).address() as u64, PAGE.ilog2(), rights)
-    }
-
-    /// Takes rights to a page from all that have it. A page of one's own can always be taken back.
-    fn take_back(&self, frame: Frame, rights: sys::Rights) {
-        let _ = sys::flush(self.part(frame, rights)).expect("flush failed");
+        self.page(frame).fpage(to_machine(rights))
     }
 }
 
@@ -54,14 +55,23 @@ impl Bytes for Pages {
         self.count
     }
 
+    fn make(&mut self, frame: Frame) -> bool {
+        // Numbers are used from 0 on, one after the other.
+        while self.pages.len() <= frame.0 as usize {
+            let Some(page) = self.pool.take() else { return false };
+            self.pages.push(page.share());
+        }
+        true
+    }
+
     fn clear(&mut self, frame: Frame) {
-        self.make(frame);
-        self.page(frame).clear(0);
+        self.page(frame).write(0, &ZEROS);
     }
 
     fn copy(&mut self, from: Frame, to: Frame) {
-        self.make(to);
-        self.page(to).copy_from(self.page(from));
+        if from != to {
+            self.page(to).copy_from(self.page(from));
+        }
     }
 
     fn read(&self, frame: Frame, at: usize, to: &mut [u8]) {
@@ -73,10 +83,10 @@ impl Bytes for Pages {
     }
 
     fn protect(&mut self, frame: Frame) {
-        self.take_back(frame, sys::Rights::W);
+        self.page(frame).take_rights(sys::Rights::W);
     }
 
     fn withdraw(&mut self, frame: Frame) {
-        self.take_back(frame, sys::Rights::RWX);
+        self.page(frame).take_rights(sys::Rights::RWX);
     }
 }

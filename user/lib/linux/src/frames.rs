@@ -17,6 +17,8 @@ pub struct Frame(pub u32);
 pub trait Bytes {
     /// Frames that there can be: numbers from 0 on.
     fn count(&self) -> u32;
+    /// Makes a frame that was never used. False if there is no memory for it.
+    fn make(&mut self, frame: Frame) -> bool;
     /// Makes all bytes of a frame zero.
     fn clear(&mut self, frame: Frame);
     /// Copies a frame into another one.
@@ -81,6 +83,9 @@ impl<B: Bytes> Frames<B> {
             return Err(ENOMEM);
         }
         self.uses.try_reserve(1).map_err(|_| Errno::NO_MEMORY)?;
+        if !self.bytes.make(Frame(number)) {
+            return Err(ENOMEM);
+        }
         self.uses.push(1);
         Ok(Frame(number))
     }

@@ -25,6 +25,9 @@ impl Bytes for Machine {
     fn count(&self) -> u32 {
         self.frames.len() as u32
     }
+    fn make(&mut self, _: Frame) -> bool {
+        true
+    }
     fn clear(&mut self, frame: Frame) {
         self.frames[frame.0 as usize].fill(0);
     }

@@ -6,10 +6,11 @@
 #![allow(unsafe_code)]
 
 use crate::layout::BLOCKS;
+use crate::page::copy;
 use crate::sync::Mutex;
 use alloc::vec::Vec;
 use core::ptr::with_exposed_provenance_mut;
-use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 use sys::abi::PAGE_SIZE;
 use sys::{Fpage, Rights, Touched, Uid};
 
@@ -206,12 +207,28 @@ impl Shared {
     /// Copies what is there from byte `at` on, as far as the page goes. Others may write to it meanwhile.
     pub fn read(&self, at: usize, to: &mut [u8]) -> usize {
         let len = to.len().min((PAGE_SIZE as usize).saturating_sub(at));
-        for (to, address) in to[..len].iter_mut().zip(self.0.address as usize + at..) {
-            // SAFETY: the frame is mapped at this address, and the byte lies in it. An atomic load allows that others write.
-            let byte = unsafe { &*with_exposed_provenance_mut::<AtomicU8>(address) };
-            *to = byte.load(Ordering::Relaxed);
-        }
+        // SAFETY: the frame is mapped at this address, and these bytes lie in it. Others write to them at most, which the copy allows.
+        unsafe { copy(to.as_mut_ptr() as usize, self.0.address as usize + at, len) };
         len
+    }
+
+    /// Overwrites what is there from byte `at` on, as far as the page goes. Others may read and write it meanwhile.
+    pub fn write(&self, at: usize, from: &[u8]) -> usize {
+        let len = from.len().min((PAGE_SIZE as usize).saturating_sub(at));
+        // SAFETY: the frame is mapped at this address, writable, and these bytes lie in it. Nobody has a reference to bytes of a frame that is shared.
+        unsafe { copy(self.0.address as usize + at, from.as_ptr() as usize, len) };
+        len
+    }
+
+    /// Overwrites all of it with what is in another one.
+    pub fn copy_from(&self, other: &Shared) {
+        // SAFETY: both frames are mapped, this one writable, and they are two. Nobody has a reference to bytes of a frame that is shared.
+        unsafe { copy(self.0.address as usize, other.0.address as usize, PAGE_SIZE as usize) };
+    }
+
+    /// Takes rights to it from everybody, who keep the others.
+    pub fn take_rights(&self, rights: Rights) {
+        flush(self.fpage(rights));
     }
 
     /// Takes it back from everybody.

@@ -132,15 +132,6 @@ impl Page {
         unsafe { copy(self.0.address + at, from.as_ptr() as usize, from.len()) };
     }
 
-    /// Overwrites all of it with the bytes of another page.
-    pub fn copy_from(&self, other: &Page) {
-        self.check_not_sent();
-        if self.0.address != other.0.address {
-            // SAFETY: both pages are there, none is a part of the other, and nobody has a reference to bytes of this one.
-            unsafe { copy(self.0.address, other.0.address, PAGE) };
-        }
-    }
-
     /// Makes all bytes from `at` on zeros.
     pub fn clear(&self, at: usize) {
         assert!(at <= PAGE, "{at} is in no page");
