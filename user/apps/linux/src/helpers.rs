@@ -1,8 +1,8 @@
 //! Threads beside the one that does the calls: one tells it of times, others of keys.
 
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rt::sys::{self, Message, Timeout, Uid};
 use rt::{io, thread, time};
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Labels of their messages.
 pub const TIME: u32 = 0x7100;
@@ -57,7 +57,8 @@ fn tell_times(server: Uid) {
         let at = AT.load(Ordering::Relaxed);
         let now = time::now_ns();
         if at > now {
-            let patience = if at == NEVER { Timeout::NEVER } else { Timeout::from_us((at - now).div_ceil(1000)) };
+            let patience =
+                if at == NEVER { Timeout::NEVER } else { Timeout::from_us((at - now).div_ceil(1000)) };
             let _ = sys::receive(server, patience);
             continue;
         }

@@ -69,11 +69,6 @@ impl Kernel {
         self.numbers.get(&uid).copied()
     }
 
-    /// The thread that has a number.
-    pub fn uid(&self, tid: Tid) -> Option<Uid> {
-        self.threads.get(&tid).map(|thread| thread.uid)
-    }
-
     /// Gives a thread's process more kernel memory. Whether there is more.
     pub fn grow(&mut self, tid: Tid) -> bool {
         let Some(thread) = self.threads.get(&tid) else { return false };

@@ -54,7 +54,8 @@ const UNRESOLVED: u64 = 257;
 const OTHER_CALL: u64 = 256;
 
 /// Environment of the first program.
-const ENVIRONMENT: [&str; 4] = ["PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=/root", "TERM=xterm", "USER=root"];
+const ENVIRONMENT: [&str; 4] =
+    ["PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=/root", "TERM=xterm", "USER=root"];
 
 type Linux = System<Kernel, Pages, Remote<Below>>;
 
@@ -64,7 +65,9 @@ fn main() -> i32 {
     let mut words = words::split(&text).into_iter().peekable();
     while let Some(option) = words.next_if(|word| word.starts_with("--")) {
         match (option.as_str(), words.next()) {
-            ("--root", Some(path)) => root = format!("files{}{path}", if path.starts_with('/') { "" } else { "/" }),
+            ("--root", Some(path)) => {
+                root = format!("files{}{path}", if path.starts_with('/') { "" } else { "/" })
+            }
             _ => {
                 eprintln!("linux: usage: linux [--root PATH] PROGRAM [ARGUMENT]…");
                 return 2;
@@ -86,9 +89,8 @@ fn main() -> i32 {
 }
 
 fn begin(root: &str, arguments: &[String]) -> Result<Linux, String> {
-    let files = Remote::new(Below::new(root)).map_err(|error| {
-        format!("{root}: {}", files::wire::status(error).describe())
-    })?;
+    let files = Remote::new(Below::new(root))
+        .map_err(|error| format!("{root}: {}", files::wire::status(error).describe()))?;
     let generator = random::generator().map_err(|error| format!("{error}"))?;
     let own = sys::identity();
     let failed = |error: sys::Error| format!("{}", error.describe());

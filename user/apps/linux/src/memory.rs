@@ -29,7 +29,8 @@ pub fn to_machine(rights: Rights) -> sys::Rights {
 
 /// Rights of an access.
 pub fn from_machine(access: sys::Rights) -> Rights {
-    let kinds = [(sys::Rights::R, Rights::READ), (sys::Rights::W, Rights::WRITE), (sys::Rights::X, Rights::EXECUTE)];
+    let kinds =
+        [(sys::Rights::R, Rights::READ), (sys::Rights::W, Rights::WRITE), (sys::Rights::X, Rights::EXECUTE)];
     let wanted = kinds.into_iter().filter(|(right, _)| access.has(*right));
     wanted.fold(Rights::NONE, |all, (_, right)| all | right)
 }

@@ -72,7 +72,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             begun
         });
         if begun.is_err() {
-            self.end_process(tid, Status::exited(127));
+            // As if it had never been.
+            self.end_process(tid, Status::exited(0));
+            self.processes.remove(&tid);
+            (self.ended, self.next) = (None, 0);
         }
         begun
     }

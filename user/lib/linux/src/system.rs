@@ -43,7 +43,7 @@ pub struct System<M, B, F> {
     /// Calls that are not there, each told once.
     pub unknown: BTreeSet<u64>,
     /// Number that the next thread gets.
-    next: Tid,
+    pub(crate) next: Tid,
     /// Number that the next pipe, or the like, gets.
     next_ring: u64,
     /// Most processes and threads.
