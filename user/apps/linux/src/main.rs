@@ -41,9 +41,6 @@ rt::entry!(main);
 /// Memory of processes, in pages: 60 MiB.
 const PAGES_MAX: u32 = 15_360;
 
-/// Trace.
-const TRACE: bool = false;
-
 /// Most processes and threads.
 const THREADS_MAX: usize = 64;
 
@@ -135,32 +132,23 @@ fn run(mut system: Linux) -> i32 {
     let mut faults: BTreeMap<Tid, Fault> = BTreeMap::new();
     let mut arrival = handler.wait();
     loop {
+        let mut next = Next::Nothing;
+        match arrival {
+            Ok(Arrival::Call(tid)) => {
+                let mut registers = from_kernel(&handler.registers);
+                next = system.call(tid, &mut registers);
+                handler.registers = to_kernel(&registers);
+            }
+            Ok(Arrival::Message(message)) => take(&mut system, &mut faults, &message),
+            Err(_) => {}
+        }
         if let Some(status) = system.ended {
             let (code, value) = status.told();
             return if code as u32 == general::CLD_EXITED { value as i32 } else { 128 + value as i32 };
         }
-        arrival = match arrival {
-            Ok(Arrival::Call(tid)) => {
-                let mut registers = from_kernel(&handler.registers);
-                if TRACE {
-                    eprintln!("[{tid}] {} {:x?}", registers.rax, registers.arguments());
-                }
-                match system.call(tid, &mut registers) {
-                    Next::Answer => {
-                        if TRACE {
-                            eprintln!("[{tid}] = {:x}", registers.rax);
-                        }
-                        handler.registers = to_kernel(&registers);
-                        handler.answer()
-                    }
-                    Next::Nothing => handler.wait(),
-                }
-            }
-            Ok(Arrival::Message(message)) => {
-                take(&mut system, &mut faults, &message);
-                handler.wait()
-            }
-            Err(_) => handler.wait(),
+        arrival = match next {
+            Next::Answer => handler.answer(),
+            Next::Nothing => handler.wait(),
         };
     }
 }
@@ -196,9 +184,6 @@ fn page(system: &mut Linux, faults: &mut BTreeMap<Tid, Fault>, message: &Message
         let wanted = from_machine(fault.access);
         system.fault(tid, fault.address, wanted).map(|page| (page, fault.address / PAGE_SIZE * PAGE_SIZE))
     });
-    if TRACE {
-        eprintln!("[{tid}] fault {:x?} {found:x?}", message.words);
-    }
     let _ = match found {
         Ok(((frame, rights), address)) => {
             let page = system.store.frames.bytes.fpage(frame, rights);
@@ -213,9 +198,6 @@ fn page(system: &mut Linux, faults: &mut BTreeMap<Tid, Fault>, message: &Message
 
 fn except(system: &mut Linux, faults: &mut BTreeMap<Tid, Fault>, message: &Message, tid: Tid) {
     let [vector, error, ip, .., address] = message.words;
-    if TRACE {
-        eprintln!("[{tid}] exception {:x?}", message.words);
-    }
     let address = address & !7;
     let (signal, code, value): (Signal, u32, u64) = match vector {
         UNRESOLVED => match faults.remove(&tid) {
