@@ -2,7 +2,9 @@
 
 use crate::machine::{DiskAs, Forward, Kind, MEMORY_MIB};
 use crate::{Error, Result};
-use crate::{bench, build, check, doctor, image, mutate, nightly, run, selftest, system, test};
+use crate::{
+    bench, build, check, doctor, image, linux, mutate, nightly, peripherals, run, selftest, system, test,
+};
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -41,6 +43,8 @@ pub enum Verb {
     Build,
     /// Check a system description, or show what it says
     System(SystemOptions),
+    /// Put packages of Debian onto a disk, for programs of Linux
+    Linux(LinuxOptions),
     /// Say what is installed and what is missing
     Doctor,
     /// Take parts of the kernel out, one by one, and see whether a test notices
@@ -91,6 +95,10 @@ pub struct RunOptions {
     /// network card as with `--net`
     #[arg(long)]
     pub bare: bool,
+    /// Run a program of Linux instead of the shell, with all words that follow, from the disk that `./tern linux install` has made; its exit
+    /// status is that of the command
+    #[arg(long, value_name = "PROGRAM", num_args = 1.., allow_hyphen_values = true, conflicts_with = "script")]
+    pub linux: Vec<String>,
     /// More boot options, such as "fastpath=off seed=7"
     #[arg(long, value_name = "OPTIONS")]
     pub boot: Vec<String>,
@@ -207,6 +215,33 @@ pub enum SystemVerb {
     },
 }
 
+/// Options of `linux`.
+#[derive(Args, Debug)]
+pub struct LinuxOptions {
+    /// The disk
+    #[arg(long, value_name = "FILE", global = true, help = format!("The disk [default: {}]", peripherals::USUAL_DISK))]
+    pub disk: Option<PathBuf>,
+    /// Directory of the disk that is the root of Linux
+    #[arg(long, value_name = "DIR", global = true, default_value = linux::ROOT)]
+    pub root: String,
+    /// The verb behind `linux`.
+    #[command(subcommand)]
+    pub verb: LinuxVerb,
+}
+
+/// Verb of `linux`.
+#[derive(Debug, Subcommand)]
+pub enum LinuxVerb {
+    /// Install packages, and all that they need; a disk that is not there is made
+    Install {
+        /// Names of packages of Debian
+        #[arg(required = true, value_name = "PACKAGE")]
+        packages: Vec<String>,
+    },
+    /// Show the packages that are installed, with their versions
+    List,
+}
+
 /// Options of `image`.
 #[derive(Args, Debug)]
 pub struct ImageOptions {
@@ -238,6 +273,7 @@ impl Verb {
             Verb::Image(options) => image::perform(options),
             Verb::Build => build::perform(),
             Verb::System(options) => system::perform(options),
+            Verb::Linux(options) => linux::perform(options),
             Verb::Doctor => doctor::perform(),
             Verb::Mutate(options) => mutate::perform(options),
             Verb::Miri(passed) => nightly::miri(&passed.arguments),
@@ -257,7 +293,7 @@ pub fn parse() -> Result<Verb> {
             }
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
                 Err(Error::usage(
-                    "which verb? run, test, selftest, bench, check, image, build, system, doctor, mutate, miri, fuzz, help",
+                    "which verb? run, test, selftest, bench, check, image, build, system, linux, doctor, mutate, miri, fuzz, help",
                 ))
             }
             _ => Err(Error::usage(one_line(&error.to_string()))),
@@ -293,11 +329,31 @@ mod tests {
             &["run", "--net", "80"],
             &["run", "--net", "8080:0"],
             &["run", "--net", "65536:80"],
+            &["run", "--script", "-", "--linux", "ls"],
+            &["run", "--linux"],
+            &["linux", "install", "--fast", "bash"],
+            &["linux", "remove"],
             &["bench", "ipc", "more"],
         ] {
             let line = complaint(arguments);
             assert!(!line.contains('\n') && !line.contains("Usage"), "{line}");
             assert!(arguments.iter().any(|argument| line.contains(argument)), "{line}");
+        }
+    }
+
+    /// Words behind `--linux` are the program's, also those that look like options of this tool.
+    #[test]
+    fn words_behind_linux_are_the_programs() {
+        let words = [
+            "tern", "run", "--disk", "d", "--linux", "ls", "-l", "--disk", "--script", "--help", "-x=1",
+            "--", "/",
+        ];
+        match Cli::try_parse_from(words).map(|cli| cli.verb) {
+            Ok(Verb::Run(options)) => {
+                assert_eq!(options.linux, ["ls", "-l", "--disk", "--script", "--help", "-x=1", "--", "/"]);
+                assert_eq!(options.disk.as_deref(), Some(std::path::Path::new("d")));
+            }
+            other => panic!("{other:?}"),
         }
     }
 

@@ -35,12 +35,13 @@ const fn path(name: &'static str, path: &'static str, verbs: &'static str, packa
     Need { name, look: Look::Path(path), verbs, package }
 }
 
-const NEEDS: [Need; 17] = [
+const NEEDS: [Need; 18] = [
     run("Rust", &["rustc", "--version"], "all", "rustup"),
     run("C compiler", &["gcc", "--version"], "all", "build-essential"),
     path("C library", newlib::SOURCE, "build run test bench image", newlib::PACKAGE),
     run("QEMU", &[QEMU, "--version"], "run test bench", "qemu-system-x86"),
-    path("ext4 tools", "/usr/sbin/mke2fs", "run test", "e2fsprogs"),
+    path("ext4 tools", "/usr/sbin/mke2fs", "run linux test", "e2fsprogs"),
+    run("apt", &["apt-get", "--version"], "linux test", "apt"),
     run("GRUB", &["grub-mkrescue", "--version"], "image test", "grub-common"),
     path("GRUB, BIOS", "/usr/lib/grub/i386-pc", "image test", "grub-pc-bin"),
     path("GRUB, UEFI", "/usr/lib/grub/x86_64-efi", "image test", "grub-efi-amd64-bin"),

@@ -2,9 +2,10 @@
 
 use crate::build::{self, System};
 use crate::cli::ImageOptions;
-use crate::{Context, Error, Result, paths};
+use crate::paths::{self, Scratch};
+use crate::{Context, Error, Result};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// The boot loader's modules that are needed to find and start the kernel on all these ways. All of them would
@@ -46,7 +47,7 @@ pub fn make(system: &System, boot_options: &str, output: &Path) -> Result<()> {
     if boot_options.contains(|c: char| c.is_control() || "\"'\\$;{}#".contains(c)) {
         return Err(Error::usage("boot options are words of the form key=value"));
     }
-    let tree = Tree::create()?;
+    let tree = Scratch::create("image")?;
     let boot = tree.0.join("boot");
     fs::create_dir_all(boot.join("grub")).context(|| "create the image's tree".into())?;
     for (from, name) in [(&system.kernel, "tern-kernel"), (&system.archive, "boot.cpio")] {
@@ -73,24 +74,4 @@ pub fn make(system: &System, boot_options: &str, output: &Path) -> Result<()> {
     let report = String::from_utf8_lossy(&finished.stderr);
     let reason = report.lines().find(|line| line.contains("error")).unwrap_or("it gave no reason");
     Err(Error::new(format!("making the disc image failed: {reason}")))
-}
-
-/// A directory that goes away with its owner.
-struct Tree(PathBuf);
-
-impl Tree {
-    fn create() -> Result<Tree> {
-        use std::sync::atomic::{AtomicU32, Ordering};
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = paths::out()?.join(format!("image-{}-{number}", std::process::id()));
-        fs::create_dir_all(&path).context(|| format!("create {}", path.display()))?;
-        Ok(Tree(path))
-    }
-}
-
-impl Drop for Tree {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }

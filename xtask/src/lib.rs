@@ -2,7 +2,7 @@
 //!
 //! [`cli`] says what can be asked for. [`build`] makes the kernel and the boot archive, [`machine`] describes
 //! the computer they run on, and [`guest`] is that computer while it runs. The verbs are built on these three:
-//! [`run`], [`bench`], [`image`], [`test`], [`mutate`], [`check`], [`doctor`], [`nightly`].
+//! [`run`], [`linux`], [`bench`], [`image`], [`test`], [`mutate`], [`check`], [`doctor`], [`nightly`].
 
 #![forbid(unsafe_code)]
 
@@ -36,6 +36,7 @@ pub mod doctor;
 pub mod health;
 pub mod image;
 pub mod l4v4;
+pub mod linux;
 pub mod mutate;
 pub mod nightly;
 pub mod run;

@@ -3,7 +3,8 @@
 use crate::{Context, Result};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::{env, fs};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::{env, fs, process};
 
 /// The top directory of the checkout.
 pub fn root() -> PathBuf {
@@ -32,13 +33,32 @@ pub fn create(path: &Path) -> Result<PathBuf> {
     Ok(path.to_path_buf())
 }
 
+/// A new directory of this tool that goes away with its owner.
+#[derive(Debug)]
+pub struct Scratch(pub PathBuf);
+
+impl Scratch {
+    /// Creates one. Its name begins with this.
+    pub fn create(name: &str) -> Result<Scratch> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        create(&out()?.join(format!("{name}-{}-{number}", process::id()))).map(Scratch)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
 /// Writes a file so that no reader ever sees half of it. Leaves an equal file as it is.
 pub fn write(path: &Path, contents: &[u8]) -> Result<()> {
     if fs::read(path).is_ok_and(|old| old == contents) {
         return Ok(());
     }
     let mut temporary = path.to_path_buf();
-    temporary.as_mut_os_string().push(format!(".{}", std::process::id()));
+    temporary.as_mut_os_string().push(format!(".{}", process::id()));
     fs::write(&temporary, contents)
         .and_then(|()| fs::rename(&temporary, path))
         .context(|| format!("write {}", path.display()))

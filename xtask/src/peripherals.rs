@@ -2,6 +2,7 @@
 
 use crate::machine::{Forward, Kind, Machine};
 use crate::{Context, Error, Result};
+use rustix::fs::{FlockOperation, fcntl_lock};
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
@@ -12,16 +13,29 @@ use std::process::Command;
 const DISK_MIB: u32 = 256;
 
 /// The disk of a person who names none, in the directory where the machine is started.
-const USUAL_DISK: &str = "disk.img";
+pub const USUAL_DISK: &str = "disk.img";
+
+/// Where tools of the file system are; not everybody has all of it in the path.
+const TOOLS: &str = "/usr/sbin:/sbin:/usr/bin:/bin";
 
 /// The ports of a person who names none.
 const USUAL_PORTS: Forward = Forward { host: 8080, guest: 80 };
 
 /// The file of a disk, as a path that the emulator finds. If there is none, one is made, with an empty ext4 file system.
 pub fn disk(path: &Path) -> Result<PathBuf> {
+    disk_of(path, DISK_MIB)
+}
+
+/// The file of a disk, as a path that the emulator finds. If there is none, one of this size in MiB is made, with an empty ext4 file system.
+pub fn disk_of(path: &Path, mib: u32) -> Result<PathBuf> {
     if !path.exists() {
-        make_disk(path)?;
+        make_disk(path, mib)?;
     }
+    present_disk(path)
+}
+
+/// The file of a disk that is there, as a path that the emulator finds.
+pub fn present_disk(path: &Path) -> Result<PathBuf> {
     let file = path.canonicalize().context(|| format!("open the disk {}", path.display()))?;
     if !file.is_file() {
         return Err(Error::new(format!("the disk {} is no file", path.display())));
@@ -62,12 +76,39 @@ pub fn plug_in(machine: &mut Machine) -> Option<File> {
 /// A disk that no other machine of these tools uses.
 fn free_disk(path: &Path) -> Result<(File, PathBuf)> {
     let path = disk(path)?;
-    let file = File::options().read(true).write(true).open(&path);
+    Ok((lock(&path)?, path))
+}
+
+/// Tells other machines of these tools, as long as what comes back is open, that a disk is in use.
+pub fn lock(path: &Path) -> Result<File> {
+    let file = File::options().read(true).write(true).open(path);
     let file = file.context(|| format!("open the disk {}", path.display()))?;
     match file.try_lock() {
-        Ok(()) => Ok((file, path)),
-        Err(_) => Err(Error::new(format!("{} is another machine's", path.display()))),
+        Ok(()) => Ok(file),
+        Err(_) => Err(in_use(path)),
     }
+}
+
+/// Keeps a disk from emulators as well as from machines of these tools: they have locks of another kind, for bytes of the file.
+///
+/// The lock of that kind ends when this process closes the file, whichever handle it closes. So nobody else here opens it meanwhile.
+pub fn lock_out(path: &Path) -> Result<File> {
+    let file = lock(path)?;
+    match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(_) => Err(in_use(path)),
+    }
+}
+
+fn in_use(path: &Path) -> Error {
+    Error::new(format!("{} is another machine's", path.display()))
+}
+
+/// A tool of the file system, whose messages are in English.
+pub fn ext4_tool(name: &str) -> Command {
+    let mut command = Command::new(name);
+    command.env("PATH", TOOLS).env("LC_ALL", "C");
+    command
 }
 
 /// A port of the loopback interface that nobody has.
@@ -78,16 +119,15 @@ pub fn free_port() -> Result<u16> {
 }
 
 /// Makes a file that is a disk with an empty ext4 file system. It takes no space until something is written.
-fn make_disk(path: &Path) -> Result<()> {
+fn make_disk(path: &Path, mib: u32) -> Result<()> {
     let what = || format!("make the disk {}", path.display());
-    let size = format!("{DISK_MIB}M");
+    let size = format!("{mib}M");
     // Made under another name, so that a disk is there as a whole or not at all; and linked and not renamed, so that nobody else's is replaced.
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let part = path.with_file_name(format!(".{name}.{}", std::process::id()));
     // A path that begins with a dash is none of an option.
     let file = Path::new(".").join(&part);
-    let output = Command::new("mke2fs")
-        .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
+    let output = ext4_tool("mke2fs")
         .args(["-q", "-t", "ext4", "-b", "4096"])
         .args([file.as_os_str(), size.as_ref()])
         .output();
@@ -101,7 +141,7 @@ fn make_disk(path: &Path) -> Result<()> {
             // Somebody else has made one in the meantime, which is as good.
             _ => {}
         }
-        eprintln!("tern: made {}, a disk of {DISK_MIB} MiB with an empty file system", path.display());
+        eprintln!("tern: made {}, a disk of {mib} MiB with an empty file system", path.display());
         return Ok(());
     }
     let why = String::from_utf8_lossy(&output.stderr);

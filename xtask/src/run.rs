@@ -1,11 +1,11 @@
-//! The verb `run`: a booted system with its shell, for a person or for a script.
+//! The verb `run`: a booted system with its shell, for a person or for a script, or with a program of Linux.
 
 use crate::cli::RunOptions;
 use crate::console::Event;
 use crate::crash::Reports;
 use crate::guest::{End, Guest};
 use crate::machine::{GDB_ADDRESS, Machine};
-use crate::{Context, Error, Result, build, interrupt, peripherals, terminal};
+use crate::{Context, Error, Result, build, interrupt, linux, peripherals, terminal};
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
 use std::process::ChildStdin;
@@ -31,23 +31,29 @@ pub fn perform(options: RunOptions) -> Result<u8> {
     if boot.split_whitespace().any(|word| word == "init=") {
         return Err(Error::usage("--boot: init= wants the name of a program"));
     }
+    let program =
+        (!options.linux.is_empty()).then(|| linux::boot_options(&options.linux, &boot)).transpose()?;
+    // No other machine has the disks as long as these are there.
+    let held = program.is_some().then(|| linux::disk(options.disk.as_deref())).transpose()?;
     let system = build::system_of(&options.system)?;
     let mut machine = Machine::new(&system);
     if script.is_some() {
         machine = machine.with("init=shell args=script");
     }
-    machine = machine.with(&boot);
+    machine = machine.with(program.as_deref().unwrap_or_default()).with(&boot);
     machine.kind = options.machine;
     machine.memory_mib = options.memory;
     machine.cpus = options.smp;
     machine.gdb = options.gdb;
     machine.kvm = options.kvm;
-    machine.disk = options.disk.as_deref().map(peripherals::disk).transpose()?;
+    machine.disk = match &held {
+        Some((_, image)) => Some(image.clone()),
+        None => options.disk.as_deref().map(peripherals::disk).transpose()?,
+    };
     machine.disk_as = options.disk_as;
     machine.net = options.net;
     machine.entropy = options.entropy;
     let is_for_person = script.is_none() && io::stdin().is_terminal();
-    // Nobody else has the disk as long as this is there.
     let _disk = if is_for_person && !options.bare { peripherals::plug_in(&mut machine) } else { None };
     if options.gdb {
         eprintln!(
@@ -55,9 +61,12 @@ pub fn perform(options: RunOptions) -> Result<u8> {
             system.kernel.display()
         );
     }
-    match script {
-        Some(script) => run_script(&machine, Reports::of(&system), script),
-        None => run_interactive(&machine, Reports::of(&system)),
+    let reports = Reports::of(&system);
+    match (script, program) {
+        (Some(script), _) => run_script(&machine, reports, script),
+        (None, Some(_)) if !is_for_person => run_script(&machine, reports, Box::new(io::stdin())),
+        (None, Some(_)) => run_interactive(&machine, reports, Seen::Program),
+        (None, None) => run_interactive(&machine, reports, Seen::All),
     }
 }
 
@@ -97,9 +106,14 @@ fn run_script(machine: &Machine, mut reports: Reports, script: Box<dyn Read + Se
             Event::Text(_) | Event::Crash(_) | Event::Begin | Event::Exit(_) => {}
         }
     }
-    match guest.finish() {
-        // Nothing was printed so far, so the reason would be lost.
-        End::Orderly(exit_code @ 1..) if !begun => Err(Error { message: guest.reason(), exit_code }),
+    let end = guest.finish();
+    if begun { end.code() } else { end_unseen(end, &guest) }
+}
+
+/// Exit code of a machine of which nothing was printed, so that a reason would be lost.
+fn end_unseen(end: End, guest: &Guest) -> Result<u8> {
+    match end {
+        End::Orderly(exit_code @ 1..) => Err(Error { message: guest.reason(), exit_code }),
         end => end.code(),
     }
 }
@@ -130,18 +144,30 @@ fn without_carriage_returns(text: &[u8]) -> Vec<u8> {
     text.iter().copied().filter(|byte| *byte != b'\r').collect()
 }
 
+/// Output of a machine that a person sees.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    /// All of it.
+    All,
+    /// That of the first program.
+    Program,
+}
+
 /// Connects the person's terminal with the guest's serial line.
-fn run_interactive(machine: &Machine, mut reports: Reports) -> Result<u8> {
+fn run_interactive(machine: &Machine, mut reports: Reports, seen: Seen) -> Result<u8> {
     let mut guest = Guest::start(machine)?;
     let begun = Arc::new(AtomicBool::new(false));
     let mut input = guest.take_input();
     if io::stdin().is_terminal() {
-        eprintln!("tern: Ctrl-A x ends the machine; Ctrl-C goes to the shell once that runs");
+        let program = if seen == Seen::All { "shell" } else { "program" };
+        eprintln!("tern: Ctrl-A x ends the machine; Ctrl-C goes to the {program} once that runs");
         start_forwarding(input.take(), &begun);
     }
     let handed = terminal::hand_over();
     while let Some(event) = guest.next_event() {
+        let is_seen = seen == Seen::All || begun.load(Ordering::Relaxed);
         match event {
+            Event::Text(_) | Event::Crash(_) if !is_seen => {}
             Event::Text(text) => print(&text)?,
             Event::Crash(words) => reports.push(&words).map_or(Ok(()), |text| print(text.as_bytes()))?,
             Event::Begin => {
@@ -154,6 +180,9 @@ fn run_interactive(machine: &Machine, mut reports: Reports) -> Result<u8> {
     }
     let end = guest.finish();
     drop(handed);
+    if seen == Seen::Program && !begun.load(Ordering::Relaxed) {
+        return end_unseen(end, &guest);
+    }
     if !matches!(end, End::Orderly(_)) {
         println!();
     }
