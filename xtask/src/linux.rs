@@ -162,7 +162,7 @@ pub fn boot_options(words: &[String], others: &str) -> Result<String> {
         return Err(Error::usage("--linux: a word cannot have a zero in it"));
     }
     let codes: Vec<String> = words.iter().map(|word| encoded(word)).collect();
-    let mut arguments = vec!["--root".to_string(), format!("{MOUNT}{ROOT}")];
+    let mut arguments = vec!["--boot".to_string(), "--root".into(), format!("{MOUNT}{ROOT}")];
     if codes != words {
         arguments.push("--encoded".into());
     }

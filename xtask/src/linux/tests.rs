@@ -356,16 +356,19 @@ fn words_of_a_program_are_boot_options() {
     let options = |words: &[&str], others: &str| {
         boot_options(&words.iter().map(|word| word.to_string()).collect::<Vec<String>>(), others)
     };
-    assert_eq!(options(&["ls", "-l", "/a=b"], "").unwrap(), "init=linux args=--root,/disk/linux,ls,-l,/a=b");
+    assert_eq!(
+        options(&["ls", "-l", "/a=b"], "").unwrap(),
+        "init=linux args=--boot,--root,/disk/linux,ls,-l,/a=b"
+    );
     assert_eq!(
         options(&["sh", "-c", "ls|wc, \u{e9}", "", "100%"], "seed=7").unwrap(),
-        "init=linux args=--root,/disk/linux,--encoded,sh,-c,ls|wc%2c%20%c3%a9,%,100%25"
+        "init=linux args=--boot,--root,/disk/linux,--encoded,sh,-c,ls|wc%2c%20%c3%a9,%,100%25"
     );
     for others in ["init=shell", "seed=1 args=x"] {
         assert_eq!(options(&["ls"], others).unwrap_err().exit_code, 2, "{others}");
     }
     assert!(options(&["a\0b"], "").is_err());
-    let most = 512 - "init=linux args=--root,/disk/linux, ".len();
+    let most = 512 - "init=linux args=--boot,--root,/disk/linux, ".len();
     assert!(options(&[&"x".repeat(most)], "").is_ok());
     assert!(options(&[&"x".repeat(most + 1)], "").unwrap_err().message.contains("at the shell"));
     assert!(options(&[&"x".repeat(most)], "pti=off").is_err());

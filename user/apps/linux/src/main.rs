@@ -10,7 +10,6 @@ extern crate alloc;
 mod helpers;
 mod kernel;
 mod memory;
-mod words;
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -19,6 +18,7 @@ use alloc::vec::Vec;
 use files::Below;
 use helpers::{KEYS, TIME, Timer, keys, watch_keys};
 use kernel::{Kernel, from_kernel, to_kernel};
+use linux::command_line::CommandLine;
 use linux::errno;
 use linux::machine::Tid;
 use linux::memory::Fault;
@@ -56,27 +56,18 @@ const ENVIRONMENT: [&str; 4] =
 
 type Linux = System<Kernel, Pages, Remote<Below>>;
 
+/// Tells whoever watches the serial line that somebody is there.
+const BEGIN: &str = "\x1b]tern;begin\x07";
+
 fn main() -> i32 {
-    let text = rt::argument_text();
-    let mut root = String::from("files/disk");
-    let mut words = words::split(&text).into_iter().peekable();
-    while let Some(option) = words.next_if(|word| word.starts_with("--")) {
-        match (option.as_str(), words.next()) {
-            ("--root", Some(path)) => {
-                root = format!("files{}{path}", if path.starts_with('/') { "" } else { "/" })
-            }
-            _ => {
-                eprintln!("linux: usage: linux [--root PATH] PROGRAM [ARGUMENT]…");
-                return 2;
-            }
-        }
-    }
-    let arguments: Vec<String> = words.collect();
-    if arguments.is_empty() {
+    let Some(line) = CommandLine::read(&rt::argument_text()) else {
         eprintln!("linux: usage: linux [--root PATH] PROGRAM [ARGUMENT]…");
         return 2;
+    };
+    if line.is_boot {
+        rt::print!("{BEGIN}");
     }
-    match begin(root.trim_end_matches('/'), &arguments) {
+    match begin(&line) {
         Ok(system) => run(system),
         Err(text) => {
             eprintln!("linux: {text}");
@@ -85,38 +76,39 @@ fn main() -> i32 {
     }
 }
 
-fn begin(root: &str, arguments: &[String]) -> Result<Linux, String> {
-    let files = Remote::new(Below::new(root))
+fn begin(line: &CommandLine) -> Result<Linux, String> {
+    let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let root = shown(line.root.trim_ascii());
+    let files = Remote::new(Below::new(&format!("{}/{}", files::NAME, root.trim_matches('/'))))
         .map_err(|error| format!("{root}: {}", files::wire::status(error).describe()))?;
     let generator = random::generator().map_err(|error| format!("{error}"))?;
     let own = sys::identity();
-    let failed = |error: sys::Error| format!("{}", error.describe());
+    let failed = |error: sys::Error| String::from(error.describe());
     let info = sys::thread_info(own.uid).map_err(failed)?;
     let timer = Timer::new(info.priority).map_err(failed)?;
     let kernel = Kernel::new(info.priority, timer, generator, zero());
     let mut system = System::new(kernel, Store::new(Pages::new(rt::home(), PAGES_MAX), files), THREADS_MAX);
-    let bytes = |text: &str| text.as_bytes().to_vec();
-    let environment: Vec<Vec<u8>> = ENVIRONMENT.into_iter().map(bytes).collect();
-    let given: Vec<Vec<u8>> = arguments.iter().map(|word| bytes(word)).collect();
+    let environment: Vec<Vec<u8>> = ENVIRONMENT.into_iter().map(|text| text.as_bytes().to_vec()).collect();
+    let name = line.words.first().map(Vec::as_slice).unwrap_or_default();
     let mut found = Err(errno::ENOENT);
-    for path in paths(&arguments[0]) {
-        found = system.begin(path.as_bytes(), given.clone(), &environment, b"");
+    for path in paths(name) {
+        found = system.begin(&path, line.words.clone(), &environment, b"");
         if found != Err(errno::ENOENT) {
             break;
         }
     }
-    found.map_err(|error| format!("{}: {}", arguments[0], errno::name(error).unwrap_or("error")))?;
+    found.map_err(|error| format!("{}: {}", shown(name), errno::name(error).unwrap_or("error")))?;
     watch_keys(info.priority).map_err(failed)?;
     Ok(system)
 }
 
 /// Where a program may be.
-fn paths(name: &str) -> Vec<String> {
-    if name.contains('/') {
-        return Vec::from([String::from(name)]);
+fn paths(name: &[u8]) -> Vec<Vec<u8>> {
+    if name.contains(&b'/') {
+        return Vec::from([name.to_vec()]);
     }
     let path = ENVIRONMENT[0].trim_start_matches("PATH=");
-    path.split(':').map(|directory| format!("{directory}/{name}")).collect()
+    path.split(':').map(|directory| [directory.as_bytes(), b"/", name].concat()).collect()
 }
 
 /// Nanoseconds since 1970 when the machine began.
