@@ -242,6 +242,11 @@ fn about_owners<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call
         nr::__NR_sysinfo => System::sys_sysinfo,
         nr::__NR_getrandom => System::sys_getrandom,
         nr::__NR_getcpu => System::sys_getcpu,
+        nr::__NR_rseq => System::sys_rseq,
+        nr::__NR_socket | nr::__NR_socketpair => System::sys_socket,
+        nr::__NR_getpeername | nr::__NR_getsockname | nr::__NR_getsockopt | nr::__NR_setsockopt => {
+            System::sys_of_socket
+        }
         _ => return None,
     })
 }
