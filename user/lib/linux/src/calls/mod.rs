@@ -153,6 +153,18 @@ fn about_names<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<
         nr::__NR_utimes => System::sys_utimes,
         nr::__NR_utime => System::sys_utime,
         nr::__NR_umask => System::sys_umask,
+        nr::__NR_getxattr
+        | nr::__NR_lgetxattr
+        | nr::__NR_fgetxattr
+        | nr::__NR_listxattr
+        | nr::__NR_llistxattr
+        | nr::__NR_flistxattr
+        | nr::__NR_setxattr
+        | nr::__NR_lsetxattr
+        | nr::__NR_fsetxattr
+        | nr::__NR_removexattr
+        | nr::__NR_lremovexattr
+        | nr::__NR_fremovexattr => System::sys_xattr,
         _ => return None,
     })
 }

@@ -2,7 +2,7 @@
 
 use super::paths::checked;
 use super::{HERE, done, number};
-use crate::errno::{EEXIST, EINVAL, EISDIR, ENOENT, EPERM, Result};
+use crate::errno::{EEXIST, EINVAL, EISDIR, ENOENT, EOPNOTSUPP, EPERM, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::Object;
@@ -298,6 +298,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let process = self.process(tid)?;
         let before = core::mem::replace(&mut process.umask, mask as u32 & 0o777);
         Ok(Outcome::Value(before.into()))
+    }
+
+    /// The file systems have no extended attributes.
+    pub(crate) fn sys_xattr(&mut self, _: Tid, _: [u64; 6]) -> Answer {
+        Err(EOPNOTSUPP)
     }
 }
 
