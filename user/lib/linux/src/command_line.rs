@@ -20,7 +20,10 @@ impl CommandLine {
     /// Reads a text. None if an option is unknown or incomplete, or if there is no program.
     pub fn read(text: &str) -> Option<CommandLine> {
         let mut read = CommandLine { root: ROOT.to_vec(), is_boot: false, words: Vec::new() };
-        let mut words = split(text).into_iter().peekable();
+        // Boot options are words as they are; at a shell there are quotes.
+        let is_plain = text.trim_start().starts_with("--boot");
+        let plain = || text.split_ascii_whitespace().map(|word| word.as_bytes().to_vec()).collect();
+        let mut words = if is_plain { plain() } else { split(text) }.into_iter().peekable();
         let mut is_encoded = false;
         while let Some(option) = words.next_if(|word| word.starts_with(b"--")) {
             match option.as_slice() {
@@ -102,6 +105,7 @@ mod tests {
             [b"sh".as_slice(), b"-c", b"echo a  b", b"c 'd", b"e f", b""]
         );
         assert_eq!(words("echo don't"), [b"echo".as_slice(), b"dont"]);
+        assert_eq!(words("--boot echo don't"), [b"echo".as_slice(), b"don't"]);
     }
 
     #[test]
