@@ -35,7 +35,7 @@ const fn path(name: &'static str, path: &'static str, verbs: &'static str, packa
     Need { name, look: Look::Path(path), verbs, package }
 }
 
-const NEEDS: [Need; 18] = [
+const NEEDS: [Need; 20] = [
     run("Rust", &["rustc", "--version"], "all", "rustup"),
     run("C compiler", &["gcc", "--version"], "all", "build-essential"),
     path("C library", newlib::SOURCE, "build run test bench image", newlib::PACKAGE),
@@ -48,6 +48,8 @@ const NEEDS: [Need; 18] = [
     run("xorriso", &["xorriso", "--version"], "image test", "xorriso"),
     run("mtools", &["mformat", "--version"], "image test", "mtools"),
     run("curl", &["curl", "--version"], "test", "curl"),
+    path("busybox, static", "/usr/share/doc/busybox-static", "test", "busybox-static"),
+    path("bash, static", "/bin/bash-static", "test", "bash-static"),
     path("UEFI firmware", "/usr/share/ovmf/OVMF.fd", "test", "ovmf"),
     path("Bochs", "/usr/bin/bochs", "test", "bochs"),
     path("Bochs display", "/usr/lib/x86_64-linux-gnu/bochs/plugins/libbx_term_gui.so", "test", "bochs-term"),

@@ -20,6 +20,7 @@ mod front_door;
 mod guides;
 mod interactive;
 mod leaks;
+mod linux;
 mod networks;
 mod person;
 mod pipes;
@@ -67,6 +68,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(drivers::trials(world));
     trials.extend(networks::trials(world));
     trials.extend(web::trials(world));
+    trials.extend(linux::trials(world));
     trials.extend(files::trials(world));
     trials.extend(pipes::trials(world));
     trials.extend(stacked::trials(world));

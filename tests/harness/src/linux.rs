@@ -1,0 +1,175 @@
+//! Programs of Linux, as Debian ships them: what they print on Linux they print here.
+
+use crate::files::{check_disk, tool};
+use crate::world::{Named, Reply, Scratch, Verdict, World};
+use libtest_mimic::{Failed, Trial};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The trials of this module.
+pub fn trials(world: &'static World) -> Vec<Trial> {
+    let trials: [Named; 4] = [
+        ("busybox_prints_what_it_prints_on_linux", busybox_prints_what_it_prints_on_linux),
+        ("bash_prints_what_it_prints_on_linux", bash_prints_what_it_prints_on_linux),
+        ("a_terminal_has_jobs_and_keys", a_terminal_has_jobs_and_keys),
+        ("what_is_no_program_is_told", what_is_no_program_is_told),
+    ];
+    Vec::from(trials.map(|(name, verdict)| world.trial("linux", format!("linux::{name}"), verdict)))
+}
+
+/// Programs that the tests run, as Debian's packages have them.
+const PROGRAMS: [&str; 2] = ["/bin/busybox", "/bin/bash-static"];
+
+/// Directory in which each command begins.
+const PLACE: &str = "/tmp/place";
+
+/// A root of Linux: a folder of this machine, and the disk that is made of it.
+struct Root {
+    scratch: Scratch,
+}
+
+impl Root {
+    fn new() -> Result<Root, Failed> {
+        let scratch = Scratch::create()?;
+        let root = Root { scratch };
+        for folder in ["bin", "tmp", "usr/bin", "lists"] {
+            fs::create_dir_all(root.folder().join(folder))?;
+        }
+        for program in PROGRAMS {
+            let name = Path::new(program).file_name().ok_or("a program has a name")?;
+            fs::copy(program, root.folder().join("bin").join(name)).map_err(|error| {
+                format!("{program}: {error}; it is in the package busybox-static or bash-static")
+            })?;
+        }
+        let applets = tool(PROGRAMS[0], &["--list"])?;
+        for applet in applets.lines().filter(|applet| *applet != "busybox") {
+            symlink("busybox", root.folder().join("bin").join(applet))?;
+        }
+        let lists = Path::new(env!("CARGO_MANIFEST_DIR")).join("../linux");
+        for list in ["run.sh", "busybox.txt", "bash.txt"] {
+            fs::copy(lists.join(list), root.folder().join("lists").join(list))?;
+        }
+        Ok(root)
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.scratch.0.join("disk/linux")
+    }
+
+    /// The disk, made of the folder as it is now.
+    fn disk(&self) -> Result<String, Failed> {
+        let disk = self.scratch.0.join("disk.img").display().to_string();
+        let folder = self.scratch.0.join("disk").display().to_string();
+        tool(
+            "mke2fs",
+            &["-q", "-t", "ext4", "-b", "4096", "-E", "root_owner=0:0", "-d", &folder, &disk, "64M"],
+        )?;
+        Ok(disk)
+    }
+
+    /// What a list of command lines prints on this machine.
+    fn on_linux(&self, shell: &str, list: &str) -> Result<String, Failed> {
+        let folder = self.folder();
+        let here = |path: &str| folder.join(path).display().to_string();
+        let output = Command::new(here("bin/busybox"))
+            .args([
+                "sh",
+                &here("lists/run.sh"),
+                &here(shell),
+                &here(list),
+                &self.scratch.0.join("place").display().to_string(),
+            ])
+            .env_clear()
+            .env("PATH", here("bin"))
+            .env("HOME", "/root")
+            .env("TERM", "xterm")
+            .env("USER", "root")
+            .output()?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+}
+
+fn linux(world: &World, disk: &str, words: &[&str], input: &[u8]) -> Result<Reply, Failed> {
+    let mut all = Vec::from(["run", "--disk", disk, "--linux"]);
+    all.extend(words);
+    Ok(world.tern(&all, input)?)
+}
+
+/// Runs a list here and there, and compares.
+fn compare(world: &World, shell: &str, list: &str) -> Verdict {
+    let root = Root::new()?;
+    let disk = root.disk()?;
+    let wanted = root.on_linux(shell, list)?;
+    let reply =
+        linux(world, &disk, &["sh", "/lists/run.sh", &format!("/{shell}"), &format!("/{list}"), PLACE], b"")?;
+    let lines = fs::read_to_string(root.folder().join(list))?;
+    let lines: Vec<&str> = lines.lines().collect();
+    let mut wrong = String::new();
+    let pieces = |text: &str| -> Vec<String> { text.split("@@ ").map(str::to_string).collect() };
+    let (wanted, found) = (pieces(&wanted), pieces(&reply.out.replace('\r', "")));
+    for (number, piece) in wanted.iter().enumerate() {
+        // Paths of the folder on this machine are those of the root there.
+        let piece = piece.replace(&root.folder().display().to_string(), "");
+        if found.get(number) != Some(&piece) {
+            let line = piece.split_whitespace().next().and_then(|word| word.parse::<usize>().ok());
+            let line = line.and_then(|line| lines.get(line - 1)).copied().unwrap_or_default();
+            let none = String::from("(nothing)");
+            let there = found.get(number).unwrap_or(&none);
+            wrong += &format!("{line}\n  on Linux: {piece:?}\n  on Tern:  {there:?}\n");
+        }
+    }
+    check_disk(&disk)?;
+    if wrong.is_empty() { Ok(()) } else { Err(reply.failed(&wrong)) }
+}
+
+fn busybox_prints_what_it_prints_on_linux(world: &'static World) -> Verdict {
+    compare(world, "bin/sh", "lists/busybox.txt")
+}
+
+fn bash_prints_what_it_prints_on_linux(world: &'static World) -> Verdict {
+    compare(world, "bin/bash-static", "lists/bash.txt")
+}
+
+/// A shell at a terminal: keys are signals, jobs stop and go on, and lines are edited.
+fn a_terminal_has_jobs_and_keys(world: &'static World) -> Verdict {
+    let root = Root::new()?;
+    let disk = root.disk()?;
+    let input =
+        b"cat\n\x1ajobs\nfg\n\x03echo $?\nsleep 100\n\x03echo $?\nechoo\x7f lin\x15echo edited\nexit 3\n";
+    let reply = linux(world, &disk, &["bash-static", "--norc", "-i"], input)?;
+    for text in ["Stopped", "130", "edited"] {
+        reply.check_contains(text)?;
+    }
+    reply.check_code(3)
+}
+
+fn what_is_no_program_is_told(world: &'static World) -> Verdict {
+    let root = Root::new()?;
+    let bin = root.folder().join("bin");
+    let whole = fs::read(PROGRAMS[0])?;
+    fs::write(bin.join("cut-off"), &whole[..100])?;
+    fs::write(bin.join("text"), "no program\n")?;
+    let mut other = whole.clone();
+    // Of another processor.
+    other[18] = 0xb7;
+    fs::write(bin.join("other"), &other)?;
+    for name in ["cut-off", "text", "other"] {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(bin.join(name), mode)?;
+    }
+    let disk = root.disk()?;
+    for (name, error) in [
+        ("cut-off", "ENOEXEC"),
+        ("text", "ENOEXEC"),
+        ("other", "ENOEXEC"),
+        ("nosuch", "ENOENT"),
+        ("/tmp", "EACCES"),
+    ] {
+        let reply = linux(world, &disk, &[name], b"")?;
+        reply.check_contains(&format!("linux: {name}: {error}"))?;
+        reply.check_code(127)?;
+    }
+    Ok(())
+}
