@@ -106,7 +106,9 @@ impl<R: Registers, H: Hal> Console<R, H> {
     }
 
     fn try_receive(&mut self) -> Result<Option<usize>, Broken> {
-        let (Some(Lent { token, len }), true) = (self.filled, self.receiving.can_pop()) else { return Ok(None) };
+        let (Some(Lent { token, len }), true) = (self.filled, self.receiving.can_pop()) else {
+            return Ok(None);
+        };
         // SAFETY: it is the buffer that `try_want` gave for this token.
         let done = unsafe { self.receiving.pop_used(token, &[], &mut [&mut self.input[..len]]) };
         let came = usize::try_from(done.map_err(|_| Broken)?).map_err(|_| Broken)?;

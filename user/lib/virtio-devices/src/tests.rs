@@ -2,11 +2,13 @@
 
 mod model;
 
+use crate::console::{INPUT_MAX, OUTPUT_MAX};
 use crate::disk::{BYTES_MAX, Trouble};
 use crate::net::{FRAME_MAX, FRAME_MIN};
 use crate::pci::{DeviceType, Interrupts, Registers};
-use crate::console::{INPUT_MAX, OUTPUT_MAX};
-use crate::{Broken, Card, Console, Disk, Entropy, Hardware, INTERRUPTS_MAX, PATIENCE_NS, Pci, Refusal, entropy};
+use crate::{
+    Broken, Card, Console, Disk, Entropy, Hardware, INTERRUPTS_MAX, PATIENCE_NS, Pci, Refusal, entropy,
+};
 use model::{BAR, CAPABILITIES, Kind, Lies, Model, NOTIFY_BYTES, Own, Random, Shared};
 use std::vec;
 use std::vec::Vec;
@@ -175,7 +177,8 @@ fn bytes_that_are_sent_come_back_in_order() {
         let mut random = Random(seed + 1);
         let (mut sent, mut came) = (0usize, 0usize);
         for _ in 0..1000 {
-            let bytes: Vec<u8> = (sent..sent + random.below(1500) as usize).map(|at| (at % 251) as u8).collect();
+            let bytes: Vec<u8> =
+                (sent..sent + random.below(1500) as usize).map(|at| (at % 251) as u8).collect();
             let was_sending = console.is_sending();
             let count = console.send(&bytes).unwrap();
             assert_eq!(count, if was_sending { 0 } else { bytes.len().min(OUTPUT_MAX) });
