@@ -3,7 +3,7 @@
 use super::*;
 use description::{Device, MODULES};
 
-const FILES: [&str; 26] = [
+const FILES: [&str; 27] = [
     "mm",
     "console",
     "bus",
@@ -11,6 +11,7 @@ const FILES: [&str; 26] = [
     "ahci",
     "virtio-net",
     "virtio-entropy",
+    "virtio-console",
     "network",
     "ramfs",
     "ext4",
