@@ -20,7 +20,7 @@ const HELLO: &str = "Hello from Rust\r\n";
 pub fn trials(world: &'static World) -> Vec<Trial> {
     let trials: [Named; 4] = [
         ("a_second_shell_sits_at_a_virtio_console", a_second_shell_sits_at_a_virtio_console),
-        ("a_side_that_does_not_read_holds_up_nobody_else", a_side_that_does_not_read_holds_up_nobody_else),
+        ("a_side_that_does_not_read_holds_up_nobody", a_side_that_does_not_read_holds_up_nobody),
         (
             "without_a_virtio_console_there_is_no_second_shell",
             without_a_virtio_console_there_is_no_second_shell,
@@ -95,6 +95,20 @@ impl Line {
         Ok(())
     }
 
+    /// Sends something again, whenever nothing has come for a while, until a text comes.
+    fn repeat(&mut self, text: &str, expected: &str) -> Verdict {
+        self.send(text)?;
+        while !self.finds(expected) {
+            if Instant::now() > self.end {
+                return Err(self.failed(&format!("expected {expected:?} at last")));
+            }
+            if !self.read()? {
+                self.send(text)?;
+            }
+        }
+        Ok(())
+    }
+
     fn failed(&self, why: &str) -> Failed {
         format!("{why}\n--- second console\n{}", String::from_utf8_lossy(&self.came)).into()
     }
@@ -120,14 +134,21 @@ impl Consoles {
         let mut guest = Guest::start(&machine)?;
         guest.limit(Some(LIMIT));
         let line = Line::connect(&socket);
-        // Whoever is connected needs no name of it any more.
+        // A line that is connected needs no name any more.
         let _ = fs::remove_file(&socket);
-        Ok(Consoles { guest, line: line?, _scratch: scratch })
+        let mut consoles = Consoles { guest, line: line?, _scratch: scratch };
+        // A UART loses what is typed before its driver is there.
+        consoles.awaits("\"help\" lists")?;
+        Ok(consoles)
     }
 
     /// Has the first shell do something, and waits for what the first console then says.
     fn first(&mut self, command: &str, text: &str) -> Verdict {
         self.guest.send(format!("{command}\r").as_bytes());
+        self.awaits(text)
+    }
+
+    fn awaits(&mut self, text: &str) -> Verdict {
         if self.guest.expect(text) {
             Ok(())
         } else {
@@ -150,18 +171,18 @@ fn socket() -> xtask::Result<PathBuf> {
     Ok(std::env::temp_dir().join(format!("tern-{}-{number}", std::process::id())))
 }
 
-/// What it starts has its console; what is typed while its driver is down waits; and it goes on after the ends of the driver, of the bus server, and of itself.
+/// Programs that it starts have its console, bytes that are typed while its driver is down wait, and it goes on after the ends of the driver, of the bus server, and of itself.
 fn a_second_shell_sits_at_a_virtio_console(world: &'static World) -> Verdict {
     for kind in [Kind::Pc, Kind::Q35] {
         let mut consoles = Consoles::start(world, kind)?;
         consoles.line.send("run hello-rust\r")?;
         consoles.line.expect(HELLO)?;
-        consoles.first("kill virtio-console", "was killed")?;
+        consoles.first("kill virtio-console\recho one end", "\none end")?;
         consoles.line.send("run hello-rust\r")?;
         consoles.line.expect(HELLO)?;
-        consoles.first("kill bus", "drivers start again")?;
-        consoles.line.send("run hello-rust\r")?;
-        consoles.line.expect(HELLO)?;
+        consoles.first("kill bus\recho another end", "\nanother end")?;
+        // Until the next bus server silences it, the device brings bytes for a driver that has ended.
+        consoles.line.repeat("run hello-rust\r", HELLO)?;
         // Much more than the device brings at once.
         let typed: String = (0..40).map(|number| format!("echo {number} bottles\r")).collect();
         consoles.line.send(&typed)?;
@@ -171,13 +192,7 @@ fn a_second_shell_sits_at_a_virtio_console(world: &'static World) -> Verdict {
         // A key that comes before the program runs is for the shell, so it is pressed until one comes later.
         consoles.line.send("run crash loop\r")?;
         consoles.line.expect("run crash loop")?;
-        while !consoles.line.finds("run: crash was killed") {
-            if Instant::now() > consoles.line.end {
-                return Err(consoles.line.failed("Ctrl-C ends nothing"));
-            }
-            consoles.line.send("\x03")?;
-            consoles.line.read()?;
-        }
+        consoles.line.repeat("\x03", "run: crash was killed")?;
         consoles.line.send("exit 3\r")?;
         consoles.line.expect("\"help\" lists")?;
         consoles.line.send("run hello-rust\r")?;
@@ -201,20 +216,14 @@ fn a_second_shell_sits_at_a_virtio_console(world: &'static World) -> Verdict {
     Ok(())
 }
 
-/// The other side reads nothing of what comes without end: that program waits, the first shell works, and everything comes when it is read.
-fn a_side_that_does_not_read_holds_up_nobody_else(world: &'static World) -> Verdict {
+/// The other side reads nothing of all that comes: the first shell works, and the second goes on. The emulator drops what its socket does not take.
+fn a_side_that_does_not_read_holds_up_nobody(world: &'static World) -> Verdict {
     let mut consoles = Consoles::start(world, Kind::Pc)?;
-    // Some 300 KiB come of that, which is more than a socket holds.
-    let typed = "help\r".repeat(100) + "run hello-rust\r";
-    let mut stream = consoles.line.stream.try_clone()?;
-    let typist = thread::spawn(move || stream.write_all(typed.as_bytes()));
+    // Some 200 KiB come of that, which is more than a socket holds.
+    consoles.line.send(&"help\r".repeat(100))?;
     consoles.first("run hello-rust", "Hello from Rust")?;
     consoles.first("ps", "virtio-console")?;
-    for _ in 0..100 {
-        consoles.line.expect("\r\n  restart ")?;
-    }
-    consoles.line.expect(HELLO)?;
-    typist.join().map_err(|_| "the typist failed")??;
+    consoles.line.repeat("run hello-rust\r", HELLO)?;
     consoles.end().map(drop)
 }
 
