@@ -277,7 +277,9 @@ fn what_every_system_needs() {
     assert_eq!(mistakes.len(), 1);
     assert!(mistakes[0].reason.contains("\"mm\""), "{mistakes:?}");
     assert!(read_text("").is_err());
-    assert!(read("nosuch", &FILES).is_err_and(|error| error.message.contains("there are: consoles, default")));
+    assert!(
+        read("nosuch", &FILES).is_err_and(|error| error.message.contains("there are: consoles, default"))
+    );
 }
 
 /// A program with a monitor between it and the console.
