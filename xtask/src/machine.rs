@@ -202,7 +202,7 @@ impl Machine {
         }
         if let Some(socket) = &self.console {
             let path = socket.display().to_string().replace(',', ",,");
-            // Whoever connects later finds a line, and until then what is sent is lost, as on a line without anybody.
+            // It waits for nobody: until somebody connects, bytes that are sent are lost, as on a line without anybody.
             command.args(["-chardev", &format!("socket,id=line,path={path},server=on,wait=off")]);
             command.args(["-device", &self.virtio("virtio-serial-pci,max_ports=1")]);
             command.args(["-device", "virtconsole,chardev=line"]);
