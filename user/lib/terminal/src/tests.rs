@@ -209,7 +209,7 @@ fn a_line_that_takes_nothing_holds_up_writers_alone() {
     assert_eq!(terminal.told(B), ["key"]);
     terminal.does(C, Ok(Request::Drain));
     assert!(terminal.told(C).is_empty());
-    // As many may wait as there is room for; one more is told.
+    // Room is for so many that wait; one more is told.
     for number in 0..QUEUE_LEN_MAX as u64 {
         terminal.does(Uid(0x10000 + number), write(b".", false));
     }
