@@ -91,6 +91,9 @@ pub struct RunOptions {
     /// Plug in a source of random bytes
     #[arg(long)]
     pub entropy: bool,
+    /// Plug in a virtio console, whose other side is this Unix socket of the host
+    #[arg(long, value_name = "SOCKET")]
+    pub console: Option<PathBuf>,
     /// Plug in nothing that was not asked for. Without it, a machine at a terminal has the disk `disk.img` of the current directory, and a
     /// network card as with `--net`
     #[arg(long)]

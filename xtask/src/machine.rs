@@ -103,6 +103,8 @@ pub struct Machine {
     pub net: Option<Forward>,
     /// A source of random bytes: the host's, or, in a machine that counts, those of a seed.
     pub entropy: bool,
+    /// Unix socket at which the other side of a virtio console is. The emulator makes it.
+    pub console: Option<PathBuf>,
     /// Further arguments of the emulator.
     pub extra: Vec<String>,
 }
@@ -131,6 +133,7 @@ impl Machine {
             disk_as: DiskAs::Virtio,
             net: None,
             entropy: false,
+            console: None,
             extra: Vec::new(),
         }
     }
@@ -196,6 +199,13 @@ impl Machine {
         if self.entropy {
             command.args(["-object", "rng-builtin,id=entropy"]);
             command.args(["-device", &self.virtio("virtio-rng-pci,rng=entropy")]);
+        }
+        if let Some(socket) = &self.console {
+            let path = socket.display().to_string().replace(',', ",,");
+            // It waits for nobody: until somebody connects, bytes that are sent are lost, as on a line without anybody.
+            command.args(["-chardev", &format!("socket,id=line,path={path},server=on,wait=off")]);
+            command.args(["-device", &self.virtio("virtio-serial-pci,max_ports=1")]);
+            command.args(["-device", "virtconsole,chardev=line"]);
         }
         command.args(&self.extra);
         Ok(command)

@@ -1,4 +1,4 @@
-//! Devices of a machine that is run: a disk that is a file, and a network card.
+//! Devices of a machine that is run: a disk that is a file, a network card, and a console that is a socket.
 
 use crate::machine::{Forward, Kind, Machine};
 use crate::{Context, Error, Result};
@@ -6,6 +6,9 @@ use rustix::fs::{FlockOperation, fcntl_lock};
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -118,6 +121,47 @@ pub fn free_port() -> Result<u16> {
     address.map(|address| address.port()).context(|| "find a port".into())
 }
 
+/// Longest path of a Unix socket, in bytes: the system's structure for it has a zero byte behind that.
+const SOCKET_LEN_MAX: usize = 107;
+
+/// Unix socket that the emulator makes for a console. It goes away with this.
+#[derive(Debug)]
+pub struct Line(PathBuf);
+
+impl Line {
+    /// A place where the emulator can make one. It would replace whatever is there, so that is looked at before: a socket at which nobody listens any more is
+    /// one that a machine has left.
+    pub fn new(path: PathBuf) -> Result<Line> {
+        let wrong = |why: &str| Err(Error::new(format!("the console {} {why}", path.display())));
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if path.file_name().is_none() || !folder.is_dir() {
+            return wrong("would be in no directory");
+        }
+        if path.as_os_str().as_bytes().len() > SOCKET_LEN_MAX {
+            return wrong(&format!(
+                "has a name that is too long for a socket, which may have {SOCKET_LEN_MAX} bytes"
+            ));
+        }
+        match fs::symlink_metadata(&path) {
+            Ok(found) if !found.file_type().is_socket() => wrong("is there, and is no socket"),
+            Ok(_) if UnixStream::connect(&path).is_ok() => wrong("is another program's"),
+            _ => Ok(Line(path)),
+        }
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        // There is none if the emulator has not started.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
 /// Makes a file that is a disk with an empty ext4 file system. It takes no space until something is written.
 fn make_disk(path: &Path, mib: u32) -> Result<()> {
     let what = || format!("make the disk {}", path.display());
@@ -151,6 +195,32 @@ fn make_disk(path: &Path, mib: u32) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn a_line_replaces_nothing_but_a_socket_that_was_left() {
+        let folder = std::env::temp_dir().join(format!("tern-line-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("there is room");
+        let refusal = |path: &Path| Line::new(path.into()).expect_err("it is no place for a socket").message;
+        let path = folder.join("line");
+        let listener = UnixListener::bind(&path).expect("it is a place for one");
+        assert!(refusal(&path).contains("another program's"));
+        drop(listener);
+        let line = Line::new(path.clone()).expect("nobody listens any more");
+        assert_eq!(line.path(), path);
+        drop(line);
+        assert!(!path.exists());
+        drop(Line::new(path.clone()).expect("there is nothing"));
+        fs::write(&path, b"a file").expect("there is room");
+        assert!(refusal(&path).contains("is no socket"));
+        assert!(path.exists());
+        assert!(refusal(&folder).contains("is no socket"));
+        assert!(refusal(&path.join("below")).contains("in no directory"));
+        assert!(refusal(&folder.join("not/there")).contains("in no directory"));
+        assert!(refusal(Path::new("")).contains("in no directory"));
+        assert!(refusal(&folder.join("l".repeat(108))).contains("too long"));
+        let _ = fs::remove_dir_all(&folder);
+    }
 
     #[test]
     fn a_disk_is_one_machines() {

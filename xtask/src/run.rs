@@ -54,6 +54,13 @@ pub fn perform(options: RunOptions) -> Result<u8> {
     machine.net = options.net;
     machine.entropy = options.entropy;
     let is_for_person = script.is_none() && io::stdin().is_terminal();
+    // The socket goes away with it.
+    let line = options.console.map(peripherals::Line::new).transpose()?;
+    machine.console = line.as_ref().map(|line| line.path().to_path_buf());
+    if is_for_person && let Some(line) = &line {
+        eprintln!("tern: the virtio console is at {}", line.path().display());
+    }
+    // Nobody else has the disk as long as this is there.
     let _disk = if is_for_person && !options.bare { peripherals::plug_in(&mut machine) } else { None };
     if options.gdb {
         eprintln!(

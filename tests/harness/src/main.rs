@@ -12,6 +12,7 @@ mod bad_input;
 mod boot;
 mod c_library;
 mod clusters;
+mod consoles;
 mod crashes;
 mod doors;
 mod drivers;
@@ -66,6 +67,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(shell::trials(world));
     trials.extend(interactive::trials(world));
     trials.extend(drivers::trials(world));
+    trials.extend(consoles::trials(world));
     trials.extend(networks::trials(world));
     trials.extend(web::trials(world));
     trials.extend(linux::trials(world));

@@ -3,7 +3,7 @@
 use super::*;
 use description::{Device, MODULES};
 
-const FILES: [&str; 26] = [
+const FILES: [&str; 27] = [
     "mm",
     "console",
     "bus",
@@ -11,6 +11,7 @@ const FILES: [&str; 26] = [
     "ahci",
     "virtio-net",
     "virtio-entropy",
+    "virtio-console",
     "network",
     "ramfs",
     "ext4",
@@ -276,7 +277,9 @@ fn what_every_system_needs() {
     assert_eq!(mistakes.len(), 1);
     assert!(mistakes[0].reason.contains("\"mm\""), "{mistakes:?}");
     assert!(read_text("").is_err());
-    assert!(read("nosuch", &FILES).is_err_and(|error| error.message.contains("there are: default")));
+    assert!(
+        read("nosuch", &FILES).is_err_and(|error| error.message.contains("there are: consoles, default"))
+    );
 }
 
 /// A program with a monitor between it and the console.

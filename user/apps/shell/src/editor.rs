@@ -1,7 +1,7 @@
 //! Line editing with history, for terminals that understand the usual escape sequences.
 //!
 //! Left and right, Home and End, ^A ^E ^B ^F move; backspace, Delete, ^D, ^K, ^U, ^W delete; up and down, ^P ^N walk the
-//! history; ^L clears the screen; ^C drops the line; ^D twice on an empty line is the end of input, since with the shell the
+//! history; ^L clears the screen; ^C drops the line; ^D twice on an empty line is the end of input, since with the first shell the
 //! system ends. A line that is longer than the terminal is wide is wrapped: see [`screen`](crate::screen).
 
 use crate::input::{Bytes, LINE_LEN_MAX, Line, Source};
@@ -21,6 +21,8 @@ pub struct Editor {
     screen: Screen,
     /// The terminal has been asked for its width.
     has_asked: bool,
+    /// Ends with the shell, besides it: the end of a sentence.
+    ends_too: &'static str,
 }
 
 /// Meaning of a key.
@@ -118,7 +120,7 @@ impl Source for Editor {
                     if was_warned {
                         return Line::End;
                     }
-                    println!("Ctrl-D once more ends the shell, and with it the system.");
+                    println!("Ctrl-D once more ends the shell{}.", self.ends_too);
                     is_warned = true;
                 }
                 Key::Clear => {
@@ -136,6 +138,11 @@ impl Source for Editor {
 }
 
 impl Editor {
+    /// The person with whose shell the system ends.
+    pub fn of_system() -> Editor {
+        Editor { ends_too: ", and with it the system", ..Editor::default() }
+    }
+
     fn begin(&mut self) {
         self.screen.begin();
         if !core::mem::replace(&mut self.has_asked, true) {

@@ -1,7 +1,8 @@
 //! The shell: reads commands from the console and carries them out.
 //!
 //! Two modes. For a person it prompts, edits lines and keeps a history; as `shell script` it prints no prompt and
-//! no echo, ends at end of input, and its exit status is that of the last command, as POSIX has it.
+//! no echo, ends at end of input, and its exit status is that of the last command, as POSIX has it. A further shell beside the first, `shell session`, is one that
+//! `root` starts again when it has ended; without a console of its own it has nothing to do.
 //!
 //! Reading order: [`shell`], the loop; [`commands`], the table of what it can do; [`editor`] (with [`screen`]) and [`script`], where
 //! lines come from; [`programs`] and [`foreground`], starting and ending programs; [`pipe`] and [`jobs`], several commands on a line.
@@ -30,18 +31,32 @@ mod script;
 mod shell;
 mod trace;
 
+use rt::api::process::UNAVAILABLE;
+use rt::api::{Failure, Name, Status, console, names};
+
 rt::entry!(main);
 
 /// Tells whoever watches the serial line that the shell is there.
 const BEGIN: &str = "\x1b]tern;begin\x07";
 
 fn main() -> i32 {
-    let is_script = rt::arguments().iter().any(|argument| argument == "script");
-    rt::print!("{BEGIN}");
-    if is_script {
-        shell::run(&mut script::Script::default(), false)
-    } else {
-        rt::println!("Tern. \"help\" lists the commands.");
-        shell::run(&mut editor::Editor::default(), true)
+    let arguments = rt::arguments();
+    let has = |word: &str| arguments.iter().any(|argument| argument == word);
+    let is_session = has("session");
+    if is_session && !has_console() {
+        return UNAVAILABLE;
     }
+    rt::print!("{BEGIN}");
+    if has("script") {
+        return shell::run(&mut script::Script::default(), false);
+    }
+    rt::println!("Tern. \"help\" lists the commands.");
+    let mut editor = if is_session { editor::Editor::default() } else { editor::Editor::of_system() };
+    shell::run(&mut editor, true)
+}
+
+/// Whether this machine has a console for it. Waits for one that is starting.
+fn has_console() -> bool {
+    let found = Name::new(console::NAME).map(|name| names::resolve(rt::home(), &name));
+    !matches!(found, Some(Err(Failure::Refused(Status::NotFound))))
 }

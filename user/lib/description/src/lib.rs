@@ -33,9 +33,10 @@ pub const KERNEL_SHARES: u64 = 256;
 /// The highest priority of a program: above are the keeper of `root`, `root` and σ0.
 pub const PRIORITY_MAX: u8 = 60;
 
-/// Classes of devices that a description has words for, with the numbers that PCI gives them. Sources of random numbers are among those that have no class.
-pub const CLASSES: [(&str, u8); 5] =
-    [("block", 1), ("network", 2), ("display", 3), ("sound", 4), ("unclassified", 0)];
+/// Classes of devices that a description has words for, with the numbers that PCI gives them. Sources of random numbers are among those that have no class,
+/// and serial lines among those for communication.
+pub const CLASSES: [(&str, u8); 6] =
+    [("block", 1), ("network", 2), ("display", 3), ("sound", 4), ("communication", 7), ("unclassified", 0)];
 
 /// Programs that run, and what each may do.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -69,7 +70,8 @@ pub struct Program {
     pub restarts: u8,
     /// The names that it may ask for; `None`: all.
     pub uses: Option<Vec<String>>,
-    /// Names that it asks for, each with the one that it finds in its place: that of a monitor.
+    /// Names that it asks for, each with the one that it finds in its place: that of a monitor, or of another console. Programs that it starts find the same, unless
+    /// they have such names of their own.
     pub instead: Vec<(String, String)>,
     /// Priority of its first thread.
     pub priority: u8,
@@ -151,8 +153,13 @@ impl Program {
 
     /// The name that it finds when it asks for this one; `None` if it may not ask.
     pub fn finds<'a>(&'a self, name: &'a str) -> Option<&'a str> {
+        self.finds_with(&self.instead, name)
+    }
+
+    /// Does that with names that stand in the place of others by somebody else's word.
+    pub fn finds_with<'a>(&'a self, instead: &'a [(String, String)], name: &'a str) -> Option<&'a str> {
         let may_ask = self.uses.as_ref().is_none_or(|uses| uses.iter().any(|used| used == name));
-        let other = self.instead.iter().find(|(asked, _)| asked == name);
+        let other = instead.iter().find(|(asked, _)| asked == name);
         may_ask.then_some(other.map_or(name, |(_, found)| found))
     }
 }
@@ -212,6 +219,10 @@ mod tests {
         program.uses = Some(vec!["clock".into()]);
         assert_eq!(program.finds("clock"), Some("slow-clock"));
         assert_eq!(program.finds("slow-clock"), None);
+        let instead = vec![("clock".into(), "late-clock".into()), ("console".into(), "other".into())];
+        assert_eq!(program.finds_with(&instead, "clock"), Some("late-clock"));
+        assert_eq!(program.finds_with(&[], "clock"), Some("clock"));
+        assert_eq!(program.finds_with(&instead, "console"), None, "it may not ask for that");
         program.uses = Some(vec![]);
         assert_eq!(program.finds("clock"), None);
     }

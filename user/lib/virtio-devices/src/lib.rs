@@ -2,8 +2,8 @@
 //!
 //! Queues and requests are understood by the crate `virtio-drivers`, which trusts a device in some places: it ends the program if a device says that its
 //! doorbell is where it has none, and waits for ever for one that does not answer. So it never sees registers by its own way, but by [`pci`], which has
-//! checked them; and nothing here calls those of its functions that wait. Reading order: [`pci`]; [`pool`], memory that a device may use; [`disk`], [`net`] and
-//! [`entropy`], the devices.
+//! checked them; and nothing here calls those of its functions that wait. Reading order: [`pci`]; [`pool`], memory that a device may use; [`disk`], [`net`],
+//! [`entropy`] and [`console`], the devices.
 //!
 //! A device that does what it must not is [`Broken`]: it may still have buffers, so its driver must end, and the bus server silences it.
 //!
@@ -16,6 +16,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod console;
 pub mod disk;
 pub mod entropy;
 pub mod net;
@@ -24,6 +25,7 @@ pub mod pool;
 #[cfg(test)]
 mod tests;
 
+pub use console::Console;
 pub use disk::Disk;
 pub use entropy::Entropy;
 pub use net::Card;

@@ -2,10 +2,13 @@
 
 mod model;
 
+use crate::console::{INPUT_MAX, OUTPUT_MAX};
 use crate::disk::{BYTES_MAX, Trouble};
 use crate::net::{FRAME_MAX, FRAME_MIN};
 use crate::pci::{DeviceType, Interrupts, Registers};
-use crate::{Broken, Card, Disk, Entropy, Hardware, INTERRUPTS_MAX, PATIENCE_NS, Pci, Refusal, entropy};
+use crate::{
+    Broken, Card, Console, Disk, Entropy, Hardware, INTERRUPTS_MAX, PATIENCE_NS, Pci, Refusal, entropy,
+};
 use model::{BAR, CAPABILITIES, Kind, Lies, Model, NOTIFY_BYTES, Own, Random, Shared};
 use std::vec;
 use std::vec::Vec;
@@ -34,6 +37,10 @@ fn card(device: &Shared) -> Result<Card<Shared, Hardware<Own>>, Refusal> {
 
 fn entropy(device: &Shared) -> Result<Entropy<Shared, Hardware<Own>, Shared>, Refusal> {
     Entropy::new(open(device, DeviceType::EntropySource)?, device.clone())
+}
+
+fn console(device: &Shared) -> Result<Console<Shared, Hardware<Own>>, Refusal> {
+    Console::new(open(device, DeviceType::Console)?)
 }
 
 #[test]
@@ -162,6 +169,98 @@ fn random_bytes_are_those_of_the_device() {
     device.0.borrow().memory.check();
 }
 
+#[test]
+fn bytes_that_are_sent_come_back_in_order() {
+    for seed in 0..times(10) {
+        let device = Model::new(seed, Kind::Console, 0).shared();
+        let mut console = console(&device).unwrap();
+        let mut random = Random(seed + 1);
+        let (mut sent, mut came) = (0usize, 0usize);
+        for _ in 0..1000 {
+            let bytes: Vec<u8> =
+                (sent..sent + random.below(1500) as usize).map(|at| (at % 251) as u8).collect();
+            let was_sending = console.is_sending();
+            let count = console.send(&bytes).unwrap();
+            assert_eq!(count, if was_sending { 0 } else { bytes.len().min(OUTPUT_MAX) });
+            sent += count;
+            let wanted = random.below(400) as usize;
+            let before = came;
+            console.want(wanted).unwrap();
+            crate::Line::wait(&mut device.clone(), 1000).unwrap();
+            console.quiet();
+            while let Some(bytes) = console.receive().unwrap() {
+                assert!(bytes.iter().enumerate().all(|(at, &byte)| byte == ((came + at) % 251) as u8));
+                came += bytes.len();
+            }
+            assert!(came - before <= INPUT_MAX, "nobody wanted more");
+            console.reap().unwrap();
+            assert!(!console.is_pending());
+        }
+        assert!(came > 10_000 && came <= sent, "seed {seed}: {came} {sent}");
+        device.0.borrow().memory.check();
+    }
+}
+
+/// Bytes stay with the device until somebody wants them.
+#[test]
+fn nothing_is_read_ahead() {
+    let device = Model::new(1, Kind::Console, 0).shared();
+    let mut console = console(&device).unwrap();
+    let wait = || crate::Line::wait(&mut device.clone(), 1000).unwrap();
+    assert_eq!(console.send(b"hello"), Ok(5));
+    wait();
+    assert_eq!((console.reap(), console.receive()), (Ok(true), Ok(None)));
+    console.want(0).unwrap();
+    wait();
+    assert_eq!(console.receive(), Ok(None));
+    console.want(2).unwrap();
+    // More is not wanted before that has come.
+    console.want(100).unwrap();
+    wait();
+    assert_eq!(console.receive(), Ok(Some(&b"he"[..])));
+    wait();
+    assert_eq!(console.receive(), Ok(None));
+    console.want(100).unwrap();
+    wait();
+    assert_eq!(console.receive(), Ok(Some(&b"llo"[..])));
+    assert_eq!((console.send(b""), console.is_sending()), (Ok(0), false));
+}
+
+#[test]
+fn bytes_that_are_none() {
+    let outcome = |change: fn(&mut Model)| -> Result<usize, Broken> {
+        let device = Model::new(1, Kind::Console, 0).shared();
+        let mut console = console(&device).unwrap();
+        console.send(&[7; 100])?;
+        crate::Line::wait(&mut device.clone(), 1000)?;
+        console.reap()?;
+        change(&mut device.0.borrow_mut());
+        console.want(64)?;
+        crate::Line::wait(&mut device.clone(), 1000)?;
+        let outcome = console.receive().map(|bytes| bytes.map_or(0, <[u8]>::len));
+        let outcomes = (console.want(1), console.send(b"more"), console.reap(), console.receive().map(drop));
+        if outcome.is_err() {
+            assert_eq!(outcomes, (Err(Broken), Err(Broken), Err(Broken), Err(Broken)), "broken is for ever");
+        }
+        outcome
+    };
+    assert_eq!(outcome(|_| ()), Ok(64));
+    assert_eq!(outcome(|model| model.answer_len = Some(0)), Err(Broken));
+    assert_eq!(outcome(|model| model.answer_len = Some(1)), Ok(1));
+    assert_eq!(outcome(|model| model.answer_len = Some(65)), Err(Broken));
+    assert_eq!(outcome(|model| model.answer_len = Some(u32::MAX)), Err(Broken));
+    assert_eq!(outcome(|model| model.answer_id = Some(8)), Err(Broken));
+    assert_eq!(outcome(|model| model.answer_id = Some(u32::MAX)), Err(Broken));
+    // A device that does not answer is none that lies: somebody on its other side may be slow.
+    assert_eq!(outcome(|model| model.lies.never = 1000), Ok(0));
+    let device = Model::new(1, Kind::Console, 0).shared();
+    let mut console = console(&device).unwrap();
+    device.0.borrow_mut().answer_id = Some(3);
+    console.send(b"hello").unwrap();
+    crate::Line::wait(&mut device.clone(), 1000).unwrap();
+    assert_eq!(console.reap(), Err(Broken));
+}
+
 /// A device that says one wrong thing when it is started.
 fn refusal(kind: Kind, change: impl FnOnce(&mut Model)) -> Option<Refusal> {
     let mut model = Model::new(1, kind, SECTORS);
@@ -171,6 +270,7 @@ fn refusal(kind: Kind, change: impl FnOnce(&mut Model)) -> Option<Refusal> {
         Kind::Disk => disk(&device).map(drop),
         Kind::Card => card(&device).map(drop),
         Kind::Entropy => entropy(&device).map(drop),
+        Kind::Console => console(&device).map(drop),
     };
     device.0.borrow().memory.check();
     outcome.err()
@@ -178,7 +278,7 @@ fn refusal(kind: Kind, change: impl FnOnce(&mut Model)) -> Option<Refusal> {
 
 #[test]
 fn devices_that_do_not_start() {
-    for kind in [Kind::Disk, Kind::Card, Kind::Entropy] {
+    for kind in [Kind::Disk, Kind::Card, Kind::Entropy, Kind::Console] {
         let refusal = |change: fn(&mut Model)| refusal(kind, change);
         let start = |error| Some(Refusal::Start(error));
         assert_eq!(refusal(|_| ()), None);
@@ -193,7 +293,8 @@ fn devices_that_do_not_start() {
             |model| model.takes_features = false,
             |model| model.features &= !(1 << 32),
         ] {
-            let expected = if kind == Kind::Entropy { Error::InvalidParam } else { Error::NotReady };
+            let asks = matches!(kind, Kind::Disk | Kind::Card);
+            let expected = if asks { Error::NotReady } else { Error::InvalidParam };
             assert_eq!(refusal(change), start(expected));
         }
         assert_eq!(refusal(|model| model.configuration[6] = 0), Some(Refusal::Place("common part")));
@@ -206,6 +307,7 @@ fn devices_that_do_not_start() {
     assert_eq!(missing(Kind::Disk), Some(Refusal::Start(Error::ConfigSpaceMissing)));
     assert_eq!(missing(Kind::Card), Some(Refusal::Start(Error::ConfigSpaceMissing)));
     assert_eq!(missing(Kind::Entropy), None);
+    assert_eq!(missing(Kind::Console), None);
     let small = |kind| refusal(kind, |model| model.configuration[CAPABILITIES[3].0 + 12] = 4);
     assert_eq!(small(Kind::Disk), Some(Refusal::Start(Error::ConfigSpaceTooSmall)));
     assert_eq!(small(Kind::Card), Some(Refusal::Start(Error::ConfigSpaceTooSmall)));
@@ -385,7 +487,7 @@ fn random_bytes_that_are_none() {
 #[test]
 fn a_device_that_lies() {
     // Outcomes: not started, right, failed, broken.
-    let mut told = [[0u64; 4]; 3];
+    let mut told = [[0u64; 4]; 4];
     for seed in 0..times(10_000) {
         let mut random = Random(seed);
         let mut rate = |most: u64| if random.below(3) < 2 { 0 } else { random.below(most) };
@@ -401,23 +503,25 @@ fn a_device_that_lies() {
             statuses: rate(200),
             spurious: rate(900),
         };
-        let kind = [Kind::Disk, Kind::Card, Kind::Entropy][seed as usize % 3];
+        let kind = [Kind::Disk, Kind::Card, Kind::Entropy, Kind::Console][seed as usize % 4];
         let mut model = Model::new(seed, kind, SECTORS);
         model.lies = lies;
         let device = model.shared();
-        let counts = &mut told[seed as usize % 3];
+        let counts = &mut told[seed as usize % 4];
         match kind {
             Kind::Disk => lie_to_a_disk(&device, counts),
             Kind::Card => lie_to_a_card(&device, counts),
             Kind::Entropy => lie_to_a_source(&device, counts),
+            Kind::Console => lie_to_a_console(&device, counts),
         }
         let model = device.0.borrow();
         model.memory.check();
         assert!(model.now_ns < 30 * PATIENCE_NS, "seed {seed}");
     }
-    for counts in [&told[0][..], &[told[1][0], told[1][1], told[1][3]], &[told[2][0], told[2][1], told[2][3]]]
-    {
-        assert!(counts.iter().all(|&count| count > 10), "not all was seen: {told:?}");
+    for (number, counts) in told.iter().enumerate() {
+        // Disks alone say that they failed.
+        let is_seen = |(outcome, &count): (usize, &u64)| count > 10 || outcome == 2 && number > 0;
+        assert!(counts.iter().enumerate().all(is_seen), "not all was seen: {told:?}");
     }
 }
 
@@ -485,4 +589,30 @@ fn lie_to_a_source(device: &Shared, told: &mut [u64; 4]) {
         }
         source.quiet();
     }
+}
+
+fn lie_to_a_console(device: &Shared, told: &mut [u64; 4]) {
+    let Ok(mut console) = console(device) else {
+        told[0] += 1;
+        return;
+    };
+    let mut drive = || -> Result<(), Broken> {
+        for number in 0..20 {
+            console.send(&[number; 300])?;
+            let wanted = [1, 100, INPUT_MAX][usize::from(number) % 3];
+            console.want(wanted)?;
+            crate::Line::wait(&mut device.clone(), 1000)?;
+            console.quiet();
+            let mut count = 0;
+            while let Some(bytes) = console.receive()? {
+                assert!((1..=INPUT_MAX).contains(&bytes.len()));
+                count += 1;
+            }
+            assert!(count <= 1, "one buffer, one answer");
+            console.reap()?;
+            assert!(!console.is_sending() || !console.reap()?);
+        }
+        Ok(())
+    };
+    told[if drive().is_ok() { 1 } else { 3 }] += 1;
 }

@@ -18,7 +18,7 @@ use rt::door::Door;
 use virtio_devices::pci::DeviceType;
 use virtio_devices::{Hardware, Refusal};
 
-pub use virtio_devices::{Broken, net};
+pub use virtio_devices::{Broken, console, net};
 
 /// A device, as long as this program has it.
 #[derive(Debug)]
@@ -51,11 +51,15 @@ pub type Card = Leased<virtio_devices::Card<Parts, Hardware<Own>>>;
 /// A source of random bytes.
 pub type Entropy = Leased<virtio_devices::Entropy<Parts, Hardware<Own>, Interrupt>>;
 
+/// A console.
+pub type Console = Leased<virtio_devices::Console<Parts, Hardware<Own>>>;
+
 /// Classes of devices, as PCI has them.
 mod class {
     pub const UNCLASSIFIED: u8 = 0;
     pub const STORAGE: u8 = 1;
     pub const NETWORK: u8 = 2;
+    pub const COMMUNICATION: u8 = 7;
 }
 
 /// Claims the first free disk, and starts it.
@@ -77,6 +81,13 @@ pub fn card() -> Result<Card> {
 pub fn entropy() -> Result<Entropy> {
     let (way, line, lease) = claim(DeviceType::EntropySource, class::UNCLASSIFIED, &[0x1044, 0x1005])?;
     let device = virtio_devices::Entropy::new(way, line).map_err(refused)?;
+    Ok(Leased { device, _lease: lease })
+}
+
+/// Claims the first free console, and starts it.
+pub fn console() -> Result<Console> {
+    let (way, _, lease) = claim(DeviceType::Console, class::COMMUNICATION, &[0x1043, 0x1003])?;
+    let device = virtio_devices::Console::new(way).map_err(refused)?;
     Ok(Leased { device, _lease: lease })
 }
 

@@ -1,11 +1,10 @@
 //! The console server: drives the UART by its interrupt and serves bytes out and in. What goes out is shown on the machine's
 //! screen, too, if the boot loader has told of one.
 //!
-//! One thread does everything, so nothing needs a lock: it waits for anybody, and the interrupt is one of them. No
-//! client can hold it up, because it only ever answers those who wait. What cannot be done at once stands in a
-//! queue: writers while the output buffer is full, readers while there is no input.
+//! One thread does everything, so nothing needs a lock: it waits for anybody, and the interrupt is one of them. Buffers and queues are in
+//! the library `terminal`, which it shares with other drivers of consoles.
 //!
-//! Reading order: [`console`], the queues; [`uart`], the device; [`screen`], a terminal's text, and
+//! Reading order: [`console`], the line and the screen together; [`uart`], the device; [`screen`], a terminal's text, and
 //! [`display`], which draws it.
 
 #![no_std]
@@ -22,7 +21,7 @@ mod uart;
 use console::Console;
 use display::Display;
 use rt::api::{self, Name, memory, names};
-use rt::sys::{self, Fpage, Kind, Timeout, Uid};
+use rt::sys::{self, Fpage, Timeout, Uid};
 use screen::Screen;
 use uart::Uart;
 
@@ -33,7 +32,8 @@ const LINE: u8 = 4;
 
 fn main() -> i32 {
     match prepare() {
-        Ok(console) => serve(console),
+        // The loop looks at the device anyway, whether an interrupt has come or not.
+        Ok(console) => terminal::serve(console, |_| ()),
         Err(_) => 1,
     }
 }
@@ -50,14 +50,4 @@ fn prepare() -> api::Result<Console> {
     let name = Name::new(api::console::NAME).ok_or(api::Failure::Garbled)?;
     names::register(home, &name)?;
     Ok(console)
-}
-
-fn serve(mut console: Console) -> ! {
-    loop {
-        let timeout = console.work();
-        let Ok(message) = sys::receive(Uid::ANY, timeout) else { continue };
-        if message.kind == Kind::Request {
-            console.accept(&message);
-        }
-    }
 }

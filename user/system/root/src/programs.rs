@@ -68,6 +68,7 @@ impl Supervisor {
         let arguments = self.with_environment(arguments, policy, parent)?;
         let file = self.file_of(name, policy).ok_or(Status::NotFound)?;
         let quota = (self.kernel_frames * policy.kernel_share / 256).max(policy::KERNEL_FRAMES_MIN);
+        let instead = self.instead_of(policy, parent);
         let task = sys::task_create(quota, policy.priority_max).map_err(status_of)?;
         let thread = match self.start_in(task, policy, file, arguments.len() as u64) {
             Ok(thread) => thread,
@@ -85,6 +86,7 @@ impl Supervisor {
             name: *name,
             policy,
             parent,
+            instead,
             is_init: false,
             arguments,
             holds: Vec::new(),
@@ -99,6 +101,15 @@ impl Supervisor {
         let file = sys::abi::archive::find(archive, policy.file_of(name.as_str()))?;
         let offset = file.data.as_ptr() as u64 - archive.as_ptr() as u64;
         Some(File { offset, len: file.data.len() as u64 })
+    }
+
+    /// Names that a program finds in the place of others. What a program starts has its console, for one.
+    fn instead_of(&self, policy: &'static Policy, parent: TaskId) -> &'static [(String, String)] {
+        let parent = self.programs.iter().find(|program| program.task == parent);
+        match parent {
+            Some(parent) if policy.instead.is_empty() => parent.instead,
+            _ => &policy.says.instead,
+        }
     }
 
     /// A program that is not given an environment has its parent's, or that of the boot options.

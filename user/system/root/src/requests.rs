@@ -94,9 +94,10 @@ impl Supervisor {
     }
 
     fn resolve(&mut self, index: usize, client: Uid, name: Name) -> Decision {
-        let found = self.programs[index].policy.finds(name.as_str()).ok_or(Status::Denied)?;
+        let (policy, instead) = (self.programs[index].policy, self.programs[index].instead);
+        let found = policy.finds_with(instead, name.as_str()).ok_or(Status::Denied)?;
         let name = Name::new(found).ok_or(Status::NotFound)?;
-        let asker = &self.programs[index].policy.name;
+        let asker = &policy.name;
         let mut servers = self.servers.iter().filter(|policy| policy.serves_name(found));
         if servers.any(|server| !server.has_client(asker)) {
             return Err(Status::Denied);

@@ -56,6 +56,8 @@ pub(crate) struct Program {
     pub policy: &'static Policy,
     /// The task that started it; nil: `root`.
     pub parent: TaskId,
+    /// Names that it finds in the place of others: its own, or, if it has none, those of its parent.
+    pub instead: &'static [(String, String)],
     /// Its end is the end of the system.
     pub is_init: bool,
     pub arguments: String,

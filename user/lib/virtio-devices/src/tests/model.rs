@@ -69,6 +69,8 @@ pub enum Kind {
     Disk,
     Card,
     Entropy,
+    /// A console whose other side sends back all that it gets.
+    Console,
 }
 
 #[derive(Clone, Copy, Default, Debug)]
@@ -240,6 +242,7 @@ impl Model {
             Kind::Disk => own[..8].copy_from_slice(&sectors.to_le_bytes()),
             Kind::Card => own[..6].copy_from_slice(&[2, 3, 5, 7, 11, 13]),
             Kind::Entropy => own.clear(),
+            Kind::Console => {}
         }
         let mut configuration = [0; 256];
         configuration[6] = 0x10;
@@ -465,7 +468,7 @@ impl Model {
         let queue = self.queues[number];
         let Some(end) = self.memory.load_u16(queue.driver.wrapping_add(2)) else { return false };
         let has_frame = !self.wire.is_empty() || self.lies.nothing > 0 && self.random.below(4) == 0;
-        let waits = self.kind == Kind::Card && number == 0 && !has_frame;
+        let waits = matches!(self.kind, Kind::Card | Kind::Console) && number == 0 && !has_frame;
         if !queue.is_enabled || queue.taken == end || waits {
             return false;
         }
@@ -513,6 +516,19 @@ impl Model {
                 Vec::new()
             }
             Kind::Card => [&[0; 12], &self.wire.pop_front()?[..]].concat(),
+            Kind::Console if number == 1 => {
+                self.wire.push_back(given);
+                Vec::new()
+            }
+            Kind::Console => {
+                // Bytes for which there is no room come later.
+                let mut bytes = self.wire.pop_front()?;
+                let rest = bytes.split_off(bytes.len().min(room));
+                if !rest.is_empty() {
+                    self.wire.push_front(rest);
+                }
+                bytes
+            }
             Kind::Entropy => {
                 let len = 1 + self.random.below(room.max(1) as u64) as usize;
                 let bytes: Vec<u8> = (0..len).map(|_| self.random.below(256) as u8).collect();
