@@ -8,6 +8,10 @@ use alloc::collections::VecDeque;
 
 /// Chooses the page that has to go.
 pub trait Policy {
+    /// Takes memory for so many pages that are loaded at once, before the first one; false if there is none. A policy of a [mapped file](crate::mapped) takes no more later: whoever waits for a page
+    /// may be the one who has the heap.
+    fn reserve(&mut self, pages: usize) -> bool;
+
     /// A page got a frame.
     fn loaded(&mut self, page: u64);
 
@@ -17,6 +21,10 @@ pub trait Policy {
 }
 
 impl<P: Policy + ?Sized> Policy for Box<P> {
+    fn reserve(&mut self, pages: usize) -> bool {
+        (**self).reserve(pages)
+    }
+
     fn loaded(&mut self, page: u64) {
         (**self).loaded(page);
     }
@@ -31,6 +39,10 @@ impl<P: Policy + ?Sized> Policy for Box<P> {
 pub struct First(VecDeque<u64>);
 
 impl Policy for First {
+    fn reserve(&mut self, pages: usize) -> bool {
+        self.0.try_reserve(pages).is_ok()
+    }
+
     fn loaded(&mut self, page: u64) {
         self.0.push_back(page);
     }
@@ -46,6 +58,10 @@ impl Policy for First {
 pub struct SecondChance(VecDeque<u64>);
 
 impl Policy for SecondChance {
+    fn reserve(&mut self, pages: usize) -> bool {
+        self.0.try_reserve(pages).is_ok()
+    }
+
     fn loaded(&mut self, page: u64) {
         self.0.push_back(page);
     }
@@ -69,6 +85,10 @@ impl Policy for SecondChance {
 pub struct Last(VecDeque<u64>);
 
 impl Policy for Last {
+    fn reserve(&mut self, pages: usize) -> bool {
+        self.0.try_reserve(pages).is_ok()
+    }
+
     fn loaded(&mut self, page: u64) {
         self.0.push_back(page);
     }
