@@ -261,8 +261,13 @@ fn by_hand() -> Result<(), String> {
     expect("invented", keeper.ask(ask::TAKE, 12345, 0)?, 0)?;
     let manager = rt::own_pager();
     let denied = Err(api::Failure::Refused(api::Status::Denied));
-    expect("a key", offers::offer(manager, 77, region.fpage().base(), 1), denied)?;
+    expect("a key", offers::offer(manager, 77, region.address(), 1), denied)?;
     expect("a key of a window", offers::take(manager, 77, 1, 1).map(|_| 0), denied)?;
+    // Whoever has the flexpage may have the memory: an offer would take from him what he writes there.
+    let lent = Region::new(15).ok_or("no memory")?;
+    expect("not lent yet", Offer::of_region(lent).is_some(), true)?;
+    let _ = lent.fpage();
+    expect("lent", Offer::of_region(lent).is_none(), true)?;
     // More offers than there are windows.
     let many: Vec<Offer> = (0..20).filter_map(|_| Offer::of_region(region)).collect();
     expect("offers", many.len(), 20)?;

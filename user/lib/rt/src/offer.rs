@@ -11,9 +11,9 @@
 //! right to write to them from everybody.
 #![allow(unsafe_code)]
 
-use crate::layout;
 use crate::pager::offers::{PAGES_MAX, WINDOWS};
 use crate::region::Region;
+use crate::{layout, lending};
 use alloc::alloc::{Layout, alloc_zeroed, dealloc};
 use api::stub::{Callee, DECLINED};
 use core::ops::{Deref, DerefMut};
@@ -99,9 +99,9 @@ impl Offer {
     }
 
     /// Offers memory to which others of this task may write meanwhile: whoever takes it has it as it is now. For interfaces written by hand, whose
-    /// calls carry the [number](Offer::number); `None` if the manager makes no such offer.
+    /// calls carry the [number](Offer::number); `None` if the manager makes no such offer, or if the region's flexpage was given out: others may have it then.
     pub fn of_region(region: Region) -> Option<Offer> {
-        number_of(region.fpage().base(), region.size()).map(|number| Offer { number })
+        number_of(region.address(), region.size()).map(|number| Offer { number })
     }
 
     /// Word that says in a request whether there is an offer.
@@ -152,10 +152,13 @@ impl Drop for Offer {
     }
 }
 
-/// Makes an offer; gives back its number.
+/// Makes an offer of pages that nobody else has; gives back its number.
 fn number_of(first: u64, bytes: usize) -> Option<u64> {
     let pages = (bytes / PAGE) as u64;
-    let key = key().filter(|_| pages <= PAGES_MAX)?;
+    if pages > PAGES_MAX || lending::is_noted(first, bytes) {
+        return None;
+    }
+    let key = key()?;
     api::offers::offer(crate::own_pager(), key, first, pages).ok()
 }
 
