@@ -23,7 +23,7 @@ use rt::api::{Failure, Reply, Result, Status};
 use rt::page::{PAGE, Window, touch};
 use rt::pager::{Fault, REFUSAL};
 use rt::sync::Mutex;
-use rt::sys::{self, Kind, Message, Rights, Uid};
+use rt::sys::{self, Kind, Message, Rights, TaskId, Uid};
 use rt::{eprintln, server, thread};
 
 /// Mappings that a program has at once.
@@ -187,7 +187,8 @@ fn paging_thread() -> Result<Uid> {
         return Ok(uid);
     }
     let priority = sys::thread_info(sys::myself()).map_or(1, |info| info.priority);
-    let thread = thread::spawn(priority, || server::serve(|message| Some(answer(message))))
+    let own = sys::identity().task;
+    let thread = thread::spawn(priority, move || server::serve(|message| Some(answer(message, own))))
         .map_err(Failure::Kernel)?;
     let uid = thread.uid();
     thread.detach();
@@ -195,20 +196,17 @@ fn paging_thread() -> Result<Uid> {
     Ok(uid)
 }
 
-fn answer(message: &Message) -> Reply {
+fn answer(message: &Message, own: TaskId) -> Reply {
     match (message.kind, Fault::decode(message)) {
-        (Kind::Fault, Some(fault)) => resolve(&fault),
-        (Kind::Fault, None) => REFUSAL,
+        // Anybody may name this thread as a pager, of threads of his own.
+        (Kind::Fault, Some(fault)) if fault.task == own => resolve(&fault),
+        (Kind::Fault, _) => REFUSAL,
         _ => Status::BadRequest.into(),
     }
 }
 
 /// Nothing is mapped by the answer: what was wanted is there already.
 fn resolve(fault: &Fault) -> Reply {
-    // Anybody may name this thread as a pager, of threads of his own.
-    if fault.task != sys::identity().task {
-        return REFUSAL;
-    }
     let is_there = |place: &&Place| {
         let begin = place.begin.load(Ordering::Acquire);
         begin > 0 && fault.address >= begin && fault.address < place.end.load(Ordering::Acquire)
