@@ -304,7 +304,10 @@ const TALK: &[(&str, &[&str])] = &[
     ("run file-test paging /", &["file-test: all is well"]),
     ("run file-test paging /disk", &["file-test: all is well"]),
     ("run file-test lost / &", &["file-test: it is mapped"]),
-    ("kill ramfs", &["a page of a mapped file is not to be had"]),
+    (
+        "kill ramfs",
+        &["a page of a mapped file is not to be had", "crashed: unresolved page fault (vector 257)"],
+    ),
 ];
 
 /// Says what is not seen, if there is something.
