@@ -263,7 +263,7 @@ fn by_hand() -> Result<(), String> {
     let denied = Err(api::Failure::Refused(api::Status::Denied));
     expect("a key", offers::offer(manager, 77, region.address(), 1), denied)?;
     expect("a key of a window", offers::take(manager, 77, 1, 1).map(|_| 0), denied)?;
-    // Whoever has the flexpage may have the memory: an offer would take from him what he writes there.
+    // Memory of which somebody has the flexpage may be his, too: an offer would take from him what he writes there.
     let lent = Region::new(15).ok_or("no memory")?;
     expect("not lent yet", Offer::of_region(lent).is_some(), true)?;
     let _ = lent.fpage();

@@ -43,7 +43,7 @@ impl Parts {
             let (port, life, thread) = (parts.next()?, parts.next()?, parts.next()?);
             let life = Some(life).filter(|life| life.len() == DIGITS)?;
             let other = Parts { port: port.parse().ok()?, life: u64::from_str_radix(life, 16).ok()? };
-            // As it was written: numbers can be written in other ways, too.
+            // Numbers can be written in other ways, too.
             let is_whole = other.name(thread.parse().ok()?).as_bytes() == name;
             Some(is_whole && other.port == self.port && other.life != self.life)
         };

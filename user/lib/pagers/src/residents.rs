@@ -40,7 +40,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// What they are now.
+    /// Their values now.
     pub fn counts(&self) -> Counts {
         let [faults, replaced] = [&self.faults, &self.replaced].map(|count| count.load(Ordering::Relaxed));
         Counts { faults, replaced }
