@@ -620,23 +620,34 @@ fn ram_and_linux_agree() {
 }
 
 /// A file system that nobody writes to: whoever tries is a mistake of the test's subject.
-pub struct Fixed<F>(pub F);
+pub struct Fixed<F> {
+    fs: F,
+    /// How many names were looked up.
+    pub lookups: u64,
+}
+
+impl<F> Fixed<F> {
+    pub fn new(fs: F) -> Fixed<F> {
+        Fixed { fs, lookups: 0 }
+    }
+}
 
 impl<F: FileSystem> FileSystem for Fixed<F> {
     fn root(&self) -> Inode {
-        self.0.root()
+        self.fs.root()
     }
     fn attributes(&mut self, inode: Inode) -> vfs::Result<Attributes> {
-        self.0.attributes(inode)
+        self.fs.attributes(inode)
     }
     fn change(&mut self, inode: Inode, _: &Changes) -> vfs::Result<()> {
         panic!("{inode:?} is changed")
     }
     fn lookup(&mut self, directory: Inode, name: Name) -> vfs::Result<Inode> {
-        self.0.lookup(directory, name)
+        self.lookups += 1;
+        self.fs.lookup(directory, name)
     }
     fn readdir(&mut self, directory: Inode, cursor: u64, count_max: usize) -> vfs::Result<Vec<Entry>> {
-        self.0.readdir(directory, cursor, count_max)
+        self.fs.readdir(directory, cursor, count_max)
     }
     fn create(&mut self, _: Inode, name: Name, _: New, _: u16) -> vfs::Result<Inode> {
         panic!("{name:?} is made")
@@ -657,10 +668,10 @@ impl<F: FileSystem> FileSystem for Fixed<F> {
         panic!("{inode:?} is forgotten")
     }
     fn readlink(&mut self, inode: Inode) -> vfs::Result<Vec<u8>> {
-        self.0.readlink(inode)
+        self.fs.readlink(inode)
     }
     fn read(&mut self, inode: Inode, offset: u64, to: &mut [u8]) -> vfs::Result<usize> {
-        self.0.read(inode, offset, to)
+        self.fs.read(inode, offset, to)
     }
     fn write(&mut self, inode: Inode, _: u64, _: &[u8]) -> vfs::Result<usize> {
         panic!("{inode:?} is written to")
@@ -672,7 +683,7 @@ impl<F: FileSystem> FileSystem for Fixed<F> {
         panic!("{inode:?} is synced")
     }
     fn space(&mut self) -> vfs::Result<Space> {
-        self.0.space()
+        self.fs.space()
     }
     fn is_read_only(&self) -> bool {
         true

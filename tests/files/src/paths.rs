@@ -1,8 +1,9 @@
 //! Promises that a comparison with Linux cannot show: paths that would lead out, files without a name, a file system that is full.
 
+use crate::as_on_linux::Fixed;
 use std::sync::atomic::Ordering;
 use vfs::page::{PAGE, Page, Plain};
-use vfs::path::Last;
+use vfs::path::{self, Last};
 use vfs::{Cached, Changes, Error, FileSystem, How, Inode, Kind, Ram, Volume};
 
 const CREATE: How = How { create: true, exclusive: false, truncate: false };
@@ -55,6 +56,66 @@ fn no_path_leads_out_of_its_base() -> vfs::Result<()> {
     let outer = volume.enter(home, b"..")?;
     assert_eq!(outer, home);
     volume.close(outer)
+}
+
+/// A tree with symbolic links, deeper than is noted without memory.
+fn with_links() -> vfs::Result<(Fixed<Ram<Plain>>, Inode)> {
+    let (mut volume, root) = ram();
+    for depth in 1..=12 {
+        volume.mkdir(root, "/a".repeat(depth).as_bytes(), 0o755)?;
+    }
+    put(&mut volume, root, "a/a/f", "text")?;
+    volume.symlink(root, b"a/a", b"link")?;
+    volume.symlink(root, b"../../link", b"a/a/up")?;
+    volume.symlink(root, b"/a", b"a/top")?;
+    Ok((Fixed::new(volume.into_inner()), root))
+}
+
+#[test]
+fn each_name_is_looked_up_once() -> vfs::Result<()> {
+    let (mut fs, root) = with_links()?;
+    let deep = "/a".repeat(12);
+    for (path, lookups) in [
+        ("", 0),
+        ("a/a/f", 3),
+        ("a/../a/a/f", 4),
+        ("../a/./a/..//a/f", 4),
+        ("link/f", 4),
+        ("a/a/up/f", 7),
+        ("a/top/a/f", 5),
+        (&deep, 12),
+        (&(deep.clone() + "/../a"), 13),
+    ] {
+        fs.lookups = 0;
+        path::find(&mut fs, root, path.as_bytes(), Last::Follow)?;
+        assert_eq!(fs.lookups, lookups, "{path}");
+    }
+    Ok(())
+}
+
+/// Random paths lead to the same place with notes and without, or to the same error.
+#[test]
+fn a_path_is_found_as_it_is_walked() -> vfs::Result<()> {
+    const NAMES: [&str; 9] = ["a", "a", "a", "..", ".", "link", "up", "top", "f"];
+    let (mut fs, root) = with_links()?;
+    let (mut state, mut found) = (1_u64, 0);
+    let mut number = |below: u64| {
+        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (state >> 33) % below
+    };
+    for _ in 0..20_000 {
+        let mut path = String::new();
+        for _ in 0..number(14) {
+            path += NAMES[number(9) as usize];
+            path += ["/", "/", "//", ""][number(4) as usize];
+        }
+        let last = [Last::Follow, Last::Stay, Last::Name][number(3) as usize];
+        let walked = path::walk(&mut fs, root, path.as_bytes(), last).and_then(|place| place.existing());
+        assert_eq!(path::find(&mut fs, root, path.as_bytes(), last), walked, "{path} {last:?}");
+        found += u32::from(walked.is_ok());
+    }
+    assert!(found > 1000, "{found} paths lead somewhere");
+    Ok(())
 }
 
 #[test]

@@ -24,7 +24,7 @@ type InMemory = Ram<Plain>;
 fn merge_and_linux_agree() {
     let make = |run: &mut Run| {
         let lower = run.go_on(100, ram());
-        paged(Merge::new(ram(), Fixed(lower)).unwrap())
+        paged(Merge::new(ram(), Fixed::new(lower)).unwrap())
     };
     let again = |fs: Cached<Merge<InMemory, Fixed<InMemory>>, Plain>| {
         let (upper, lower) = fs.into_inner().into_inner();
@@ -69,7 +69,7 @@ fn a_server_that_ends_at_the_beginning_is_found_again() {
 #[test]
 fn a_merge_of_servers_and_linux_agree() {
     let make = |run: &mut Run| {
-        let lower = Served::new(Fixed(run.go_on(100, ram())), 100);
+        let lower = Served::new(Fixed::new(run.go_on(100, ram())), 100);
         let upper = Served::new(ram(), 100);
         paged(Merge::new(Remote::new(upper).unwrap(), Remote::new(lower).unwrap()).unwrap())
     };
@@ -267,7 +267,7 @@ fn interrupted<F: FileSystem>(
 fn a_merge_that_is_interrupted_is_whole() {
     let make = |run: &mut Run, left: Rc<Cell<u64>>, fails_once| {
         let lower = run.go_on(100, ram());
-        Merge::new(Stopping { fs: ram(), left, fails_once }, Fixed(lower)).unwrap()
+        Merge::new(Stopping { fs: ram(), left, fails_once }, Fixed::new(lower)).unwrap()
     };
     let again = |fs: Merge<Stopping<InMemory>, Fixed<InMemory>>| {
         let (upper, lower) = fs.into_inner();
@@ -616,7 +616,7 @@ fn open_files_of_the_lower_one_stay_open() {
     put(&mut lower, "d/one", b"one").unwrap();
     put(&mut lower, "d/two", b"two").unwrap();
     lower.link(base, b"d/two", b"d/three").unwrap();
-    let mut volume = Volume::new(Merge::new(ram(), Fixed(lower.into_inner())).unwrap());
+    let mut volume = Volume::new(Merge::new(ram(), Fixed::new(lower.into_inner())).unwrap());
     let root = volume.root();
     let plain = How::default();
     let [one, two, three] =
@@ -653,7 +653,7 @@ fn an_upper_one_that_lost_everything_begins_anew() {
     put(&mut lower, "d/two", b"two").unwrap();
     let served = Served::new(ram(), 100);
     let upper = Remote::new(served.clone()).unwrap();
-    let mut volume = Volume::new(Merge::new(upper, Fixed(lower.into_inner())).unwrap());
+    let mut volume = Volume::new(Merge::new(upper, Fixed::new(lower.into_inner())).unwrap());
     let root = volume.root();
     for _ in 0..3 {
         assert_eq!(volume.readdir(root, 0, 10).unwrap().len(), 1);

@@ -1,6 +1,7 @@
 //! Files: the commands of the shell on a file system in memory, and on a disk that Linux's tools make before and check afterwards.
 
 use crate::world::{LIMIT, Named, Reply, Says, Scratch, Verdict, World, failed};
+use description::Program;
 use libtest_mimic::Trial;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -266,9 +267,15 @@ fn what_came_with_the_boot_can_be_read(world: &'static World) -> Verdict {
     let entries = world.entries_of(|files| {
         let mut system = xtask::system::read("default", files)?;
         system.programs.iter_mut().for_each(|program| program.reads_archive = false);
+        let name = String::from("file-test");
+        let clients = Some(vec![name.clone()]);
+        system.programs.push(Program { file: name.clone(), name, clients, ..system.usual.clone() });
         Ok(system)
     })?;
-    world.script_in(&entries, b"ls /boot\nexit 0\n")?.check_contains("ls: /boot: not allowed\n")
+    let reply = world.script_in(&entries, b"ls /boot\nrun file-test child\nexit 0\n")?;
+    reply.check_contains("ls: /boot: not allowed\n")?;
+    // A task that a client of a server has made is no client.
+    reply.check_contains("file-test: all is well\n")
 }
 
 /// Commands for [`watches_tell_what_happens`], and what is to be seen then.
@@ -297,7 +304,10 @@ const TALK: &[(&str, &[&str])] = &[
     ("run file-test paging /", &["file-test: all is well"]),
     ("run file-test paging /disk", &["file-test: all is well"]),
     ("run file-test lost / &", &["file-test: it is mapped"]),
-    ("kill ramfs", &["a page of a mapped file is not to be had"]),
+    (
+        "kill ramfs",
+        &["a page of a mapped file is not to be had", "crashed: unresolved page fault (vector 257)"],
+    ),
 ];
 
 /// Says what is not seen, if there is something.

@@ -1,5 +1,6 @@
 //! A server of files: the host asks through a forwarded port, while clients dawdle and servers are killed. All of it on one machine.
 
+use crate::files::{check_disk, tool};
 use crate::world::{LIMIT, Named, Scratch, Verdict, World, failed};
 use libtest_mimic::{Failed, Trial};
 use std::fs;
@@ -180,10 +181,22 @@ fn files_are_served_whoever_is_killed(world: &'static World) -> Verdict {
     guest.send(b"exit 0\n");
     let end = guest.finish();
     match outcome {
-        Ok(()) if end == End::Orderly(0) => Ok(()),
+        Ok(()) if end == End::Orderly(0) => nothing_is_left(&scratch.0.join("disk")),
         Ok(()) => Err(failed("it did not end in order", &end, &guest.text())),
         Err(why) => Err(failed(why.message().unwrap_or_default(), &end, &guest.text())),
     }
+}
+
+/// Names of files that came to servers before, at this port and at another one.
+const LEFT: [&str; 2] = [".part-80-0000000000000001-9", ".part-81-0000000000000001-9"];
+
+/// Of what came to a server that was ended nothing is there when a file has come to the next one; what is another's stays.
+fn nothing_is_left(disk: &Path) -> Verdict {
+    let disk = disk.to_str().unwrap_or_default();
+    check_disk(disk)?;
+    let list = tool("debugfs", &["-R", "ls -p /www", disk])?;
+    let parts: Vec<&str> = list.split('/').filter(|name| name.starts_with(".part-")).collect();
+    check(parts == [LEFT[1]], &format!("nothing is left but {}, and not {parts:?}", LEFT[1]))
 }
 
 /// Each answer is what it should be.
@@ -290,6 +303,9 @@ fn files_are_kept(port: u16) -> Verdict {
 fn kept_while_servers_end(guest: &mut Guest, port: u16) -> Verdict {
     let version = |number: u8| vec![number; 100_000];
     check(put(port, "/kept", &version(0)).is_ok_and(|code| code == 201), "it is kept")?;
+    for name in LEFT {
+        guest.send(format!("echo x > /disk/www/{name}\n").as_bytes());
+    }
     let mut last = 0;
     for (number, server) in [(1, "ext4"), (2, "virtio-block"), (3, "mounts"), (4, "httpd"), (5, "ext4")] {
         let client = thread::spawn(move || put(port, "/kept", &version(number)));

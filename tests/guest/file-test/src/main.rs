@@ -50,13 +50,14 @@ fn main() -> i32 {
         ["hoard", round] => watching::hoard(round),
         ["watching", directory] => watching::all(directory).map(|()| println!("file-test: all is well")),
         ["stranger"] => stranger::all().map(|()| println!("file-test: all is well")),
+        ["child"] => stranger::child().map(|()| println!("file-test: all is well")),
         ["paging", directory] => paging::all(directory).map(|()| println!("file-test: all is well")),
         ["lost", directory] => paging::lost(directory),
         ["mapped", directory] => mapped::all(directory).map(|()| println!("file-test: all is well")),
         _ => {
             println!(
                 "usage: file-test greedy ROUND | hoard ROUND | modest ROUND | mapped DIRECTORY | \
-                 paging DIRECTORY | lost DIRECTORY | watching DIRECTORY | boot DIRECTORY | stranger | load DIRECTORY"
+                 paging DIRECTORY | lost DIRECTORY | watching DIRECTORY | boot DIRECTORY | stranger | child | load DIRECTORY"
             );
             return 2;
         }

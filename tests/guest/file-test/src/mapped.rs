@@ -2,10 +2,16 @@
 //! there, of 6,000 bytes, the last of which is a 9.
 
 use crate::check;
+use alloc::format;
+use alloc::vec::Vec;
 use core::sync::atomic::Ordering::Relaxed;
-use files::{Directory, File, Mapped, reading};
+use core::time::Duration;
+use files::{Directory, File, Mapped, Pages, reading};
 use rt::api::{Failure, Result, Status};
-use rt::page::PAGE;
+use rt::page::{PAGE, Window};
+use rt::sys;
+use rt::thread::{self, Handle};
+use rt::time::sleep;
 use vfs::How;
 
 /// Length of the file, with a second page that is not whole.
@@ -15,6 +21,9 @@ const CREATE: How = How { create: true, exclusive: false, truncate: true };
 
 /// More pages than a client gets, of any file system here.
 const MANY: usize = 2000;
+
+/// No address space is left.
+const NO_WINDOW: Failure = Failure::Refused(Status::Exhausted);
 
 /// Maps a file of that directory in all ways.
 pub fn all(directory: &str) -> Result<()> {
@@ -31,6 +40,8 @@ pub fn all(directory: &str) -> Result<()> {
     directory.unlink("other")?;
     check(word(&other, 0) == filled(5), "the page of a file that is gone has changed")?;
     drop(mapped);
+    what_is_given_back_is_gone(&directory)?;
+    what_is_closed_is_gone(&directory)?;
     too_many(&directory)?;
     // Bytes that are written are in the file for whoever opens it later.
     let mapped = directory.open("mapped", How::default())?.map(PAGE as u64, 1, true)?;
@@ -95,6 +106,71 @@ fn the_end_moves(file: &File, mapped: &Mapped) -> Result<()> {
     mapped.words()[PAGE / 8].store(filled(6), Relaxed);
     check(read(file, PAGE)? == 0, "a page that was cut off came back")?;
     check(file.len()? == LEN as u64, "the length is another")
+}
+
+/// A page that was given back is mapped no more, although the thread of the server that has mapped it has not answered with another one since.
+fn what_is_given_back_is_gone(directory: &Directory) -> Result<()> {
+    directory.write("given", &[7; PAGE])?;
+    let pages = directory.open("given", How::default())?.pages()?;
+    let window = Window::new(PAGE.ilog2()).ok_or(NO_WINDOW)?;
+    let write = || window.words(1)[0].store(filled(8), Relaxed);
+    for _ in 0..2 {
+        pages.map(window.page(0), 0, true)?;
+        write();
+        check(window.was_accessed(0), "an access is not seen")?;
+        write();
+        pages.unmap(0)?;
+        check(!window.was_accessed(0), "a page that was given back is there")?;
+    }
+    drop(pages);
+    directory.unlink("given")
+}
+
+/// Clients that map, each a page of a file of its own.
+const MAPPERS: usize = 8;
+
+/// Pages of files that were closed are mapped no more, whichever threads of the server have mapped them and have closed the files.
+fn what_is_closed_is_gone(directory: &Directory) -> Result<()> {
+    let mut open = Vec::new();
+    let space = directory.space()?.free;
+    for number in 0..MAPPERS {
+        let name = format!("closed-{number}");
+        directory.write(&name, &[7; PAGE])?;
+        let window = Window::new(PAGE.ilog2()).ok_or(NO_WINDOW)?;
+        open.push((directory.open(&name, How::default())?.pages()?, window));
+    }
+    // Files without a name: their space is free when they are closed.
+    (0..MAPPERS).try_for_each(|number| directory.unlink(format!("closed-{number}")))?;
+    let priority = sys::thread_info(sys::myself()).map_err(Failure::Kernel)?.priority;
+    let busy = directory.enter(".")?;
+    let mut threads: Vec<Handle<Result<Option<(Pages, Window)>>>> = Vec::new();
+    // While a call has the file system, the others wait, each in a thread of the server.
+    let sync = move || (0..MAPPERS).try_for_each(|_| busy.sync());
+    threads.push(thread::spawn(priority, move || sync().map(|()| None)).map_err(Failure::Kernel)?);
+    for (pages, window) in open {
+        let map = move || -> Result<_> {
+            pages.map(window.page(0), 0, true)?;
+            window.words(1)[0].store(filled(8), Relaxed);
+            Ok(Some((pages, window)))
+        };
+        threads.push(thread::spawn(priority, map).map_err(Failure::Kernel)?);
+    }
+    let mut windows = Vec::new();
+    for thread in threads {
+        let mapped = thread.join().ok_or(Failure::Garbled)??;
+        windows.extend(mapped.map(|(_, window)| window));
+    }
+    for _ in 0..6000 {
+        if directory.space()?.free >= space {
+            break;
+        }
+        sleep(Duration::from_millis(10));
+    }
+    check(directory.space()?.free >= space, "files without a name are not closed")?;
+    for window in windows {
+        check(!window.was_accessed(0), "a page of a file that is closed is there")?;
+    }
+    Ok(())
 }
 
 /// One client has an eighth of the pages that are free, and all of them again when it has let go.

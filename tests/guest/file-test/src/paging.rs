@@ -10,6 +10,7 @@ use files::{Directory, reading};
 use pagers::mapped::{Look, Mapping};
 use pagers::policy::{First, Last, Policy, SecondChance};
 use rt::api::Result;
+use rt::heap;
 use rt::page::PAGE;
 use rt::println;
 use rt::time::sleep;
@@ -36,6 +37,9 @@ pub fn all(directory: &str) -> Result<()> {
     let last = scan(&directory, Last::default())?;
     check((first, again, last) == (240, 240, 105), &format!("{first}, {again} and {last} faults"))?;
     what_is_written_is_there(&directory)?;
+    the_heap_is_locked(&directory, First::default())?;
+    the_heap_is_locked(&directory, Last::default())?;
+    the_heap_is_locked(&directory, SecondChance::default())?;
     more_than_a_client_gets(&directory)?;
     directory.unlink("paged")
 }
@@ -88,6 +92,20 @@ fn what_is_written_is_there(directory: &Directory) -> Result<()> {
         check(is_alike, "the file has other bytes")?;
     }
     Ok(())
+}
+
+/// A thread that has the heap's lock has its faults like any other.
+fn the_heap_is_locked(directory: &Directory, policy: impl Policy + Send + 'static) -> Result<()> {
+    let file = directory.open("paged", How::default())?;
+    let mapping = Mapping::new(&file, SCANNED, 5, policy)?;
+    let look = mapping.enter()?;
+    let count = heap::hold(|| {
+        for page in (0..3).flat_map(|_| 0..SCANNED) {
+            look.words()[page * WORDS].fetch_add(1, Relaxed);
+        }
+        mapping.counts().replaced
+    });
+    check(count >= SCANNED as u64, "hardly a page had to go")
 }
 
 /// Each page of a large file, of which a client gets an eighth at most.

@@ -7,7 +7,10 @@ use rt::api::stub::{Failure as Fault, Within};
 use rt::api::{Failure, Result, Status, block, desk, names, process};
 use rt::door::Room;
 use rt::home;
-use rt::sys::Uid;
+use rt::sys::{self, Uid};
+
+/// Kernel memory of a task that does nothing, in frames.
+const QUOTA: u64 = 16;
 
 /// Patience with a thread that may take no messages, in µs.
 const PATIENCE_US: u64 = 50_000;
@@ -26,6 +29,15 @@ pub fn all() -> Result<()> {
     check(refused == 1, "the server of a file system does not refuse")?;
     let info = |thread| block::Client { server: Within::us(thread, PATIENCE_US) }.info().map(drop);
     check(each_thread("virtio-block", info)? == 1, "the driver of the disk does not refuse")
+}
+
+/// `file-test child`, where the description says that this program alone is a client of what it serves: a task that it has made is none, and no client of its own either.
+pub fn child() -> Result<()> {
+    let task = sys::task_create(QUOTA, 1).map_err(Failure::Kernel)?;
+    let thread = sys::thread_create(task, 1, Uid::NIL, Uid::NIL).map_err(Failure::Kernel)?;
+    check(process::is_client(home(), sys::myself())?, "the program is no client")?;
+    check(!process::is_client(home(), thread)?, "a task that it has made is a client")?;
+    check(process::task_of(home(), thread) == Err(Failure::Refused(Status::NotFound)), "it has a number")
 }
 
 /// Asks each thread of a program; says how many refuse, and fails if one does not.

@@ -22,7 +22,7 @@ const PAGE: usize = 4096;
 
 /// Says whether that failed, as 1.
 pub fn test() -> i32 {
-    let outcome = generated().and_then(|()| by_hand());
+    let outcome = generated().and_then(|()| by_hand()).and_then(|()| little_kernel_memory());
     println!("SELFTEST pages that a call shows: {}", if outcome.is_ok() { "ok" } else { "FAILED" });
     if let Err(why) = &outcome {
         println!("  {why}");
@@ -67,6 +67,8 @@ mod ask {
     pub const WRITE: u32 = 3;
     /// Gives all back.
     pub const LEAVE: u32 = 4;
+    /// Leaves the task w0 frames of kernel memory, or one less. Gives back how many are left.
+    pub const STARVE: u32 = 5;
 }
 
 /// The object by hand: all that it has taken.
@@ -92,6 +94,7 @@ impl door::Object for Keeper {
                     1
                 })
             }
+            ask::STARVE => starve(words[0]).unwrap_or(u64::MAX),
             _ => {
                 kept.clear();
                 1
@@ -99,6 +102,15 @@ impl door::Object for Keeper {
         };
         (0, [answer, 0, 0, 0, 0, 0, 0, 0])
     }
+}
+
+/// Gives a task that does nothing all kernel memory but so much.
+fn starve(frames: u64) -> sys::Result<u64> {
+    let left = || sys::task_info(TaskId::NIL).map(|info| info.quota - info.used);
+    let heir = sys::task_create(2, 1)?;
+    let own = sys::task_info(heir)?.quota;
+    sys::task_set_quota(heir, own + left()?.saturating_sub(frames))?;
+    left()
 }
 
 /// The other side. Level 0 has the objects; level 1 makes an offer, lets it be taken, and ends.
@@ -192,6 +204,33 @@ fn generated() -> Result<(), String> {
     expect("the own bytes", bytes[6 * PAGE], ((6 + 6 * PAGE % 7) as u8) ^ 9)
 }
 
+/// A server that has hardly any kernel memory left does not take what it could not look at, and gets all bytes.
+fn little_kernel_memory() -> Result<(), String> {
+    let (task, directory) = start()?;
+    let doors = [0, 1].map(|number| handed_out(directory, number));
+    let [Ok(door), Ok(keeper)] = doors else { return Err("no doors".into()) };
+    let (reader, keeper) = (Reader::Client { server: &door }, Hand(keeper));
+    let mut bytes = Buffer::zeroed(256).ok_or("no memory")?;
+    let sum = fill(&mut bytes, 3);
+    let read = |bytes: &[u8]| reader.read("little", bytes).map_err(|failure| format!("{failure:?}"));
+    let few = 16 * PAGE;
+    expect("offered", read(&bytes[..few])?.is_offer, true)?;
+    // Sent once, so that there are pages where bytes arrive.
+    expect("sent", read(&bytes[1..])?.is_offer, false)?;
+    for frames in [100, 20, 3] {
+        let left = keeper.ask(ask::STARVE, frames, 0)?;
+        expect("left", left.abs_diff(frames) < 2, true)?;
+        for _ in 0..2 {
+            let found = read(&bytes)?;
+            expect("offered", (found.is_offer, found.sum), (frames == 100, sum))?;
+        }
+    }
+    let found = read(&bytes[..few])?.is_offer;
+    expect("offered", found, false)?;
+    end(task);
+    Ok(())
+}
+
 /// By hand, with writes while somebody has the pages.
 fn by_hand() -> Result<(), String> {
     let (task, directory) = start()?;
@@ -222,8 +261,13 @@ fn by_hand() -> Result<(), String> {
     expect("invented", keeper.ask(ask::TAKE, 12345, 0)?, 0)?;
     let manager = rt::own_pager();
     let denied = Err(api::Failure::Refused(api::Status::Denied));
-    expect("a key", offers::offer(manager, 77, region.fpage().base(), 1), denied)?;
+    expect("a key", offers::offer(manager, 77, region.address(), 1), denied)?;
     expect("a key of a window", offers::take(manager, 77, 1, 1).map(|_| 0), denied)?;
+    // Memory of which somebody has the flexpage may be his, too: an offer would take from him what he writes there.
+    let lent = Region::new(15).ok_or("no memory")?;
+    expect("not lent yet", Offer::of_region(lent).is_some(), true)?;
+    let _ = lent.fpage();
+    expect("lent", Offer::of_region(lent).is_none(), true)?;
     // More offers than there are windows.
     let many: Vec<Offer> = (0..20).filter_map(|_| Offer::of_region(region)).collect();
     expect("offers", many.len(), 20)?;

@@ -1,15 +1,16 @@
 //! Listener that all threads share, and the number of those that have nothing to do.
 
 use crate::connection::Connection;
-use crate::site::Files;
+use crate::site::{Files, Keeping};
 use alloc::boxed::Box;
-use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use core::net::SocketAddr;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use core::time::Duration;
+use http::part::Parts;
 use net::sockets::{Error, FOREVER, Listener, Net, Result, Stream};
+use rt::random::{self, Generator};
 use rt::sync::Mutex;
 use rt::time;
 
@@ -27,8 +28,8 @@ pub struct Desk {
     at: SocketAddr,
     /// The directory that is served.
     pub directory: String,
-    /// Whether files are kept and deleted there.
-    pub is_writable: bool,
+    /// How files are kept there, if they are kept and deleted.
+    keeping: Option<Arc<Keeping>>,
     listener: Mutex<Arc<Listener<'static>>>,
     /// Somebody sees to another listener.
     is_opening: AtomicBool,
@@ -52,13 +53,16 @@ impl Desk {
             }
         };
         let (is_opening, idle) = (AtomicBool::new(false), AtomicUsize::new(0));
-        Ok(Desk { at, directory: directory.into(), is_writable, listener, is_opening, idle })
+        // It only has to be another one than those of the servers before.
+        let life = || random::generator().map_or_else(|_| random::weak_number(), Generator::number);
+        let keeping = is_writable.then(|| Arc::new(Keeping::new(Parts::new(at.port(), life()))));
+        Ok(Desk { at, directory: directory.into(), keeping, listener, is_opening, idle })
     }
 
     /// Serves one connection after the other, for ever, as the thread of that number.
     pub fn work(&self, number: usize) -> ! {
-        let writer = self.is_writable.then(|| format!("{}-{number}", self.at.port()));
-        let mut files = Files::of(&self.directory, writer);
+        let keeping = self.keeping.clone().map(|keeping| (keeping, number));
+        let mut files = Files::of(&self.directory, keeping);
         loop {
             if let Some(stream) = self.accept() {
                 // A connection that breaks off is over, and nobody has to know.

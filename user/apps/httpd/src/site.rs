@@ -1,16 +1,20 @@
 //! The files of a directory. A path cannot lead out of it: its names are checked by the library `http`, and the file system begins each walk, and each
 //! symbolic link, at the directory that was entered.
 
+use alloc::collections::BTreeSet;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 use files::{Directory, File};
 use http::answer::{Found, Refusal, Site};
 use http::page::Listed;
+use http::part::{Parts, is_part};
 use http::path::Path;
 use rt::api::{self, Failure, Status};
+use rt::sync::Mutex;
 use rt::time;
-use vfs::{Attributes, How, Kind};
+use vfs::{Attributes, Entry, How, Kind};
 
 /// How often something is tried while servers end and start.
 const TRIES: usize = 40;
@@ -18,14 +22,43 @@ const TRIES: usize = 40;
 /// How long to wait between two tries.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Begin of names under which files come that are not whole yet. Nobody is shown any, nor may make one.
-const PART: &[u8] = b".part-";
+/// Folders of which it is remembered that nothing is left there of a server before. Beyond them it is looked again, which costs time and does no harm.
+const CLEARED_MAX: usize = 64;
+
+/// Pieces of a folder's list that are looked at for that, at most.
+const PIECES_MAX: usize = 10_000;
+
+/// How files are kept, by all threads.
+pub struct Keeping {
+    parts: Parts,
+    /// Folders where nothing is left of a server before.
+    cleared: Mutex<BTreeSet<Vec<u8>>>,
+}
+
+impl Keeping {
+    /// Under these names files come.
+    pub fn new(parts: Parts) -> Keeping {
+        Keeping { parts, cleared: Mutex::new(BTreeSet::new()) }
+    }
+
+    /// Whether a file comes into a folder for the first time, as far as is known. From now on it is not.
+    fn is_first_in(&self, folder: &[u8]) -> bool {
+        let mut cleared = self.cleared.lock();
+        if cleared.contains(folder) {
+            return false;
+        }
+        if cleared.len() >= CLEARED_MAX {
+            cleared.clear();
+        }
+        cleared.insert(folder.to_vec())
+    }
+}
 
 /// Files below a directory.
 pub struct Files {
     directory: String,
-    /// End of the name under which files come by way of this, if any may.
-    writer: Option<String>,
+    /// How files are kept, if any are, and the number of this thread.
+    keeping: Option<(Arc<Keeping>, usize)>,
     /// The directory, once it is needed.
     top: Option<Directory>,
 }
@@ -62,9 +95,9 @@ fn is_passing(failure: Failure) -> bool {
 }
 
 impl Files {
-    /// Those below a directory, which need not be there yet. `writer`: a name that no other writer has, if files are kept and deleted there.
-    pub fn of(directory: &str, writer: Option<String>) -> Files {
-        Files { directory: directory.into(), writer, top: None }
+    /// Those below a directory, which need not be there yet. `keeping`: how files are kept there, if they are kept and deleted, and a number that no other thread has.
+    pub fn of(directory: &str, keeping: Option<(Arc<Keeping>, usize)>) -> Files {
+        Files { directory: directory.into(), keeping, top: None }
     }
 
     fn top(&mut self) -> api::Result<&Directory> {
@@ -100,17 +133,37 @@ impl Files {
 
     /// A file begins to come.
     pub fn begin(&mut self, path: &Path) -> Result<Upload, Refusal> {
-        let name = path.names().last().filter(|name| !name.starts_with(PART));
-        let (Some(name), Some(writer), false) = (name, &self.writer, path.is_directory) else {
+        let name = path.names().last().filter(|name| !is_part(name));
+        let (Some(name), Some((keeping, thread)), false) = (name, &self.keeping, path.is_directory) else {
             return Err(Refusal::Conflict);
         };
         let path = path.bytes();
-        let mut part = path[..path.len() - name.len()].to_vec();
-        part.extend_from_slice(PART);
-        part.extend_from_slice(writer.as_bytes());
+        let folder = &path[..path.len() - name.len()];
+        let (keeping, part) = (keeping.clone(), [folder, keeping.parts.name(*thread).as_bytes()].concat());
         let how = How { create: true, truncate: true, ..How::default() };
         let file = self.with(|top| top.open(&part, how)).map_err(unkept)?;
+        if keeping.is_first_in(folder) {
+            self.clear(folder, &keeping.parts);
+        }
         Ok(Upload { file, part, path, len: 0 })
+    }
+
+    /// Removes from a folder what came when a server before this one was ended. What cannot go takes room, and nothing else.
+    fn clear(&mut self, folder: &[u8], parts: &Parts) {
+        let mut next = 0;
+        for _ in 0..PIECES_MAX {
+            let entries = self.with(|top| match folder {
+                b"" => top.some_entries(next),
+                folder => top.enter(folder)?.some_entries(next),
+            });
+            let Ok(entries @ [.., Entry { next: behind, .. }]) = entries.as_deref() else { return };
+            for Entry { name, kind, .. } in entries {
+                if *kind == Kind::File && parts.is_earlier(name) {
+                    let _ = self.with(|top| top.unlink([folder, name.as_slice()].concat()));
+                }
+            }
+            next = *behind;
+        }
     }
 
     /// A file has come whole: from now on it is the one of its name. Says whether there was none.
@@ -194,7 +247,7 @@ impl Site for Files {
     type File = Open;
 
     fn find(&mut self, path: &Path) -> Result<Found<Open>, Refusal> {
-        if path.names().any(|name| name.starts_with(PART)) {
+        if path.names().any(|name| is_part(name)) {
             return Err(Refusal::NotFound);
         }
         match self.open(path.bytes()) {
@@ -211,7 +264,7 @@ impl Site for Files {
     fn list(&mut self, path: &Path) -> Result<Vec<Listed>, Refusal> {
         let path = path.bytes();
         let entries = self.with(|top| top.enter(&path)?.entries()).map_err(missing)?;
-        let is_shown = |name: &[u8]| !matches!(name, b"." | b"..") && !name.starts_with(PART);
+        let is_shown = |name: &[u8]| !matches!(name, b"." | b"..") && !is_part(name);
         let listed = entries.into_iter().filter(|entry| is_shown(&entry.name));
         let listed =
             listed.map(|entry| Listed { is_directory: entry.kind == Kind::Directory, name: entry.name });
@@ -219,14 +272,14 @@ impl Site for Files {
     }
 
     fn is_writable(&self) -> bool {
-        self.writer.is_some()
+        self.keeping.is_some()
     }
 
     fn delete(&mut self, path: &Path) -> Result<(), Refusal> {
         if path.is_top() {
             return Err(Refusal::Conflict);
         }
-        if path.is_directory || path.names().any(|name| name.starts_with(PART)) {
+        if path.is_directory || path.names().any(|name| is_part(name)) {
             return Err(Refusal::NotFound);
         }
         let bytes = path.bytes();

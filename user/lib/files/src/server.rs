@@ -167,13 +167,39 @@ struct Open<F: Paged<Page = OwnPage>> {
     len: Option<Arc<AtomicU64>>,
     /// Its contents have changed since they were synced. Set and cleared by who has the volume.
     is_dirty: AtomicBool,
-    /// Pages that are mapped: by where they begin in the file, by their addresses, since somebody may have cut off the file there meanwhile, and by whether they
-    /// may be written. An answer that maps one may be under way when it goes, so whoever answers [keeps](door::outlive) the page besides.
-    mapped: Mutex<BTreeMap<(u64, usize, bool), Mapped>>,
+    /// Pages that are mapped.
+    mapped: Mutex<Mappings>,
     /// It counts as its client's.
     part: Part,
     /// Its pages and watches are more of these.
     account: Arc<Account>,
+}
+
+/// Pages of a file that clients have mapped by one object.
+#[derive(Default)]
+struct Mappings {
+    /// By where they begin in the file, by their addresses, since somebody may have cut off the file there meanwhile, and by whether they may be written.
+    pages: BTreeMap<(u64, usize, bool), Mapped>,
+    /// The object's number for threads that [keep](door::outlive) a page besides, since an answer that maps it may be under way when it goes. 0 before the first page.
+    number: u64,
+    /// Bits of these threads.
+    threads: u64,
+}
+
+impl Mappings {
+    /// The number that no other object has.
+    fn number(&mut self) -> u64 {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        if self.number == 0 {
+            self.number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+        }
+        self.number
+    }
+
+    /// Whether clients may write to a page.
+    fn is_writable(&self) -> bool {
+        self.pages.keys().any(|&(_, _, is_writable)| is_writable)
+    }
 }
 
 /// A page that is mapped, as one of its client's.
@@ -185,17 +211,17 @@ struct Mapped {
 impl<F: Paged<Page = OwnPage>> Drop for Open<F> {
     fn drop(&mut self) {
         let mut volume = self.served.volume.lock();
-        // No answer of this thread is under way, and none of this object.
-        door::outlive(None);
         let mapped = self.mapped.get_mut();
+        // Nobody refers to this object, so no answer of it is under way.
+        door::withdraw(mapped.number, mapped.threads);
         // A sync that ran while a page was being mapped knew nothing of it.
-        let was_writable = mapped.keys().any(|&(_, _, is_writable)| is_writable);
-        mapped.values_mut().for_each(|page| page.lent.end_writing());
+        let was_writable = mapped.is_writable();
+        mapped.pages.values_mut().for_each(|page| page.lent.end_writing());
         // Nobody is left who could hear of an error.
         if was_writable || self.is_dirty.load(Ordering::Relaxed) {
             let _ = volume.sync(self.inode);
         }
-        mapped.clear();
+        mapped.pages.clear();
         let _ = volume.close(self.inode);
     }
 }
@@ -208,7 +234,7 @@ impl<F: Paged<Page = OwnPage> + Send + 'static> Open<F> {
         part: Part,
         account: Arc<Account>,
     ) -> Open<F> {
-        let mapped = Mutex::new(BTreeMap::new());
+        let mapped = Mutex::new(Mappings::default());
         Open { served, inode, len, is_dirty: AtomicBool::new(false), mapped, part, account }
     }
 
@@ -290,7 +316,7 @@ macro_rules! node {
                 let kind = volume.attributes(inode)?.kind;
                 if kind == Kind::Directory { volume.sync_all(inode) } else { volume.sync(inode) }?;
                 // A client that has mapped it to write may write again.
-                let is_writable = self.mapped.lock().keys().any(|&(_, _, is_writable)| is_writable);
+                let is_writable = self.mapped.lock().is_writable();
                 self.is_dirty.store(is_writable, Ordering::Relaxed);
                 Ok(())
             })
@@ -341,28 +367,29 @@ impl<F: Paged<Page = OwnPage> + Send + 'static> PagedFile::Relay for Open<F> {
         let OwnPage(page) = if is_writable { self.dirtily(take) } else { self.with(take) }?;
         let mut mapped = self.mapped.lock();
         let known = (offset, page.address(), is_writable);
-        if let Entry::Vacant(place) = mapped.entry(known) {
+        if let Entry::Vacant(place) = mapped.pages.entry(known) {
             let part = self.account.pages.another().ok_or(too_many())?;
             place.insert(Mapped { lent: page.lend(is_writable), _part: part });
         }
         let answered = page.lend(is_writable);
         let fpage = answered.fpage();
-        drop(mapped);
-        door::outlive(Some(answered));
+        let number = mapped.number();
+        mapped.threads |= door::outlive(number, answered);
         Ok(fpage)
     }
 
     fn unmap(&self, offset: u64) -> Result<(), Failure> {
         let place = (offset, 0, false)..=(offset, usize::MAX, true);
-        let is_writable = |mapped: &BTreeMap<(u64, usize, bool), Mapped>| {
-            mapped.range(place.clone()).any(|(&(_, _, is_writable), _)| is_writable)
+        let is_writable = |mapped: &Mappings| {
+            mapped.pages.range(place.clone()).any(|(&(_, _, is_writable), _)| is_writable)
         };
         if is_writable(&self.mapped.lock()) {
             self.with(Volume::sync)?;
         }
         let mut mapped = self.mapped.lock();
-        let keys: Vec<_> = mapped.range(place.clone()).map(|(&key, _)| key).collect();
-        let gone: Vec<_> = keys.iter().filter_map(|key| mapped.remove(key)).collect();
+        mapped.threads = door::withdraw_arrived(mapped.number, mapped.threads);
+        let keys: Vec<_> = mapped.pages.range(place.clone()).map(|(&key, _)| key).collect();
+        let gone: Vec<_> = keys.iter().filter_map(|key| mapped.pages.remove(key)).collect();
         drop(mapped);
         drop(gone);
         Ok(())

@@ -1,7 +1,7 @@
 //! HTTP/1.1 without sockets and without files: bytes in, bytes out, so all of it runs on the host.
 //!
 //! In reading order: [`request`], from bytes to what a client wants; [`path`], which file that is, and why it is never one outside; [`answer`], from a
-//! request to an answer, over anything that has files; [`page`], pages that a server makes itself. For clients: [`url`] and [`reply`].
+//! request to an answer, over anything that has files; [`page`], pages that a server makes itself; [`part`], names of files that are not whole yet. For clients: [`url`] and [`reply`].
 //!
 //! Syntax of heads is the library `httparse`'s business. RFC numbers in comments are 9110 (meaning), 9112 (form) and 3986 (addresses).
 
@@ -14,6 +14,7 @@ extern crate std;
 
 pub mod answer;
 pub mod page;
+pub mod part;
 pub mod path;
 pub mod reply;
 pub mod request;

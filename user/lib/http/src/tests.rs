@@ -5,6 +5,7 @@ mod hostile;
 
 use crate::answer::{Answer, Body, Found, Refusal, Site, answer, kept, refuse};
 use crate::page::{Listed, kind_of, list};
+use crate::part::{Parts, is_part};
 use crate::path::Path;
 use crate::request::{Method, Reading, Request, read};
 use crate::{FIELDS_MAX, HEAD_MAX, Status};
@@ -298,4 +299,38 @@ fn every_byte_is_listed_safely() {
         let shown = page.split("\">").nth(1).unwrap().split("</a>").next().unwrap();
         assert!(!shown.contains(['<', '>', '"', '\'']), "{shown:?}");
     }
+}
+
+/// Names of servers at the same port before this one, and of nobody else.
+#[test]
+fn leftovers_are_known_by_their_names() {
+    let parts = Parts::new(80, 0xbeef);
+    let own = parts.name(3);
+    assert_eq!(own, ".part-80-000000000000beef-3");
+    for (name, is_earlier) in [
+        (Parts::new(80, 0).name(0), true),
+        (Parts::new(80, u64::MAX).name(15), true),
+        (own.clone(), false),
+        (parts.name(4), false),
+        (Parts::new(8, 1).name(0), false),
+        (Parts::new(8080, 1).name(0), false),
+        (".part-80-3".into(), false),
+        (".part-80-000000000000beee".into(), false),
+        (".part-80-000000000000beee-".into(), false),
+        (".part-80-000000000000beee-3".into(), true),
+        (".part-80-000000000000beee-03".into(), false),
+        (".part-80-000000000000beee-3-".into(), false),
+        (".part-80-000000000000beee-3-x".into(), false),
+        (".part-80-000000000000BEEE-3".into(), false),
+        (".part-80-+00000000000beee-3".into(), false),
+        (".part-080-000000000000beee-3".into(), false),
+        (".part-notes".into(), false),
+        ("part-80-000000000000beee-3".into(), false),
+        ("x.part-80-000000000000beee-3".into(), false),
+        (String::new(), false),
+    ] {
+        assert_eq!(parts.is_earlier(name.as_bytes()), is_earlier, "{name}");
+        assert!(!is_earlier || is_part(name.as_bytes()), "{name}");
+    }
+    assert!(!parts.is_earlier(&[b".part-80-".as_slice(), &[0xff; 16]].concat()));
 }

@@ -7,20 +7,23 @@
 //! there, which the kernel does for the whole program; so its answer maps nothing, and the access is tried again. Any other fault it makes its own,
 //! so that the program's own pager resolves it.
 //!
+//! *Whoever has the fault may have any lock of the program*, that of the heap, too. So that thread takes memory for nothing and gives none back, and waits for no lock that another
+//! thread has.
+//!
 //! *If the file system's server ends*, its pages go, and none comes. Whoever looks then has a fault that nobody resolves: the program says why, and ends.
 
 use crate::policy::Policy;
-use crate::residents::{Counts, Residents, Source};
+use crate::residents::{Counts, Residents, Source, Tally};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::marker::PhantomData;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use files::{File, Pages};
 use rt::api::{Failure, Reply, Result, Status};
 use rt::page::{PAGE, Window, touch};
 use rt::pager::{Fault, REFUSAL};
 use rt::sync::Mutex;
-use rt::sys::{self, Kind, Message, Rights, Uid};
+use rt::sys::{self, Kind, Message, Rights, TaskId, Uid};
 use rt::{eprintln, server, thread};
 
 /// Mappings that a program has at once.
@@ -29,16 +32,26 @@ pub const MAPPINGS_MAX: usize = 16;
 /// Most pages of one: 4 GiB.
 const PAGES_MAX: usize = 1 << 20;
 
-/// Place for a mapping. The two words can be read without a lock: somebody may have a fault who has the lock.
+/// Place for a mapping.
 struct Place {
+    /// A mapping has it.
+    is_taken: AtomicBool,
+    /// Where the mapping's memory begins and ends; 0 while it is being made, and when it goes. These words can be read without the lock: somebody may have a fault elsewhere who
+    /// has that.
     begin: AtomicU64,
     end: AtomicU64,
+    /// Locked by the thread that pages, as long as the two words say that there is a mapping.
     region: Mutex<Option<Arc<Region>>>,
 }
 
-static PLACES: [Place; MAPPINGS_MAX] =
-    [const { Place { begin: AtomicU64::new(0), end: AtomicU64::new(0), region: Mutex::new(None) } };
-        MAPPINGS_MAX];
+impl Place {
+    const fn new() -> Place {
+        let (begin, end) = (AtomicU64::new(0), AtomicU64::new(0));
+        Place { is_taken: AtomicBool::new(false), begin, end, region: Mutex::new(None) }
+    }
+}
+
+static PLACES: [Place; MAPPINGS_MAX] = [const { Place::new() }; MAPPINGS_MAX];
 
 /// The thread that pages, once it is there.
 static PAGING: Mutex<Option<Uid>> = Mutex::new(None);
@@ -50,6 +63,7 @@ const AGAIN: Reply = Reply::label(0);
 struct Region {
     window: Window,
     pages: usize,
+    /// Used by the thread that pages, and by no other.
     state: Mutex<State>,
 }
 
@@ -85,12 +99,13 @@ impl Source for Between<'_> {
 /// A file that is mapped, of which few pages are there at a time.
 pub struct Mapping {
     region: Arc<Region>,
+    tally: Arc<Tally>,
     place: &'static Place,
 }
 
 impl Mapping {
     /// Maps the first pages of a file. All of them that are looked at begin in front of its end. At most `resident` are there at a time; `policy` chooses
-    /// which one goes.
+    /// which one goes. All memory that paging needs is taken here.
     pub fn new(
         file: &File,
         pages: usize,
@@ -100,24 +115,22 @@ impl Mapping {
         if pages > PAGES_MAX {
             return Err(Failure::Refused(Status::TooLarge));
         }
+        const EXHAUSTED: Failure = Failure::Refused(Status::Exhausted);
         let log2 = (pages * PAGE).next_power_of_two().max(PAGE).ilog2();
-        let window = Window::new(log2).ok_or(Failure::Refused(Status::Exhausted))?;
-        let residents = Residents::new(resident, Box::new(policy) as Box<dyn Policy + Send>);
+        let window = Window::new(log2).ok_or(EXHAUSTED)?;
+        let policy = Box::new(policy) as Box<dyn Policy + Send>;
+        let residents = Residents::new(resident.min(pages), policy).ok_or(EXHAUSTED)?;
+        let tally = residents.tally().clone();
         let (begin, end) = (window.begin(), window.begin() + (pages * PAGE) as u64);
         let state = Mutex::new(State { residents, file: file.pages()? });
         let region = Arc::new(Region { window, pages, state });
         paging_thread()?;
-        for place in &PLACES {
-            let mut taken = place.region.lock();
-            if taken.is_none() {
-                *taken = Some(region.clone());
-                place.end.store(end, Ordering::Release);
-                place.begin.store(begin, Ordering::Release);
-                drop(taken);
-                return Ok(Mapping { region, place });
-            }
-        }
-        Err(Failure::Refused(Status::Exhausted))
+        let place = PLACES.iter().find(|place| !place.is_taken.swap(true, Ordering::Acquire));
+        let place = place.ok_or(EXHAUSTED)?;
+        *place.region.lock() = Some(region.clone());
+        place.end.store(end, Ordering::Release);
+        place.begin.store(begin, Ordering::Release);
+        Ok(Mapping { region, tally, place })
     }
 
     /// Lets the calling thread look at it, as long as what comes back is there.
@@ -130,7 +143,7 @@ impl Mapping {
 
     /// How much work it was.
     pub fn counts(&self) -> Counts {
-        self.region.state.lock().residents.counts()
+        self.tally.counts()
     }
 }
 
@@ -138,9 +151,10 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         self.place.begin.store(0, Ordering::Release);
         self.place.end.store(0, Ordering::Release);
+        // A fault that is being resolved is resolved before. Its memory goes here, and not with the thread that pages.
         let region = self.place.region.lock().take();
-        // Its memory goes when nobody has the lock.
         drop(region);
+        self.place.is_taken.store(false, Ordering::Release);
     }
 }
 
@@ -173,7 +187,8 @@ fn paging_thread() -> Result<Uid> {
         return Ok(uid);
     }
     let priority = sys::thread_info(sys::myself()).map_or(1, |info| info.priority);
-    let thread = thread::spawn(priority, || server::serve(|message| Some(answer(message))))
+    let own = sys::identity().task;
+    let thread = thread::spawn(priority, move || server::serve(|message| Some(answer(message, own))))
         .map_err(Failure::Kernel)?;
     let uid = thread.uid();
     thread.detach();
@@ -181,20 +196,17 @@ fn paging_thread() -> Result<Uid> {
     Ok(uid)
 }
 
-fn answer(message: &Message) -> Reply {
+fn answer(message: &Message, own: TaskId) -> Reply {
     match (message.kind, Fault::decode(message)) {
-        (Kind::Fault, Some(fault)) => resolve(&fault),
-        (Kind::Fault, None) => REFUSAL,
+        // Anybody may name this thread as a pager, of threads of his own.
+        (Kind::Fault, Some(fault)) if fault.task == own => resolve(&fault),
+        (Kind::Fault, _) => REFUSAL,
         _ => Status::BadRequest.into(),
     }
 }
 
 /// Nothing is mapped by the answer: what was wanted is there already.
 fn resolve(fault: &Fault) -> Reply {
-    // Anybody may name this thread as a pager, of threads of his own.
-    if fault.task != sys::identity().task {
-        return REFUSAL;
-    }
     let is_there = |place: &&Place| {
         let begin = place.begin.load(Ordering::Acquire);
         begin > 0 && fault.address >= begin && fault.address < place.end.load(Ordering::Acquire)
@@ -203,8 +215,9 @@ fn resolve(fault: &Fault) -> Reply {
         touch(fault.address, fault.access.has(Rights::W));
         return AGAIN;
     };
-    let region = place.region.lock().clone();
-    let Some(region) = region else { return REFUSAL };
+    // Nobody else has the lock, unless the mapping has gone since, and nobody was to look at it.
+    let Some(region) = place.region.try_lock() else { return REFUSAL };
+    let Some(region) = &*region else { return REFUSAL };
     let page = fault.address.saturating_sub(region.window.begin()) / PAGE as u64;
     let State { residents, file } = &mut *region.state.lock();
     let mut between = Between { window: &region.window, file };

@@ -1,9 +1,12 @@
 //! Few pages of many: which are there, and which has to go when another one is wanted.
 //!
-//! This half of [`mapped`](crate::mapped) knows neither files nor memory.
+//! This half of [`mapped`](crate::mapped) knows neither files nor memory. All memory that it uses it takes in the beginning: whoever waits for a page may be the one who has
+//! the heap.
 
 use crate::policy::Policy;
-use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 /// Where pages come from, and go to.
 pub trait Source {
@@ -29,25 +32,43 @@ pub struct Counts {
     pub replaced: u64,
 }
 
+/// [`Counts`] that anybody can read at any time.
+#[derive(Debug, Default)]
+pub struct Tally {
+    faults: AtomicU64,
+    replaced: AtomicU64,
+}
+
+impl Tally {
+    /// Their values now.
+    pub fn counts(&self) -> Counts {
+        let [faults, replaced] = [&self.faults, &self.replaced].map(|count| count.load(Ordering::Relaxed));
+        Counts { faults, replaced }
+    }
+}
+
 /// Pages that are there, and the [`Policy`] that chooses which one has to go.
 #[derive(Debug)]
 pub struct Residents<P> {
     policy: P,
     pages_max: usize,
-    /// Pages, and whether they are there to be written.
-    here: BTreeMap<u64, bool>,
-    counts: Counts,
+    /// Pages, the lowest first, and whether they are there to be written; with room for all.
+    here: Vec<(u64, bool)>,
+    tally: Arc<Tally>,
 }
 
 impl<P: Policy> Residents<P> {
-    /// None yet, and never more than so many; one at least.
-    pub fn new(pages_max: usize, policy: P) -> Residents<P> {
-        Residents { policy, pages_max: pages_max.max(1), here: BTreeMap::new(), counts: Counts::default() }
+    /// None yet, and never more than so many; one at least. `None` if there is no memory for their list, or for the policy's.
+    pub fn new(pages_max: usize, mut policy: P) -> Option<Residents<P>> {
+        let pages_max = pages_max.max(1);
+        let mut here = Vec::new();
+        here.try_reserve_exact(pages_max).ok()?;
+        policy.reserve(pages_max).then(|| Residents { policy, pages_max, here, tally: Arc::default() })
     }
 
-    /// How much work it was.
-    pub fn counts(&self) -> Counts {
-        self.counts
+    /// How much work it is.
+    pub fn tally(&self) -> &Arc<Tally> {
+        &self.tally
     }
 
     /// How many are there.
@@ -60,37 +81,43 @@ impl<P: Policy> Residents<P> {
         self.here.is_empty()
     }
 
+    /// Place of a page in the list: where it is, or where it would be.
+    fn place(&self, page: u64) -> Result<usize, usize> {
+        self.here.binary_search_by_key(&page, |&(page, _)| page)
+    }
+
     /// Somebody wants to read a page, or to write to it. If it fails, the pages that were there are, as far as the source has them.
     pub fn fault<S: Source>(&mut self, source: &mut S, page: u64, is_write: bool) -> Result<(), S::Error> {
-        let before = self.here.get(&page).copied();
+        let before = self.place(page).ok().map(|place| self.here[place].1);
         if before.is_none() && self.here.len() >= self.pages_max {
             self.replace(source)?;
         }
         // One that is there may be gone from its place, since others can take it, so it is brought in any case.
         let is_writable = is_write || before == Some(true);
         source.bring(page, is_writable)?;
-        self.here.insert(page, is_writable);
-        if before.is_none() {
-            self.policy.loaded(page);
+        match self.place(page) {
+            Ok(place) => self.here[place].1 = is_writable,
+            Err(place) => {
+                self.here.insert(place, (page, is_writable));
+                self.policy.loaded(page);
+            }
         }
-        self.counts.faults += 1;
+        self.tally.faults.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
     fn replace<S: Source>(&mut self, source: &mut S) -> Result<(), S::Error> {
         let chosen = self.policy.victim(&mut |page| source.was_accessed(page));
         // A policy that names a page which is not there is wrong, and no reason to have more than may be there.
-        let chosen = chosen.filter(|page| self.here.contains_key(page));
-        let Some(victim) = chosen.or_else(|| self.here.first_key_value().map(|(&page, _)| page)) else {
-            return Ok(());
-        };
+        let place = chosen.and_then(|page| self.place(page).ok()).unwrap_or(0);
+        let Some(&(victim, _)) = self.here.get(place) else { return Ok(()) };
         if let Err(error) = source.take(victim) {
-            self.here.insert(victim, false);
+            self.here[place].1 = false;
             self.policy.loaded(victim);
             return Err(error);
         }
-        self.here.remove(&victim);
-        self.counts.replaced += 1;
+        self.here.remove(place);
+        self.tally.replaced.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 }
@@ -98,11 +125,11 @@ impl<P: Policy> Residents<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::trials::{self, FRAMES, PAGES};
     use crate::policy::{First, Last, SecondChance};
     use alloc::boxed::Box;
-    use alloc::collections::BTreeSet;
+    use alloc::collections::{BTreeMap, BTreeSet};
     use alloc::vec;
-    use alloc::vec::Vec;
 
     /// Pages of one number each, of which few are in their place.
     struct Model {
@@ -169,27 +196,18 @@ mod tests {
         panic!("a fault that was resolved comes again");
     }
 
-    fn faults(policy: impl Policy, frames: usize, touches: impl Iterator<Item = u64>) -> u64 {
-        let (mut all, mut model) = (Residents::new(frames, policy), Model::new(24, frames));
-        touches.for_each(|page| assert_eq!(access(&mut all, &mut model, page, None), Ok(0)));
-        assert_eq!((all.len(), all.counts().replaced), (frames, all.counts().faults - frames as u64));
-        all.counts().faults
-    }
-
     #[test]
-    fn a_scan_wants_the_last() {
-        let scan = || (0..10).flat_map(|_| 0..24);
-        assert_eq!(faults(First::default(), 16, scan()), 240);
-        assert_eq!(faults(SecondChance::default(), 16, scan()), 240);
-        assert_eq!(faults(Last::default(), 16, scan()), 24 + 9 * 9);
-    }
-
-    #[test]
-    fn a_hot_page_wants_a_second_chance() {
-        let touches = || (0..10).flat_map(|_| (1..24).flat_map(|page| [0, page]));
-        let [first, second] =
-            [faults(First::default(), 16, touches()), faults(SecondChance::default(), 16, touches())];
-        assert!(second < first && second == 230 + 2, "{second} and {first}");
+    fn faults_are_those_of_the_policy() {
+        trials::check(|policy, touches| {
+            let mut all = Residents::new(FRAMES, policy).unwrap();
+            let mut model = Model::new(PAGES as usize, FRAMES);
+            for page in touches {
+                assert_eq!(access(&mut all, &mut model, page, None), Ok(0));
+            }
+            let Counts { faults, replaced } = all.tally().counts();
+            assert_eq!((all.len(), replaced), (FRAMES, faults - FRAMES as u64));
+            faults
+        });
     }
 
     /// A policy that is wrong in turn in all ways.
@@ -197,6 +215,10 @@ mod tests {
     struct Wrong(u64);
 
     impl Policy for Wrong {
+        fn reserve(&mut self, _: usize) -> bool {
+            true
+        }
+
         fn loaded(&mut self, _: u64) {}
 
         fn victim(&mut self, _: &mut dyn FnMut(u64) -> bool) -> Option<u64> {
@@ -216,7 +238,7 @@ mod tests {
         ];
         for (seed, policy) in policies.iter().cycle().take(40).enumerate() {
             let frames = 1 + seed % 9;
-            let (mut all, mut model) = (Residents::new(frames, policy()), Model::new(40, frames));
+            let (mut all, mut model) = (Residents::new(frames, policy()).unwrap(), Model::new(40, frames));
             let (mut copy, mut state) = ([0; 40], seed as u64);
             for step in 1..2000 {
                 state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);

@@ -19,7 +19,7 @@ mod pool;
 mod porter;
 mod reference;
 
-pub use memory::{memory, outlive, stay};
+pub use memory::{memory, outlive, stay, withdraw, withdraw_arrived};
 pub use pool::{servers, set_limit};
 pub use reference::{Reference, give, take, take_from};
 

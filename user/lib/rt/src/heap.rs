@@ -20,6 +20,13 @@ static ALLOCATOR: TalcLock<RawLock, Region> = TalcLock::new(Region { end: None }
 static BASE: AtomicU64 = AtomicU64::new(HEAP.start);
 static LIMIT: AtomicU64 = AtomicU64::new(HEAP.end);
 
+/// Does something while no thread of the program can take memory or give it back, as it may be whenever a thread has a page fault. For tests of pagers that are threads of the
+/// program: whoever takes memory meanwhile waits for ever.
+pub fn hold<T>(run: impl FnOnce() -> T) -> T {
+    let _held = ALLOCATOR.lock();
+    run()
+}
+
 /// Puts the heap elsewhere: into memory that is the caller's alone, before the first allocation.
 pub(crate) fn place(base: u64, len: u64) {
     BASE.store(base, Ordering::Relaxed);

@@ -38,6 +38,7 @@ pub mod thread;
 pub mod time;
 
 pub mod door;
+mod lending;
 pub mod module;
 pub mod offer;
 pub mod page;

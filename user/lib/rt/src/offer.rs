@@ -4,20 +4,23 @@
 //! the offer's number goes with the call. The object's thread [takes](Taken) it, and its method sees the bytes where the manager shows them.
 //! If anything keeps the two from it, the bytes are sent like all others; neither the caller nor the method sees a difference.
 //!
+//! *Who takes an offer pays for it* with kernel memory: for a page table, and for each page that is looked at. Whoever has none left when that is mapped is ended.
+//! So a program with little of it takes none, whatever its clients offer.
+//!
 //! `unsafe`: bytes that another task gave are a slice here. They do not change as long as a [`Taken`] is there, because the manager took the
 //! right to write to them from everybody.
 #![allow(unsafe_code)]
 
-use crate::layout;
 use crate::pager::offers::{PAGES_MAX, WINDOWS};
 use crate::region::Region;
+use crate::{layout, lending};
 use alloc::alloc::{Layout, alloc_zeroed, dealloc};
 use api::stub::{Callee, DECLINED};
 use core::ops::{Deref, DerefMut};
 use core::ptr::{NonNull, with_exposed_provenance, with_exposed_provenance_mut};
 use core::sync::atomic::{AtomicU64, Ordering};
 use sys::abi::PAGE_SIZE;
-use sys::{Fpage, Kind, Rights};
+use sys::{Fpage, Kind, Rights, TaskId};
 
 /// Pages from which on they are offered. To copy fewer is cheaper, even if they are offered again and again and never written to.
 pub const PAGES_MIN: usize = 6;
@@ -33,6 +36,18 @@ const NO_KEY: u64 = 1;
 /// Windows in use, a bit for each. Number 0 is none: there is the key.
 static WINDOWS_USED: AtomicU64 = AtomicU64::new(1);
 
+/// Kernel memory that the pages of a window need at most, in frames: for a page table, and for 63 pages each.
+const FRAMES_OF_WINDOW: u64 = 1 + PAGES_MAX.div_ceil(63);
+
+/// Kernel memory that a program keeps for what it does besides, in frames.
+const FRAMES_LEFT: u64 = 16;
+
+/// Whether there is kernel memory for so many windows, as far as their pages are not mapped yet.
+fn has_room(windows: u64) -> bool {
+    let left = |info: sys::TaskInfo| info.quota.saturating_sub(info.used);
+    sys::task_info(TaskId::NIL).is_ok_and(|info| left(info) >= FRAMES_LEFT + windows * FRAMES_OF_WINDOW)
+}
+
 /// This task's key, if the manager knows offers.
 fn key() -> Option<u64> {
     match KEY.load(Ordering::Relaxed) {
@@ -44,6 +59,9 @@ fn key() -> Option<u64> {
 
 #[cold]
 fn ask_for_key() -> Option<u64> {
+    if !has_room(1) {
+        return None;
+    }
     let place = api::offers::key(crate::own_pager());
     let key = if place == Ok(layout::KEY) {
         // SAFETY: a manager that says so shows a page there when it is read, as it does with all memory of this program. It does not change.
@@ -81,9 +99,9 @@ impl Offer {
     }
 
     /// Offers memory to which others of this task may write meanwhile: whoever takes it has it as it is now. For interfaces written by hand, whose
-    /// calls carry the [number](Offer::number); `None` if the manager makes no such offer.
+    /// calls carry the [number](Offer::number); `None` if the manager makes no such offer, or if the region's flexpage was given out: others may have it then.
     pub fn of_region(region: Region) -> Option<Offer> {
-        number_of(region.fpage().base(), region.size()).map(|number| Offer { number })
+        number_of(region.address(), region.size()).map(|number| Offer { number })
     }
 
     /// Word that says in a request whether there is an offer.
@@ -134,10 +152,13 @@ impl Drop for Offer {
     }
 }
 
-/// Makes an offer; gives back its number.
+/// Makes an offer of pages that nobody else has; gives back its number.
 fn number_of(first: u64, bytes: usize) -> Option<u64> {
     let pages = (bytes / PAGE) as u64;
-    let key = key().filter(|_| pages <= PAGES_MAX)?;
+    if pages > PAGES_MAX || lending::is_noted(first, bytes) {
+        return None;
+    }
+    let key = key()?;
     api::offers::offer(crate::own_pager(), key, first, pages).ok()
 }
 
@@ -203,7 +224,7 @@ struct InWindow {
 
 impl<'a> Taken<'a> {
     /// The bytes of a request: those that were `sent`, or those of the offer with this number if it is not 0, no more than `bound`. `None` if
-    /// it cannot be taken.
+    /// it cannot be taken, or this program has too little kernel memory.
     #[inline(always)]
     pub fn new(number: u64, sent: &'a [u8], bound: usize) -> Option<Taken<'a>> {
         if number == 0 {
@@ -216,7 +237,11 @@ impl<'a> Taken<'a> {
     fn take(number: u64, bound: usize) -> Option<Taken<'a>> {
         let key = key()?;
         let at = use_window()?;
-        let Ok((pages, stale)) = api::offers::take(crate::own_pager(), key, number, at) else {
+        let taken = match has_room(windows_used()) {
+            true => api::offers::take(crate::own_pager(), key, number, at).ok(),
+            false => None,
+        };
+        let Some((pages, stale)) = taken else {
             leave_window(at);
             return None;
         };
@@ -282,6 +307,11 @@ fn use_window() -> Option<u64> {
             Err(now) => used = now,
         }
     }
+}
+
+/// How many windows are in use.
+fn windows_used() -> u64 {
+    u64::from(WINDOWS_USED.load(Ordering::Relaxed).count_ones()) - 1
 }
 
 fn leave_window(at: u64) {

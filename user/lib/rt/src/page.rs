@@ -10,6 +10,7 @@
 #![allow(unsafe_code)]
 
 use crate::frames::reserve;
+use crate::lending;
 use crate::sync::Mutex;
 use alloc::alloc::alloc;
 use alloc::sync::Arc;
@@ -189,6 +190,7 @@ fn take() -> Option<usize> {
     if first == 0 {
         return None;
     }
+    lending::note(first as u64, CHUNK * PAGE);
     *count += CHUNK;
     free.extend((1..CHUNK).rev().map(|number| first + number * PAGE));
     Some(first)

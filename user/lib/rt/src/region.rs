@@ -5,6 +5,7 @@
 //! nobody crashes.
 #![allow(unsafe_code)]
 
+use crate::lending;
 use crate::page::{PAGE, copy};
 use alloc::alloc::{Layout, alloc_zeroed};
 use core::ptr::with_exposed_provenance;
@@ -34,9 +35,21 @@ impl Region {
         1 << self.log2
     }
 
-    /// Flexpage to map it to somebody, and to let somebody else's be mapped over it.
+    /// Flexpage to map it to somebody, and to let somebody else's be mapped over it. From then on it is not [offered](crate::offer).
     pub fn fpage(self) -> Fpage {
-        Fpage::memory(self.address as u64, self.log2, Rights::RW)
+        if !lending::is_noted(self.address(), 1) {
+            lending::note(self.address(), self.size());
+        }
+        self.whole()
+    }
+
+    fn whole(self) -> Fpage {
+        Fpage::memory(self.address(), self.log2, Rights::RW)
+    }
+
+    /// Where it begins.
+    pub const fn address(self) -> u64 {
+        self.address as u64
     }
 
     /// Whether this is the whole of what came, so that what its owner says of the memory is about this.
@@ -49,12 +62,12 @@ impl Region {
     /// Gives back what was mapped over it.
     pub fn clear(self) {
         // SAFETY: these pages are memory that others may change at any time, and is used by atomic words and copies only.
-        let _ = unsafe { sys::flush_self(self.fpage().with_rights(Rights::RWX)) };
+        let _ = unsafe { sys::flush_self(self.whole().with_rights(Rights::RWX)) };
     }
 
     /// Takes it from all to whom it was mapped. A flush of one's own memory cannot fail; if it did, somebody else would have what is used for another.
     pub fn take_back(self) {
-        let _ = sys::flush(self.fpage().with_rights(Rights::RWX)).expect("flush failed");
+        let _ = sys::flush(self.whole().with_rights(Rights::RWX)).expect("flush failed");
     }
 
     /// All of its words. Others may change them at any time.

@@ -68,9 +68,19 @@ impl Place {
 
 /// Walks a path from a directory on.
 pub fn walk(fs: &mut impl FileSystem, base: Inode, path: &[u8], last: Last) -> Result<Place> {
-    let mut above = vec![base];
-    // The rest begins there: a path of many names is not copied once for each, and one without symbolic links not at all.
-    let (mut left, mut at) = (Cow::Borrowed(path), 0);
+    go_on(fs, vec![base], (path, 0), None, last)
+}
+
+/// Walks what is left of a path behind its byte `at`, from the last of the directories `above` on. `known`: what its first name leads to, if it was looked up.
+fn go_on(
+    fs: &mut impl FileSystem,
+    mut above: Vec<Inode>,
+    (path, mut at): (&[u8], usize),
+    mut known: Option<(Inode, Kind)>,
+    last: Last,
+) -> Result<Place> {
+    // A path of many names is not copied once for each, and one without symbolic links not at all.
+    let mut left = Cow::Borrowed(path);
     let mut links = 0;
     loop {
         let Some((name, rest)) = next_name(&left[at..]) else {
@@ -87,7 +97,10 @@ pub fn walk(fs: &mut impl FileSystem, base: Inode, path: &[u8], last: Last) -> R
                 }
             }
             _ => {
-                let found = look(fs, directory, Name::new(name)?)?;
+                let found = match known.take() {
+                    None => look(fs, directory, Name::new(name)?)?,
+                    known => known,
+                };
                 match found {
                     Some((inode, Kind::Symlink)) if !is_last || last.follows(ends_with_slash) => {
                         links += 1;
@@ -115,42 +128,40 @@ pub fn walk(fs: &mut impl FileSystem, base: Inode, path: &[u8], last: Last) -> R
     }
 }
 
-/// Inode and kind of what is at a path, without a note of how it was found. `None` if the path has `..` or a symbolic link that is to be followed:
-/// then [`walk`] knows the way.
-fn find_plainly(
-    fs: &mut impl FileSystem,
-    base: Inode,
-    path: &[u8],
-    last: Last,
-) -> Result<Option<(Inode, Kind)>> {
-    let (mut at, mut left) = ((base, Kind::Directory), path);
+/// Directories that [`find`] notes without memory from the heap, the base among them.
+const NOTED_MAX: usize = 8;
+
+/// Inode and kind of what is at a path. Each name is looked up once.
+///
+/// A walk's list of directories is wanted for `..` and for symbolic links, which few paths have. So it is made when the first of them comes, or when the path is
+/// a long one.
+pub fn find(fs: &mut impl FileSystem, base: Inode, path: &[u8], last: Last) -> Result<(Inode, Kind)> {
+    let mut above = [base; NOTED_MAX];
+    let (mut count, mut found, mut left) = (1, (base, Kind::Directory), path);
     while let Some((name, rest)) = next_name(left) {
-        let (directory, Kind::Directory) = at else { return Err(Error::NotDirectory) };
-        match name {
-            b"." => {}
-            b".." => return Ok(None),
-            _ => {
-                at = look(fs, directory, Name::new(name)?)?.ok_or(Error::NotFound)?;
-                let is_last = next_name(rest).is_none();
-                if at.1 == Kind::Symlink && (!is_last || last.follows(!rest.is_empty())) {
-                    return Ok(None);
-                }
-                if is_last && !rest.is_empty() && at.1 != Kind::Directory {
-                    return Err(Error::NotDirectory);
-                }
+        let mut known = None;
+        if name != b"." {
+            let is_noted = name != b".." && count < NOTED_MAX;
+            if is_noted {
+                found = look(fs, above[count - 1], Name::new(name)?)?.ok_or(Error::NotFound)?;
+                known = Some(found);
+            }
+            let (is_last, ends_with_slash) = (next_name(rest).is_none(), !rest.is_empty());
+            let is_followed = found.1 == Kind::Symlink && (!is_last || last.follows(ends_with_slash));
+            if !is_noted || is_followed {
+                let from = (path, path.len() - left.len());
+                return go_on(fs, above[..count].to_vec(), from, known, last)?.existing();
+            }
+            if found.1 == Kind::Directory {
+                above[count] = found.0;
+                count += 1;
+            } else if !is_last || ends_with_slash {
+                return Err(Error::NotDirectory);
             }
         }
         left = rest;
     }
-    Ok(Some(at))
-}
-
-/// Inode and kind of what is at a path.
-pub fn find(fs: &mut impl FileSystem, base: Inode, path: &[u8], last: Last) -> Result<(Inode, Kind)> {
-    match find_plainly(fs, base, path, last)? {
-        Some(found) => Ok(found),
-        None => walk(fs, base, path, last)?.existing(),
-    }
+    Ok(found)
 }
 
 /// The last directory of a walk, without a name.

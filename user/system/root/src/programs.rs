@@ -205,14 +205,14 @@ impl Supervisor {
         let Some(index) = self.programs.iter().position(|program| program.task == TaskId(task)) else {
             return;
         };
-        let cause = self.cause(index, vector, address, sp);
+        let cause = self.cause(index, message.sender, vector, address, sp);
         // The words that the report needs go with the task.
         let report = self.report_of(index, message.sender, ip, sp);
         self.end_with(index, End::Crashed(Crash { cause, ip, address }), report);
     }
 
-    /// Why a program has an exception: its memory manager knows what it refused.
-    fn cause(&mut self, index: usize, vector: u64, address: u64, sp: u64) -> Cause {
+    /// Why a thread of a program has an exception: its memory manager knows what it refused. Of a fault that another pager has refused nothing is known here.
+    fn cause(&mut self, index: usize, thread: Uid, vector: u64, address: u64, sp: u64) -> Cause {
         let Program { task, policy, .. } = self.programs[index];
         if vector != sys::abi::call::vector::UNRESOLVED_FAULT {
             return Cause::Exception(vector);
@@ -220,7 +220,11 @@ impl Supervisor {
         if let Some(thread) = overflown_stack(address, sp) {
             return Cause::StackOverflow(thread);
         }
-        match memory::why_refused(self.pager_for(policy), task) {
+        let pager = self.pager_for(policy);
+        if sys::thread_info(thread).is_ok_and(|info| info.pager != pager) {
+            return Cause::Exception(vector);
+        }
+        match memory::why_refused(pager, task) {
             Ok((Refusal::LIMIT, pages_max)) => Cause::OutOfMemory(Shortage::Limit(pages_max * PAGE_SIZE)),
             Ok((Refusal::NO_MEMORY, _)) => Cause::OutOfMemory(Shortage::Machine),
             // It gave the page, and still the fault is not resolved: the kernel could not map it.

@@ -8,13 +8,17 @@
 #![allow(unsafe_code)]
 
 use crate::page::{Lent, Sent};
+use crate::sync::Mutex;
 use crate::thread::{SLOTS_MAX, own_slot};
 use alloc::vec::Vec;
 use api::stub::door::Turn;
 use api::stub::hold::Memory;
 use core::cell::{Cell, UnsafeCell};
-use core::mem::{replace, take};
+use core::mem::take;
 use core::slice;
+use core::sync::atomic::{AtomicU64, Ordering};
+use sys::Uid;
+use sys::thread_state::RECEIVING;
 
 /// Least size of a piece, in units of 16 bytes: a page, less what the heap needs.
 const PIECE_MIN: usize = 4032 / size_of::<u128>();
@@ -26,12 +30,24 @@ struct Own {
     used: Cell<usize>,
     /// Bytes of the last answer that was sent from a page.
     sent: UnsafeCell<Option<Sent>>,
-    /// Page of the last answer that maps one.
-    lent: UnsafeCell<Option<Lent>>,
+    /// The thread, once it has answered with a page.
+    thread: AtomicU64,
+    /// Page of the last answer that maps one. Others [withdraw](withdraw) it.
+    lent: Mutex<Option<Answered>>,
 }
 
-// SAFETY: only that thread uses it.
+/// Page that an answer maps.
+struct Answered {
+    /// Number of the object that gave the page.
+    owner: u64,
+    _lent: Lent,
+}
+
+// SAFETY: only that thread uses it, except for `thread` and `lent`, which all may.
 unsafe impl Sync for Own {}
+
+/// Threads are bits of a word.
+const _: () = assert!(SLOTS_MAX <= u64::BITS as usize);
 
 static ALL: [Own; SLOTS_MAX] = [const { Own::new() }; SLOTS_MAX];
 
@@ -41,7 +57,8 @@ impl Own {
             pieces: UnsafeCell::new(Vec::new()),
             used: Cell::new(0),
             sent: UnsafeCell::new(None),
-            lent: UnsafeCell::new(None),
+            thread: AtomicU64::new(0),
+            lent: Mutex::new(None),
         }
     }
 
@@ -59,6 +76,12 @@ impl Own {
         self.used.set(0);
         // SAFETY: it is the calling thread's own, and nobody looks at what the answer before has sent.
         unsafe { *self.sent.get() = None };
+    }
+
+    /// Whether the thread waits for a call: then whatever it has answered has left. Another thread looks while it may be running.
+    fn waits(&self) -> bool {
+        let info = sys::thread_info(Uid(self.thread.load(Ordering::Relaxed)));
+        info.is_ok_and(|info| info.state == RECEIVING && super::waits_for_call(info.ip))
     }
 }
 
@@ -104,14 +127,49 @@ pub fn stay(_: &mut Turn, sent: Sent) -> Option<&[u8]> {
     Some(place.insert(sent))
 }
 
-/// Keeps a page lent that the calling thread's answer maps, as long as that may be under way: until this is called again, or the thread ends. `None` lets the one before go.
-/// Nothing is kept if the thread is none of [`spawn`](crate::thread::spawn), which gives no such answers.
-pub fn outlive(lent: Option<Lent>) {
-    if let Some(slot) = own_slot() {
-        // SAFETY: it is the calling thread's own, and nobody has a reference to it.
-        let place = unsafe { &mut *ALL[slot].lent.get() };
-        drop(replace(place, lent));
+/// Keeps a page lent that the calling thread's answer maps, as long as that may be under way: until the thread answers with another page or ends, or the object that
+/// gives the page [withdraws](withdraw) it. `owner` is a number that no other object here has. Gives back the thread's bit for that; 0, and nothing is kept, if the thread is none
+/// of [`spawn`](crate::thread::spawn), which gives no such answers.
+pub fn outlive(owner: u64, lent: Lent) -> u64 {
+    let Some(slot) = own_slot() else { return 0 };
+    let own = &ALL[slot];
+    if own.thread.load(Ordering::Relaxed) == 0 {
+        own.thread.store(sys::myself().0, Ordering::Relaxed);
     }
+    let before = own.lent.lock().replace(Answered { owner, _lent: lent });
+    // To give a page back takes a while, and needs no lock.
+    drop(before);
+    1 << slot
+}
+
+/// Gives the pages back that threads [keep](outlive) lent for the object with that number. `threads` has their bits. All their answers have left, as those of an
+/// object have to which nobody refers.
+pub fn withdraw(owner: u64, threads: u64) {
+    withdraw_if(owner, threads, |_| true);
+}
+
+/// Like [`withdraw`], of an object that others may be calling: a page whose answer may be under way stays lent. Gives back the bits of the threads that keep one.
+pub fn withdraw_arrived(owner: u64, threads: u64) -> u64 {
+    let own = own_slot();
+    withdraw_if(owner, threads, |slot| own == Some(slot) || ALL[slot].waits())
+}
+
+fn withdraw_if(owner: u64, mut threads: u64, has_left: impl Fn(usize) -> bool) -> u64 {
+    let mut kept = 0;
+    while threads != 0 {
+        let slot = threads.trailing_zeros() as usize;
+        threads &= threads - 1;
+        let mut place = ALL[slot].lent.lock();
+        let is_owners = place.as_ref().is_some_and(|answered| answered.owner == owner);
+        if is_owners && !has_left(slot) {
+            kept |= 1 << slot;
+        } else if is_owners {
+            let answered = place.take();
+            drop(place);
+            drop(answered);
+        }
+    }
+    kept
 }
 
 /// The calling thread needs none any more.
@@ -126,7 +184,9 @@ pub(super) unsafe fn give_back() {
         ALL[slot].used.set(0);
         // SAFETY: it is the calling thread's own, and no answer that it has sent is under way.
         drop(unsafe { &mut *ALL[slot].sent.get() }.take());
-        outlive(None);
+        ALL[slot].thread.store(0, Ordering::Relaxed);
+        let answered = ALL[slot].lent.lock().take();
+        drop(answered);
     }
 }
 
