@@ -21,6 +21,7 @@ mod guides;
 mod interactive;
 mod leaks;
 mod networks;
+mod peer;
 mod person;
 mod pipes;
 mod policies;
