@@ -1,7 +1,8 @@
 //! System descriptions: TOML files that say what runs, checked when an image is built, and packed for `root`.
 //!
-//! [`file`] is what a person writes, word by word. [`check`] makes a [`description::System`] of it, or says what is wrong, with the line.
+//! [`file`] is what a person writes, word by word; [`base`] puts it over what it begins with. [`check`] makes a [`description::System`] of it, or says what is wrong, with the line.
 
+mod base;
 mod check;
 mod file;
 mod show;
@@ -9,7 +10,6 @@ mod show;
 use crate::cli::{SystemOptions, SystemVerb};
 use crate::{Error, Result, paths, programs};
 use description::System;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// Folder of the descriptions, in the checkout.
@@ -21,16 +21,10 @@ const ENDING: &str = "toml";
 /// Mistake in a description.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mistake {
-    /// Line, from 1 on.
+    /// Line, from 1 on. Behind the description's own lines are those of its bases.
     pub line: u32,
     /// Reason, in a sentence without a full stop.
     pub reason: String,
-}
-
-impl fmt::Display for Mistake {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.reason)
-    }
 }
 
 /// The verb `system`.
@@ -59,19 +53,42 @@ pub fn perform(options: SystemOptions) -> Result<u8> {
 
 /// Reads the description of this name, for a boot archive with these files.
 pub fn read(name: &str, files: &[&str]) -> Result<System> {
-    let source = path(name)?;
-    let text = String::from_utf8_lossy(&paths::read(&paths::root().join(&source))?).into_owned();
-    of_text(&source.display().to_string(), &text, files)
+    let (source, text) = fetch(name)?;
+    of_text(&source, &text, files)
 }
 
-/// Reads a description that is called `source`, for a boot archive with these files.
+/// Reads a description that is called `source`, for a boot archive with these files. It may begin with one of the folder.
 pub fn of_text(source: &str, text: &str, files: &[&str]) -> Result<System> {
-    let told = |mistakes: &[Mistake]| {
-        let lines: Vec<String> = mistakes.iter().map(|mistake| format!("{source}, {mistake}")).collect();
-        Error::new(lines.join("\n"))
-    };
-    let file = file::parse(text).map_err(|mistake| told(&[mistake]))?;
-    check::check(source, text, &file, files).map_err(|mistakes| told(&mistakes))
+    system_of(source, text, files, &|name| fetch(name).map_err(|error| error.message)).map_err(Error::new)
+}
+
+/// Reads a description that may begin with those that `fetch` knows. Lines of programs are the description's own.
+fn system_of(
+    source: &str,
+    text: &str,
+    files: &[&str],
+    fetch: &base::Fetch,
+) -> std::result::Result<System, String> {
+    let (sources, file) = base::read(source, text, fetch);
+    let checked = file.map_err(|it| vec![it]).and_then(|file| check::check(&sources, &file, files));
+    let mut system = checked.map_err(|mistakes| {
+        let told = |mistake: &Mistake| {
+            let (source, line) = sources.place(mistake.line);
+            format!("{source}, line {line}: {}", mistake.reason)
+        };
+        mistakes.iter().map(told).collect::<Vec<_>>().join("\n")
+    })?;
+    for program in system.programs.iter_mut().chain([&mut system.usual]) {
+        program.line = sources.own_line(program.line);
+    }
+    Ok(system)
+}
+
+/// Source and text of the description of a name.
+fn fetch(name: &str) -> Result<(String, String)> {
+    let source = path(name)?;
+    let text = String::from_utf8_lossy(&paths::read(&paths::root().join(&source))?).into_owned();
+    Ok((source.display().to_string(), text))
 }
 
 /// The file of a name, relative to the checkout.

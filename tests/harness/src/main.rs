@@ -23,6 +23,7 @@ mod interactive;
 mod leaks;
 mod linux;
 mod networks;
+mod peer;
 mod person;
 mod pipes;
 mod policies;

@@ -1,18 +1,22 @@
-//! The network: a card of the emulator's that reaches this host by one forwarded port, and loopback.
+//! The network: a card of the emulator's that reaches this host by one forwarded port, or a machine of the trial's by a bad wire; and loopback.
 
-use crate::world::{Named, Reply, Verdict, World, usual_description};
+use crate::peer::{ADDRESS, Badness, CALLED, CLOCK, GIVES, GUEST, Peer, TAKES, Tally};
+use crate::world::{LIMIT, Named, Reply, Scratch, Verdict, World, failed, usual_description};
 use libtest_mimic::Trial;
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
+use xtask::guest::{End, Guest};
 use xtask::peripherals;
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 4] = [
+    let trials: [Named; 5] = [
+        ("a_bad_wire_leaves_nothing", a_bad_wire_leaves_nothing),
         ("the_host_is_answered_whoever_is_killed", the_host_is_answered_whoever_is_killed),
         ("the_host_is_answered_behind_an_iommu", the_host_is_answered_behind_an_iommu),
         ("clients_share_loopback", clients_share_loopback),
@@ -133,4 +137,142 @@ fn clients_share_loopback(world: &'static World) -> Verdict {
     expected.extend(["net-test: all is well"; 9]);
     expected.extend(["56 bytes from ::1", "ping: no way leads there", "nc: the connection is closed"]);
     check_lines(&reply, &expected)
+}
+
+/// A wire that is worse than any that people keep.
+const BAD: Badness = Badness { losses: 30, damages: 50, doubles: 10, delays: 10 };
+
+/// Bytes of each connection, plain and full.
+const BYTES: [usize; 2] = [60_000, 400_000];
+
+/// Rounds in which memory becomes what it stays, and rounds at least.
+const WARM_UP: usize = 2;
+/// See [`WARM_UP`].
+const ROUNDS: usize = 4;
+
+/// Pages that the network server may have more after the warm-up, all rounds together: buffers of one connection. Its heap is as large as it was at most, and that
+/// depends on what was lost; the memory manager's books grow with it. Nobody else may have more.
+const MARGIN: u64 = 8;
+
+/// Of so many connections one may break off.
+const BROKEN_MAX: u64 = 10;
+
+/// Time of the guest's for which the rounds go on, plain and full, in nanoseconds.
+const UNTIL_NS: [u64; 2] = [0, 3_600_000_000_000];
+
+/// Longest time of all rounds on the host, in the full test.
+const HOUR_LIMIT: Duration = Duration::from_secs(3600);
+
+/// Memory in use, by names: pages and frames of the kernel's. Programs have their numbers too, since one that is started again is another.
+type InUse = BTreeMap<String, [u64; 2]>;
+
+/// Bytes go both ways over a bad wire, to the guest and from it, for an hour of the guest's time in the full test; and no
+/// round leaves anything, in any task, in the memory manager, or in the kernel.
+fn a_bad_wire_leaves_nothing(world: &'static World) -> Verdict {
+    let scratch = Scratch::create()?;
+    let bytes = BYTES[usize::from(world.full)];
+    let peer = Peer::listen(&scratch.0.join("wire"), BAD, bytes)?;
+    let options = format!("init=shell args=script env=ADDRESS={GUEST}/24");
+    // The guest's time leaps to the next timer while it waits, and the machine at the other end has the same.
+    let mut machine = world.machine().with(&options).counting();
+    peer.plug_in(&mut machine);
+    let mut guest = Guest::start(&machine)?;
+    guest.limit(Some(if world.full { HOUR_LIMIT } else { LIMIT }));
+    let outcome = rounds(&mut guest, &peer, bytes, UNTIL_NS[usize::from(world.full)]);
+    guest.send(b"exit 0\n");
+    let end = guest.finish();
+    if let Err(why) = outcome {
+        return Err(failed(&format!("{why}\n{:?}", peer.tally()), &end, &guest.text()));
+    }
+    if end != End::Orderly(0) {
+        return Err(failed("it did not end in order", &end, &guest.text()));
+    }
+    Ok(())
+}
+
+/// Rounds until it is late enough.
+fn rounds(guest: &mut Guest, peer: &Peer, bytes: usize, until_ns: u64) -> Result<(), String> {
+    if !guest.expect_begin() {
+        return Err("the shell does not begin".into());
+    }
+    guest.send(format!("run net-test clock {ADDRESS}:{CLOCK} &\n").as_bytes());
+    let mut most = InUse::new();
+    for round in 1.. {
+        peer.call();
+        let end = format!("round {round} is over");
+        let begin = guest.text().len();
+        guest.send(
+            format!(
+                "run nc send {ADDRESS} {TAKES} {bytes}\nrun nc count {ADDRESS} {GIVES}\nrun nc echo {CALLED} 1\n\
+                 run net-test rest 15\nmem\nps\necho {end}\n"
+            )
+            .as_bytes(),
+        );
+        if !guest.expect(&end) {
+            return Err(format!("expected {end:?}"));
+        }
+        let text = guest.text();
+        let text = text.get(begin..).unwrap_or_default();
+        let tally = peer.tally();
+        check_round(round, bytes, text, &tally)?;
+        for (name, now) in in_use(text)? {
+            let most = most.entry(name.clone()).or_default();
+            if round <= WARM_UP {
+                *most = std::array::from_fn(|at| now[at].max(most[at]));
+            }
+            let grows = ["network ", "mm ", PROGRAMS].iter().any(|it| name.starts_with(it));
+            let more = if grows { MARGIN } else { 0 };
+            if now[0] > most[0] + more || now[1] > most[1] {
+                return Err(format!("round {round}: {name} has {now:?} pages and frames, and had {most:?}"));
+            }
+        }
+        if round >= ROUNDS && tally.now_ns >= until_ns {
+            let few = tally.broken * BROKEN_MAX <= tally.over;
+            return if few { Ok(()) } else { Err("connections break off".into()) };
+        }
+    }
+    Ok(())
+}
+
+/// Both sides have had all bytes, and the wire was as bad as it should be. The library's connections sometimes stand still on such a wire, and break off after a minute of
+/// silence; what has come is right all the same, and no memory is lost by it.
+fn check_round(round: usize, bytes: usize, text: &str, tally: &Tally) -> Result<(), String> {
+    if let Some(why) = &tally.wrong {
+        return Err(format!("round {round}: {why}"));
+    }
+    if tally.over != 3 * round as u64 {
+        return Err(format!("round {round}: {} connections are over", tally.over));
+    }
+    let told = text.matches(&format!("{bytes} bytes in ")).count() as u64;
+    if told + tally.broken < 2 {
+        return Err(format!("round {round}: the guest has not had all"));
+    }
+    if tally.lost < tally.segments / 100 {
+        return Err(format!("round {round}: the wire is not bad"));
+    }
+    Ok(())
+}
+
+/// Memory of all programs together, as `mem` calls it.
+const PROGRAMS: &str = "programs (mm)";
+
+/// Reads the figures of `mem` and `ps`.
+fn in_use(text: &str) -> Result<InUse, String> {
+    let mut all = InUse::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let row = ["machine (sigma0)", PROGRAMS, "kernel memory (root)"]
+            .into_iter()
+            .find(|row| line.starts_with(row));
+        let number = |text: &str| text.parse::<u64>().map_err(|_| format!("no number: {line}"));
+        if let (Some(row), [.., used, _]) = (row, &words[..]) {
+            all.insert(row.into(), [number(used)? / 4, 0]);
+        } else if let [task, name, _, _, _, _, _, pages, kernel, ..] = words[..]
+            && task.parse::<u32>().is_ok()
+        {
+            let frames = kernel.split('/').next().unwrap_or_default();
+            all.insert(format!("{name} (task {task})"), [number(pages)?, number(frames)?]);
+        }
+    }
+    if all.len() < 10 { Err("mem and ps do not say what is in use".into()) } else { Ok(all) }
 }

@@ -1,6 +1,7 @@
 //! Makes a [`System`] of a file, or finds what is wrong with it: all of it at once.
 
 use super::Mistake;
+use super::base::Sources;
 use super::file::{Entry, File, Rights, Task, line_of};
 use description::{
     CLASSES, CONSOLE, Device, KERNEL_SHARES, MEMORY_MANAGER, MODULES, PRIORITY_MAX, Program, System,
@@ -15,10 +16,13 @@ const NAME_MAX: usize = 16;
 const PAGE: u64 = 4096;
 
 /// The description, for a boot archive with these files.
-pub fn check(source: &str, text: &str, file: &File, files: &[&str]) -> Result<System, Vec<Mistake>> {
-    let mut checker = Checker { text, files, usual: file.usual.get_ref().clone(), mistakes: Vec::new() };
-    let usual_line = line_of(text, file.usual.span());
-    let usual = checker.rights(usual_line, &file.usual.get_ref().clone());
+pub fn check(sources: &Sources, file: &File, files: &[&str]) -> Result<System, Vec<Mistake>> {
+    let Some(rights) = &file.usual else {
+        return Err(vec![Mistake { line: 1, reason: "missing field `usual`".into() }]);
+    };
+    let mut checker = Checker { sources, files, usual: rights.get_ref().clone(), mistakes: Vec::new() };
+    let usual_line = line_of(&sources.text, rights.span());
+    let usual = checker.rights(usual_line, rights.get_ref());
     let programs: Vec<Program> = file.program.iter().map(|entry| checker.program(entry)).collect();
     let modules: Vec<Program> = file.module.iter().map(|entry| checker.program(entry)).collect();
     let tasks = checker.tasks(&file.task, &modules);
@@ -37,14 +41,14 @@ pub fn check(source: &str, text: &str, file: &File, files: &[&str]) -> Result<Sy
     checker.no_cycles(&all);
     checker.mistakes.sort_by_key(|mistake| mistake.line);
     if checker.mistakes.is_empty() {
-        Ok(System { source: source.into(), programs: all, usual })
+        Ok(System { source: sources.name().into(), programs: all, usual })
     } else {
         Err(checker.mistakes)
     }
 }
 
 struct Checker<'a> {
-    text: &'a str,
+    sources: &'a Sources,
     files: &'a [&'a str],
     usual: Rights,
     mistakes: Vec<Mistake>,
@@ -102,7 +106,7 @@ impl Checker<'_> {
     }
 
     fn program(&mut self, entry: &Spanned<Entry>) -> Program {
-        let line = line_of(self.text, entry.span());
+        let line = line_of(&self.sources.text, entry.span());
         let entry = entry.get_ref();
         let rights = Rights {
             // A program that may have less than is usual begins there.
@@ -116,33 +120,34 @@ impl Checker<'_> {
             uses: entry.uses.clone().or(self.usual.uses.clone()),
         };
         let file = entry.file.as_ref().unwrap_or(&entry.name);
-        for name in [&entry.name, file].into_iter().chain(&entry.serves) {
+        for name in [&entry.name, file].into_iter().chain(entry.serves.iter().flatten()) {
             self.name(line, name);
         }
-        let ports = entry.ports.iter().map(|text| ports(text));
-        let lines = entry.interrupts.iter().map(|&line| interrupt(line));
+        let ports = entry.ports.iter().flatten().map(|text| ports(text));
+        let lines = entry.interrupts.iter().flatten().map(|&line| interrupt(line));
         let devices: Vec<_> = ports.chain(lines).collect();
         let devices = devices
             .into_iter()
             .filter_map(|device| device.map_err(|reason| self.wrong(line, reason)).ok())
             .collect();
-        let classes = entry.devices.iter().map(|name| class(name).map_err(|reason| self.wrong(line, reason)));
+        let classes = entry.devices.iter().flatten();
+        let classes = classes.map(|name| class(name).map_err(|reason| self.wrong(line, reason)));
         let classes = classes.filter_map(Result::ok).fold(0, |all, class| all | 1 << class);
         let contiguous = entry.contiguous.as_ref().map_or(Ok(0), |text| bytes("contiguous", text));
         Program {
             name: entry.name.clone(),
             file: file.clone(),
             arguments: entry.arguments.clone().unwrap_or_default(),
-            serves: entry.serves.clone(),
+            serves: entry.serves.clone().unwrap_or_default(),
             clients: entry.clients.clone(),
             otherwise: entry.otherwise.clone(),
-            instead: entry.instead.clone().into_iter().collect(),
+            instead: entry.instead.clone().into_iter().flatten().collect(),
             devices,
             classes,
-            is_bus: entry.bus,
-            reads_archive: entry.archive,
+            is_bus: entry.bus.unwrap_or(false),
+            reads_archive: entry.archive.unwrap_or(false),
             contiguous_max: self.taken(line, contiguous),
-            is_operator: entry.operator,
+            is_operator: entry.operator.unwrap_or(false),
             ..self.rights(line, &rights)
         }
     }
@@ -159,7 +164,7 @@ impl Checker<'_> {
     fn tasks(&mut self, tasks: &[Spanned<Task>], modules: &[Program]) -> Vec<Program> {
         let mut programs = Vec::new();
         for task in tasks {
-            let line = line_of(self.text, task.span());
+            let line = line_of(&self.sources.text, task.span());
             let task = task.get_ref();
             self.name(line, &task.name);
             if task.modules.is_empty() {
@@ -258,19 +263,15 @@ impl Checker<'_> {
         for (index, program) in programs.iter().enumerate() {
             let earlier = &programs[..index];
             if let Some(other) = earlier.iter().find(|other| other.name == program.name) {
-                self.wrong(
-                    program.line,
-                    format!("{} has an entry already, in line {}", program.name, other.line),
-                );
+                let place = self.sources.told(other.line, program.line);
+                self.wrong(program.line, format!("{} has an entry already, in {place}", program.name));
             }
             let beside = |other: &&Program| first_choice(programs, other) != first_choice(programs, program);
             for name in &program.serves {
                 let serves = |other: &&Program| other.serves.contains(name);
                 if let Some(other) = earlier.iter().filter(beside).find(serves) {
-                    let reason = format!(
-                        "the name {name:?} is served by {} already, in line {}",
-                        other.name, other.line
-                    );
+                    let place = self.sources.told(other.line, program.line);
+                    let reason = format!("the name {name:?} is served by {} already, in {place}", other.name);
                     self.wrong(program.line, reason);
                 }
             }
@@ -280,17 +281,15 @@ impl Checker<'_> {
                 other.devices.iter().any(|&one| program.devices.iter().any(|&device| one.overlaps(device)))
             };
             if let Some(owner) = owners.find(shared) {
-                let reason =
-                    format!("{} has a device of {}, in line {}", program.name, owner.name, owner.line);
+                let place = self.sources.told(owner.line, program.line);
+                let reason = format!("{} has a device of {}, in {place}", program.name, owner.name);
                 self.wrong(program.line, reason);
             }
         }
         for (index, module) in modules.iter().enumerate() {
             if let Some(other) = modules[..index].iter().find(|other| other.name == module.name) {
-                self.wrong(
-                    module.line,
-                    format!("module {} is there already, in line {}", module.name, other.line),
-                );
+                let place = self.sources.told(other.line, module.line);
+                self.wrong(module.line, format!("module {} is there already, in {place}", module.name));
             }
         }
     }
@@ -301,10 +300,9 @@ impl Checker<'_> {
         for (index, program) in programs.iter().enumerate() {
             let earlier = &programs[..index];
             if let Some(other) = earlier.iter().find(|other| other.is_bus && program.is_bus) {
-                let reason = format!(
-                    "{}: {} is the bus server already, in line {}",
-                    program.name, other.name, other.line
-                );
+                let place = self.sources.told(other.line, program.line);
+                let reason =
+                    format!("{}: {} is the bus server already, in {place}", program.name, other.name);
                 self.wrong(program.line, reason);
             }
             if program.classes != 0 && bus.is_none() {
@@ -318,10 +316,9 @@ impl Checker<'_> {
                         && first_choice(programs, other) != first_choice(programs, program)
                 };
                 if let Some(owner) = earlier.iter().find(is_owner).filter(|_| !program.serves.is_empty()) {
-                    let reason = format!(
-                        "{} has the {name} devices of {}, in line {}",
-                        program.name, owner.name, owner.line
-                    );
+                    let place = self.sources.told(owner.line, program.line);
+                    let reason =
+                        format!("{} has the {name} devices of {}, in {place}", program.name, owner.name);
                     self.wrong(program.line, reason);
                 }
             }

@@ -10,8 +10,13 @@ use toml::Spanned;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct File {
-    /// Rights of programs that have no entry, and of those whose entries do not say.
-    pub usual: Spanned<Rights>,
+    /// The description that this one begins with.
+    pub base: Option<Spanned<String>>,
+    /// Names of entries of the base that are left out.
+    #[serde(default)]
+    pub without: Vec<Spanned<String>>,
+    /// Rights of programs that have no entry, and of those whose entries do not say. Those of the base, if this is left out.
+    pub usual: Option<Spanned<Rights>>,
     /// Programs.
     #[serde(default)]
     pub program: Vec<Spanned<Entry>>,
@@ -24,7 +29,7 @@ pub struct File {
 }
 
 /// A program, or a module.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Entry {
     /// Its name, and the name of its file in the boot archive.
@@ -34,15 +39,13 @@ pub struct Entry {
     /// Arguments with which it is started at boot.
     pub arguments: Option<String>,
     /// The names that it serves. It starts at boot if it serves any, and again when it ends.
-    #[serde(default)]
-    pub serves: Vec<String>,
+    pub serves: Option<Vec<String>>,
     /// The programs that may ask for what it serves; without this, all.
     pub clients: Option<Vec<String>>,
     /// The program that starts in its place if this machine has nothing for it.
     pub otherwise: Option<String>,
     /// Names in whose place it finds others: those of monitors.
-    #[serde(default)]
-    pub instead: BTreeMap<String, String>,
+    pub instead: Option<BTreeMap<String, String>>,
     // Rights of all programs, which cannot be flattened, since unknown keys would be taken then.
     /// See [`Rights::priority`].
     pub priority: Option<i64>,
@@ -59,23 +62,17 @@ pub struct Entry {
     /// Contiguous memory that it may have besides, such as `2 MiB`.
     pub contiguous: Option<String>,
     /// I/O ports, each group such as `0x3f8+8`: the first one, and their number.
-    #[serde(default)]
-    pub ports: Vec<String>,
+    pub ports: Option<Vec<String>>,
     /// Interrupt lines.
-    #[serde(default)]
-    pub interrupts: Vec<i64>,
+    pub interrupts: Option<Vec<i64>>,
     /// Classes of devices.
-    #[serde(default)]
-    pub devices: Vec<String>,
+    pub devices: Option<Vec<String>>,
     /// Whether it is the bus server.
-    #[serde(default)]
-    pub bus: bool,
+    pub bus: Option<bool>,
     /// Whether it may read the boot archive.
-    #[serde(default)]
-    pub archive: bool,
+    pub archive: Option<bool>,
     /// Whether it may start programs, and end programs that it did not start.
-    #[serde(default)]
-    pub operator: bool,
+    pub operator: Option<bool>,
 }
 
 /// Rights and limits of all programs that have no entry. An entry may change each of them.

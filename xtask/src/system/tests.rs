@@ -50,8 +50,8 @@ ports = ["0x3f8+8"]
 "#;
 
 fn read_text(text: &str) -> std::result::Result<System, Vec<Mistake>> {
-    let file = file::parse(text).map_err(|mistake| vec![mistake])?;
-    check::check("systems/test.toml", text, &file, &FILES)
+    let (sources, file) = base::read("systems/test.toml", text, &|name| Err(format!("no {name}")));
+    check::check(&sources, &file.map_err(|mistake| vec![mistake])?, &FILES)
 }
 
 #[test]
@@ -313,5 +313,90 @@ fn descriptions_are_shown() {
     assert_eq!(drawing.matches("<path").count(), 2);
     for name in ["mm", "console", "counter", "shell"] {
         assert!(drawing.contains(&format!(">{name}</tspan>")), "{drawing}");
+    }
+}
+
+/// Descriptions that begin with one another, and with [`SMALL`].
+fn read_over(text: &str) -> std::result::Result<System, String> {
+    let fetch = |name: &str| {
+        let text = match name {
+            "small" => SMALL,
+            "counting" => {
+                "base = \"small\"\n\n[[program]]\nname = \"counter\"\nserves = [\"c\"]\nmemory = \"1 MiB\"\n"
+            }
+            "broken" => "base = \"small\"\n[[program]\n",
+            "one" => "base = \"other\"\n",
+            "other" => "base = \"one\"\n",
+            _ => return Err(format!("there is no system {name:?}")),
+        };
+        Ok((format!("systems/{name}.toml"), text.into()))
+    };
+    system_of("systems/test.toml", text, &FILES, &fetch)
+}
+
+/// An entry changes that of the base key by key, where it stands; what is left out is gone, and what is new comes behind.
+#[test]
+fn a_description_begins_with_another() {
+    let names = |system: &System| system.programs.iter().map(|it| it.name.clone()).collect::<Vec<_>>();
+    let same = read_over("base = \"small\"\n").expect("it is fine");
+    let alone = read_text(SMALL).expect("it is fine");
+    assert_eq!((names(&same), same.source.as_str()), (names(&alone), "systems/test.toml"));
+    assert!(same.programs.iter().chain([&same.usual]).all(|it| it.line == 1), "where the base is named");
+
+    let more = "# Its base has a base.\nbase = \"counting\"\n\n[[program]]\nname = \"suite\"\n\n[[program]]\nname = \"console\"\ninterrupts = [4]\n\n\
+                [[program]]\nname = \"counter\"\nserves = [\"count\"]\n";
+    let system = read_over(more).expect("it is fine");
+    assert_eq!(names(&system), ["mm", "console", "counter", "suite"]);
+    let (console, counter) = (system.program("console"), system.program("counter"));
+    assert_eq!(console.devices, [Device::Ports { first: 0x3f8, log2: 3 }, Device::Interrupt(4)]);
+    assert_eq!((counter.serves.as_slice(), counter.pages_max), (&["count".to_string()][..], 256));
+    assert_eq!([console.line, counter.line, system.program("mm").line], [7, 11, 2]);
+    assert_eq!(System::unpack(&system.pack()), Some(system));
+
+    let fewer = "base = \"counting\"\nwithout = [\"counter\"]\n[usual]\npriority = 9\npriority-max = 9\nkernel-share = 1\nmemory = \"1 MiB\"\nrestarts = 1\n";
+    let system = read_over(fewer).expect("it is fine");
+    assert_eq!(names(&system), ["mm", "console"]);
+    assert_eq!((system.usual.priority, system.program("mm").priority, system.usual.line), (9, 9, 3));
+    // An entry of that name is a new one.
+    let anew = read_over("base = \"counting\"\nwithout = [\"counter\"]\n[[program]]\nname = \"counter\"\n");
+    assert!(anew.is_ok_and(|system| system.program("counter").serves.is_empty()));
+}
+
+#[test]
+fn mistakes_are_told_where_they_are() {
+    for (text, told) in [
+        ("base = \"nosuch\"", "systems/test.toml, line 1: base: there is no system \"nosuch\""),
+        ("\nbase = \"broken\"", "systems/broken.toml, line 2: "),
+        (
+            "base = \"one\"",
+            "systems/other.toml, line 1: descriptions that begin with each other: systems/test.toml, systems/one.toml, systems/other.toml, systems/one.toml",
+        ),
+        ("base = 3", "systems/test.toml, line 1: invalid type"),
+        ("base = \"small\"\nbases = 1", "systems/test.toml, line 2: unknown field `bases`"),
+        (
+            "base = \"small\"\n\nwithout = [\"mm\",\n  \"counter\"]",
+            "systems/test.toml, line 4: without \"counter\", of which the base has no entry",
+        ),
+        ("without = [\"mm\"]", "systems/test.toml, line 1: without is for descriptions that have a base"),
+        (
+            "base = \"small\"\nwithout = [\"console\"]",
+            "systems/small.toml, line 1: there is no program \"console\"",
+        ),
+        (
+            "base = \"counting\"\n[[program]]\nname = \"suite\"\nserves = [\"c\"]",
+            "systems/test.toml, line 2: the name \"c\" is served by counter already, in systems/counting.toml, line 3",
+        ),
+        (
+            "base = \"small\"\n[[program]]\nname = \"mm\"\n[[program]]\nname = \"mm\"",
+            "systems/test.toml, line 4: mm has an entry already, in line 2",
+        ),
+        // The entry of the base is fine, and what is usual here is not.
+        (
+            "base = \"counting\"\n[usual]\npriority = 9\npriority-max = 9\nkernel-share = 120\nmemory = \"1 MiB\"\nrestarts = 1",
+            "systems/counting.toml, line 3: counter: programs that start at boot have a kernel-share of 360 together",
+        ),
+    ] {
+        let mistakes = read_over(text).expect_err(text);
+        assert!(mistakes.lines().any(|line| line.starts_with(told)), "{text}\n{mistakes}");
     }
 }

@@ -1,6 +1,6 @@
 //! The network, as its clients see it. `net-test` connects two ends of this program over loopback, and sends more than any buffer holds; `net-test greedy`
 //! takes all the sockets that it may have, waits with many threads, and ends in the middle of it; `net-test many` has a thousand connections at once; `net-test stranger` asks the card's driver for what is the network
-//! server's.
+//! server's; `net-test clock ADDRESS:PORT` tells another machine the time for ever; `net-test rest SECONDS` does nothing.
 
 #![no_std]
 #![no_main]
@@ -9,7 +9,9 @@
 extern crate alloc;
 
 use alloc::vec::Vec;
+use core::hint::black_box;
 use core::net::SocketAddr;
+use core::time::Duration;
 use net::link;
 use net::sockets::{Entrance, Error, FOREVER, NAME, Net, Result};
 use rt::api::{Failure, Name, Status, names};
@@ -17,7 +19,7 @@ use rt::door::Room;
 use rt::println;
 use rt::sys::{Fpage, Rights};
 use rt::thread::spawn;
-use rt::time::sleep;
+use rt::time::{now_ns, sleep};
 
 rt::entry!(main);
 
@@ -39,6 +41,8 @@ fn main() -> i32 {
         Some("greedy") => greedy(),
         Some("many") => many(),
         Some("stranger") => stranger(),
+        Some("clock") => clock(arguments.get(1).map_or("", |word| word.as_str())),
+        Some("rest") => rest(arguments.get(1).map_or("", |word| word.as_str())),
         _ => stream().and_then(|()| datagrams()).and_then(|()| refusals()).and_then(|()| tickets()),
     };
     match outcome {
@@ -124,7 +128,7 @@ fn refusals() -> Result<()> {
     while net.listen(local(5002), 1).is_err() {
         tries += 1;
         check(tries < 100, "the port is free again")?;
-        sleep(core::time::Duration::from_millis(10));
+        sleep(Duration::from_millis(10));
     }
     let far = SocketAddr::from(([127, 0, 0, 1], 0));
     check(net.connect(far, PATIENCE_MS).err() == Some(Error::Bad), "no port")?;
@@ -176,7 +180,7 @@ fn many() -> Result<()> {
     let listener = (0..TRIES)
         .find_map(|_| match net.listen(local(5003), 8) {
             Err(Error::InUse) => {
-                sleep(core::time::Duration::from_millis(20));
+                sleep(Duration::from_millis(20));
                 None
             }
             outcome => Some(outcome),
@@ -195,6 +199,53 @@ fn many() -> Result<()> {
         check(far.read(8, PATIENCE_MS)? == at.to_le_bytes(), "it arrives")?;
         check(near.read(8, PATIENCE_MS)? == (!at).to_le_bytes(), "and the answer")?;
     }
+    Ok(())
+}
+
+/// Time between two words of the clock.
+const TICK: Duration = Duration::from_millis(20);
+
+/// Priority of the clock: below all that has something to do.
+const CLOCK_PRIORITY: u8 = 1;
+
+/// Steps of a loop that keeps the processor busy, between two looks for an answer, and looks before the clock says again what it has said.
+const BUSY: usize = 10_000;
+/// See [`BUSY`].
+const LOOKS: usize = 1000;
+
+/// Tells another machine the time, in nanoseconds, and each time waits for that machine to say it back.
+///
+/// It is meant for an emulator whose time is what the machine executes, and leaps to the next timer while nobody runs. While this waits it keeps the processor
+/// busy, so that no time is skipped until the other machine has done what it had to do at this moment.
+fn clock(at: &str) -> Result<()> {
+    let to: SocketAddr = at.parse().map_err(|_| Error::Bad)?;
+    spawn(CLOCK_PRIORITY, move || tell(to)).map_err(Failure::Kernel)?.join().ok_or(Error::Bad)?
+}
+
+fn tell(to: SocketAddr) -> Result<()> {
+    let net = Net::open()?;
+    let socket = net.datagrams(None)?;
+    loop {
+        let now = now_ns().to_le_bytes();
+        let mut looks = 0;
+        loop {
+            if looks % LOOKS == 0 {
+                socket.send(to, &now)?;
+            }
+            looks += 1;
+            match socket.receive(0) {
+                Ok((_, bytes)) if bytes == now => break,
+                Ok(_) => {}
+                Err(Error::TimedOut) => (0..BUSY).for_each(|step| _ = black_box(step)),
+                Err(error) => return Err(error),
+            }
+        }
+        sleep(TICK);
+    }
+}
+
+fn rest(seconds: &str) -> Result<()> {
+    sleep(Duration::from_secs(seconds.parse().map_err(|_| Error::Bad)?));
     Ok(())
 }
 
@@ -218,7 +269,7 @@ fn greedy() -> Result<()> {
         let wait = move || Entrance::Client { server }.wait(ticket, 1, FOREVER).is_ok();
         spawn(32, wait).map_err(Failure::Kernel)?.detach();
     }
-    sleep(core::time::Duration::from_millis(20));
+    sleep(Duration::from_millis(20));
     // The last two are of use yet.
     let (Some(one), Some(other)) = (all.pop(), all.pop()) else { return Err(Error::Bad) };
     one.send(local(9), b"to nobody")?;

@@ -17,17 +17,17 @@ use smoltcp::wire::{
 pub const WHOLE_MAX: usize = HEADER + u16::MAX as usize;
 
 /// Packet above IP, as the stack will find it.
-struct Upper {
-    from: IpAddr,
-    to: IpAddr,
-    protocol: IpProtocol,
+pub(crate) struct Upper {
+    pub from: IpAddr,
+    pub to: IpAddr,
+    pub protocol: IpProtocol,
     /// Place in the frame.
-    at: Range<usize>,
+    pub at: Range<usize>,
 }
 
 impl Upper {
     /// That of a frame. `None` if the stack will find none.
-    fn of(frame: &[u8]) -> Option<Upper> {
+    pub fn of(frame: &[u8]) -> Option<Upper> {
         let ethernet = EthernetFrame::new_checked(frame).ok()?;
         match ethernet.ethertype() {
             EthernetProtocol::Ipv4 => {

@@ -340,7 +340,10 @@ impl Stack {
     pub fn close(&mut self, id: Id) {
         let Some(slot) = self.table.slots.remove(&id) else { return };
         match slot.entry {
-            Entry::Tcp(handle) => self.table.orphans.add(self.now, &mut self.sockets, slot.owner, handle),
+            Entry::Tcp(handle) => {
+                self.end(handle);
+                self.table.orphans.add(self.now, &mut self.sockets, slot.owner, handle);
+            }
             Entry::Listener { queue, .. } => {
                 for Place { handle, .. } in queue {
                     let socket = self.sockets.get_mut::<tcp::Socket>(handle);
@@ -544,8 +547,24 @@ impl Stack {
 
     /// Nothing more will be written.
     pub fn shutdown(&mut self, id: Id) -> Result<(), Refusal> {
-        self.tcp(id)?.close();
+        match *self.entry(id)? {
+            Entry::Tcp(handle) => self.end(handle),
+            _ => return Err(Refusal::Bad),
+        }
         Ok(())
+    }
+
+    /// Ends a stream, and sees to it that its end arrives.
+    fn end(&mut self, handle: SocketHandle) {
+        let socket = self.sockets.get_mut::<tcp::Socket>(handle);
+        socket.close();
+        let is_under_way =
+            matches!(socket.state(), tcp::State::FinWait1 | tcp::State::Closing | tcp::State::LastAck);
+        if is_under_way
+            && let (Some(local), Some(remote)) = (socket.local_endpoint(), socket.remote_endpoint())
+        {
+            self.wire.ends.add(self.now, local, remote);
+        }
     }
 
     /// Takes a connection from a listener. It is its owner's.

@@ -155,6 +155,7 @@ impl Stack {
     pub fn turn(&mut self, now_us: u64) -> Option<u64> {
         self.now = instant(now_us);
         self.wire.begin();
+        self.wire.ends.look_after(self.now);
         if self.introduced_until <= self.now {
             self.introduced_until = self.now + INTRODUCTION;
             for cidr in self.interface.ip_addrs() {

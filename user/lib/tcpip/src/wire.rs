@@ -3,6 +3,7 @@
 //! **Nothing of 127.0.0.0/8 or ::1 leaves the machine or comes into it**, whatever the stack thinks: [`is_of_loopback`] is asked both ways. And nothing
 //! comes from the card that says it is from an address of this machine, or has one: the stack would believe it, and send there what is for itself.
 
+use crate::ends::Ends;
 use crate::offload;
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -122,6 +123,8 @@ pub struct Wire {
     incoming: VecDeque<Vec<u8>>,
     outgoing: VecDeque<Vec<u8>>,
     looped: VecDeque<Vec<u8>>,
+    /// Ends of streams that are under way.
+    pub(crate) ends: Ends,
     /// Frames that may still be received in this turn.
     budget: usize,
     /// Frames that were received from the card and sent to it, and those that were lost for lack of room.
@@ -251,6 +254,7 @@ impl Wire {
 
     /// Sends a frame of the stack's to where it belongs. A segment that the card is to cut has pieces of this size.
     fn send(&mut self, frame: Vec<u8>, size: Option<NonZeroU16>) {
+        self.ends.sent(&frame);
         let Some(&[first, ..]) = frame.first_chunk::<6>() else { return };
         if !self.listened.is_empty() && refusing(&frame).is_some_and(|from| self.listens(from)) {
             self.counts.dropped += 1;
@@ -330,8 +334,13 @@ impl Device for Wire {
     type TxToken<'a> = Sent<'a>;
 
     fn receive(&mut self, _: Instant) -> Option<(Received, Sent<'_>)> {
-        self.budget = self.budget.checked_sub(1)?;
-        let frame = self.looped.pop_front().or_else(|| self.incoming.pop_front())?;
+        let frame = loop {
+            self.budget = self.budget.checked_sub(1)?;
+            let frame = self.looped.pop_front().or_else(|| self.incoming.pop_front())?;
+            if !self.ends.refuses(&frame) {
+                break frame;
+            }
+        };
         Some((Received(frame), Sent { wire: self, size: None }))
     }
 

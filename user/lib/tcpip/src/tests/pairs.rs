@@ -135,13 +135,47 @@ fn a_wire_that_loses_frames_loses_no_bytes() {
     }
 }
 
+/// `smoltcp` gives up the timer of an end (FIN) that is lost when three acknowledgements come of what was before it.
+#[test]
+fn an_end_that_is_lost_is_sent_again() {
+    let mut pair = Pair::new(0);
+    let (_, client, server) = pair.connect(80);
+    pair.run(100);
+    let [near, far] = &mut pair.hosts;
+    near.stack.write(client, b"all").unwrap();
+    near.stack.turn(near.now_us);
+    while let Some(frame) = near.stack.pop() {
+        far.stack.push(&frame);
+    }
+    // It waits a little for bytes of its own to send with that.
+    for _ in 0..2 {
+        far.now_us += SECOND_US / 10;
+        far.stack.turn(far.now_us);
+    }
+    let told = far.stack.pop().expect("it acknowledges the bytes");
+    assert_eq!(far.stack.pop(), None);
+    near.stack.push(&told);
+    near.stack.turn(near.now_us);
+    near.stack.shutdown(client).unwrap();
+    near.stack.turn(near.now_us);
+    assert!(near.stack.pop().is_some() && near.stack.pop().is_none(), "the end, which is lost");
+    for _ in 0..5 {
+        near.stack.push(&told);
+        near.stack.turn(near.now_us);
+    }
+    assert_eq!(far.stack.read(server, &mut [0; 9]), Ok(3));
+    pair.run(500);
+    assert_eq!(pair.hosts[1].stack.read(server, &mut [0; 9]), Ok(0), "the end has come");
+    pair.hosts[1].stack.write(server, b"answer").unwrap();
+    pair.hosts[1].stack.shutdown(server).unwrap();
+    pair.run(100);
+    assert_eq!(pair.hosts[0].stack.read(client, &mut [0; 9]), Ok(6));
+}
+
 /// Minutes of the bad wire, plain and full.
 const MINUTES: [u64; 2] = [1, 60];
 
 /// A client's question that is longer than all buffers and its answer, whatever the wire does to the frames. False if the answer did not come.
-///
-/// The crate forgets that it has sent its end if that was not acknowledged, and what was before it three times. The connection ends by silence then, when
-/// all bytes have arrived.
 fn talk(pair: &mut Pair, listener: Id, len: usize) -> bool {
     let client = pair.hosts[0].stack.open(1, Kind::Tcp).unwrap();
     pair.hosts[0].stack.connect(client, end("10.1.0.2:80")).unwrap();
@@ -193,7 +227,7 @@ fn a_bad_wire_leaves_nothing() {
         broken += usize::from(!talk(&mut pair, listener, len));
         talks += 1;
     }
-    assert!(talks > 3 && broken * 10 < talks, "{broken} of {talks} ended by silence");
+    assert!(talks > 3 && broken == 0, "{broken} of {talks} ended by silence");
     pair.hosts[1].stack.close(listener);
     pair.run(20_000);
     assert_eq!((pair.hosts[0].stack.kept(), pair.hosts[1].stack.kept()), (0, 0));
