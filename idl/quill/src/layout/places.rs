@@ -468,11 +468,11 @@ impl Placer {
         let What::Block { element, bound: Some(bound) } = op.what else { return };
         self.next_word();
         let fixed = Fixed { size: element.size * bound, align: element.align };
-        let place = self.take(fixed).unwrap_or(Place::Memory(self.memory));
-        if let Place::Memory(at) = place {
-            let at = at.next_multiple_of(fixed.align);
+        let place = self.take(fixed).unwrap_or_else(|| {
+            let at = self.memory.next_multiple_of(fixed.align);
             self.memory = at + fixed.size;
-        }
+            Place::Memory(at)
+        });
         self.next_word();
         self.slots.push(Slot { path: op.path.clone(), leaf: Leaf::Elements(op.ty, element), fixed, place });
     }

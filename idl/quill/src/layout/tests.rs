@@ -482,6 +482,22 @@ fn no_two_leaves_overlap() {
     }
 }
 
+/// A value that lay across two words would lose its upper bytes.
+#[test]
+fn short_lists_in_memory_begin_where_their_elements_may() {
+    let longs: String = ('a'..='h').map(|name| format!("in long long {name}, ")).collect();
+    let source = format!(
+        "typedef sequence<long, 3> Few; typedef sequence<octet, 2000> Bytes;
+         interface I {{ void f({longs} in octet n, in Few all, in Bytes x, in Bytes y); }};"
+    );
+    for kernel in [&TernIpc as &dyn KernelPart, &TernDoor] {
+        let (_, layouts) = lay_out(&source, kernel);
+        let slots = layouts.unwrap()[0].methods[0].request.slots.clone();
+        let elements = slots.iter().find(|slot| matches!(slot.leaf, Leaf::Elements(..))).unwrap();
+        assert!(matches!(elements.place, Place::Memory(at) if at % 4 == 0), "{elements:?}");
+    }
+}
+
 #[test]
 fn values_share_registers_that_each_have_a_cost_and_items_know_their_length() {
     check(
