@@ -3,7 +3,7 @@
 use super::*;
 use description::{Device, MODULES};
 
-const FILES: [&str; 26] = [
+const FILES: [&str; 27] = [
     "mm",
     "console",
     "bus",
@@ -24,6 +24,7 @@ const FILES: [&str; 26] = [
     "suite",
     "bench",
     "bench-c",
+    "bench-files",
     "stub-test",
     "door-test",
     "counter",
