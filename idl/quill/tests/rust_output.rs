@@ -144,7 +144,7 @@ fn traits(file: &str, kernel: &dyn KernelPart) -> Option<Vec<String>> {
     Some(all)
 }
 
-/// Whoever serves an interface is the same program, whether its stubs are optimised or not.
+/// A server is the same program, whether its stubs are optimised or not.
 #[test]
 fn plain_stubs_have_the_same_servers() {
     let mut compared = 0;
