@@ -164,7 +164,7 @@ pub struct SelftestOptions {
     /// Define a macro
     #[arg(short = 'D', value_name = "NAME[=VALUE]")]
     pub define: Vec<String>,
-    /// Carrier of the messages: tern-ipc or tern-door
+    /// Carrier of the messages: tern-ipc, tern-door or tern-door-plain
     #[arg(long, value_name = "NAME", default_value = "tern-ipc")]
     pub kernel: String,
     /// How often each method is called

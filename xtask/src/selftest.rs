@@ -7,7 +7,7 @@ use crate::cli::SelftestOptions;
 use crate::guest::Guest;
 use crate::machine::Machine;
 use crate::{Context, Error, Result, interrupt, paths, programs};
-use quill::kernel::{KernelPart, TernDoor, TernIpc};
+use quill::kernel::{KernelPart, TernDoor, TernDoorPlain, TernIpc};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,8 +22,8 @@ const LIMIT: Duration = Duration::from_secs(600);
 
 /// Makes the tests, boots them, prints their lines. The exit code is 0 when all is well, 1 when it is not.
 pub fn perform(options: SelftestOptions) -> Result<u8> {
-    if ![TernIpc.name(), TernDoor.name()].contains(&options.kernel.as_str()) {
-        return Err(Error::usage("--kernel is tern-ipc or tern-door"));
+    if ![TernIpc.name(), TernDoor.name(), TernDoorPlain.name()].contains(&options.kernel.as_str()) {
+        return Err(Error::usage("--kernel is tern-ipc, tern-door or tern-door-plain"));
     }
     for file in &options.files {
         let opened = fs::File::open(file);

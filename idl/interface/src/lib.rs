@@ -7,14 +7,14 @@
 
 use proc_macro::{Delimiter, Group, Ident, Literal, Punct, Spacing, Span, TokenStream, TokenTree};
 use quill::build::Build;
-use quill::kernel::{KernelPart, TernDoor, TernIpc};
+use quill::kernel::{KernelPart, TernDoor, TernDoorPlain, TernIpc};
 use std::env;
 use std::path::{Path, PathBuf};
 
 /// Makes clients and servers of an interface file, and puts them where it stands, in modules with the names that the file has.
 ///
-/// `rt::interface!(ipc, "counter.idl");` is for threads that serve by ipc, `rt::interface!(door, "tally.idl");` for objects behind doors. The
-/// file's path begins at the program's own folder; another program's is `"../counter/counter.idl"`.
+/// `rt::interface!(ipc, "counter.idl");` is for threads that serve by ipc, `rt::interface!(door, "tally.idl");` for objects behind doors. With
+/// `door_plain` these have stubs of which nothing is optimised, to be measured: both sides have to have them. The file's path begins at the program's own folder; another program's is `"../counter/counter.idl"`.
 ///
 /// # Errors
 ///
@@ -38,14 +38,15 @@ pub fn interface(input: TokenStream) -> TokenStream {
 
 /// Reads what carries the messages, and the file.
 fn read(input: TokenStream) -> Result<(&'static dyn KernelPart, PathBuf), String> {
-    const USAGE: &str =
-        "expected `ipc` or `door`, a comma, and the path of an interface file: (ipc, \"counter.idl\")";
+    const USAGE: &str = "expected `ipc`, `door` or `door_plain`, a comma, and the path of an interface file: \
+                         (ipc, \"counter.idl\")";
     let tokens: Vec<String> = input.into_iter().map(|token| token.to_string()).collect();
     let [way, comma, file] = tokens.as_slice() else { return Err(USAGE.into()) };
     let file = file.strip_prefix('"').and_then(|file| file.strip_suffix('"'));
     let kernel: &'static dyn KernelPart = match way.as_str() {
         "ipc" => &TernIpc,
         "door" => &TernDoor,
+        "door_plain" => &TernDoorPlain,
         _ => return Err(USAGE.into()),
     };
     let folder = env::var_os("CARGO_MANIFEST_DIR").ok_or("cargo does not say where the program is")?;

@@ -73,6 +73,9 @@ pub struct Shape {
     pub references: References,
     /// Whether a request may have the number of an offer of pages in the place of the pages' bytes.
     pub offers: bool,
+    /// Nothing is optimised, to compare with: whatever may be in memory is there, each value by itself and in the interface's order, and
+    /// lists are copied by who sends them and by who gets them.
+    pub plain: bool,
     /// Where a label travels that costs no register, in words for a reader.
     pub label: &'static str,
 }
@@ -141,6 +144,7 @@ impl KernelPart for Linux {
             pages: None,
             references: References::Words,
             offers: false,
+            plain: false,
             label: "header",
         }
     }
@@ -192,6 +196,7 @@ impl KernelPart for TernIpc {
             pages: Some(Pages { registers: 6, other_registers: 8 }),
             references: References::Words,
             offers: true,
+            plain: false,
             label: "upper half of rax",
         }
     }
@@ -241,6 +246,35 @@ impl KernelPart for TernDoor {
     }
 }
 
+/// Calls through Tern's doors as a compiler makes them that optimises nothing. It is there to be measured beside [`TernDoor`]: programs
+/// have the same interfaces, methods and objects, and other messages.
+#[derive(Clone, Copy, Debug)]
+pub struct TernDoorPlain;
+
+impl KernelPart for TernDoorPlain {
+    fn name(&self) -> &'static str {
+        "tern-door-plain"
+    }
+    fn shape(&self) -> Shape {
+        Shape { plain: true, offers: false, ..TernDoor.shape() }
+    }
+    fn has_views(&self) -> bool {
+        TernDoor.has_views()
+    }
+    fn request_label(&self, number: u32, interface: u16) -> u32 {
+        TernDoor.request_label(number, interface)
+    }
+    fn success_label(&self) -> u32 {
+        TernDoor.success_label()
+    }
+    fn rust(&self) -> Option<&'static dyn rust::Part> {
+        TernDoor.rust()
+    }
+    fn c(&self) -> Option<&'static dyn c::Part> {
+        None
+    }
+}
+
 /// L4's V4 API (X.2) on x86: 63 message registers behind the tag, which holds the label, and items that the kernel copies
 /// from memory to memory. The registers are counted in units of 32 bits, so that a message is the same sequence of bytes
 /// on processors of 32 and of 64 bits.
@@ -265,6 +299,7 @@ impl KernelPart for L4V4 {
             pages: None,
             references: References::Words,
             offers: false,
+            plain: false,
             label: "tag",
         }
     }
@@ -293,7 +328,7 @@ pub fn table_bits(methods: usize) -> u32 {
 }
 
 /// All kernel parts.
-pub const ALL: [&dyn KernelPart; 4] = [&Linux, &TernIpc, &TernDoor, &L4V4];
+pub const ALL: [&dyn KernelPart; 5] = [&Linux, &TernIpc, &TernDoor, &TernDoorPlain, &L4V4];
 
 /// The kernel part of that name.
 pub fn find(name: &str) -> Option<&'static dyn KernelPart> {

@@ -122,6 +122,8 @@ pub struct Message {
     pub pages: Option<Handed>,
     /// More of that: further references to objects. Then it has a part in memory, where all of them are described.
     pub more: Vec<Handed>,
+    /// Whether its lists are copied by who sends them and by who gets them, rather than sent and used as they lie.
+    pub copies: bool,
 }
 
 /// A parameter that hands over pages, ports or interrupts, or a reference to an object.
@@ -395,23 +397,33 @@ fn method(
     label: u32,
 ) -> Result<Method, String> {
     let shape = kernel.shape();
-    let mut call = marshal::call(model, sizes, operation, shape.references, shape.lying())?;
+    let steps = |struct_bytes_max| {
+        marshal::call(model, sizes, operation, shape.references, shape.lying(), struct_bytes_max)
+    };
+    let mut call = steps(marshal::VALUE_BYTES_MAX)?;
     if shape.offers {
         call.with_offers(operation);
     }
     let call = call;
+    // Each value by itself, for messages in which nothing is optimised.
+    let apart = if shape.plain { Some(steps(0)?) } else { None };
     let ends = Ends::new(&shape, operation.oneway);
-    let all = || [&call.request, &call.reply].into_iter().chain(call.exceptions.iter().map(|(_, ops)| ops));
     let mut parts = Vec::new();
-    let hands = all().any(|ops| pages_of(ops).next().is_some());
-    for (i, ops) in all().enumerate() {
+    let hands = call.messages().any(|ops| pages_of(ops).next().is_some());
+    for (i, ops) in call.messages().enumerate() {
         let ends = if hands { ends.with_pages(&shape, kernel, ops, i == 0)? } else { ends };
-        parts.push(Parts::new(&shape, ends, ops)?);
+        let usual = Parts::new(&shape, ends, ops)?;
+        // A reply in registers stays there: programs know of it that it needs no inbox.
+        let apart = apart.as_ref().filter(|_| usual.long || i == 0);
+        parts.push(match apart.and_then(|apart| apart.messages().nth(i)) {
+            Some(apart) => Parts::plain(&shape, ends, apart, i == 0)?,
+            None => usual,
+        });
     }
     // What goes both ways must lie in the same place both ways. So both directions decide together whether to share, whether to
     // do with the easy registers, and where to begin.
     let longest = parts.iter().any(|p| p.long);
-    if longest && call.request.iter().any(|op| op.stays) {
+    if longest && !shape.plain && call.request.iter().any(|op| op.stays) {
         parts.iter_mut().for_each(|p| p.first = ends.first_long);
     }
     let easy = parts.iter().all(|p| {
@@ -423,7 +435,9 @@ fn method(
     let mut parts = parts.into_iter();
     let mut place = |label| {
         let parts = parts.next().unwrap_or_default();
-        let shape = Shape { registers: end(&parts), ..shape };
+        // Where nothing is optimised, all values of a message with a part in memory are there.
+        let in_memory = shape.plain && parts.long;
+        let shape = Shape { registers: if in_memory { parts.first } else { end(&parts) }, ..shape };
         // An exception shares no place with the request, and has values in registers of their own only if it fits so itself.
         let roomy = roomy && parts.spread_words(&shape) <= shape.registers.saturating_sub(parts.first);
         message(kernel, shape, label, parts, roomy)

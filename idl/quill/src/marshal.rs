@@ -103,6 +103,12 @@ pub struct Call {
 }
 
 impl Call {
+    /// The steps of the request, of the reply, and of each exception.
+    pub fn messages(&self) -> impl Iterator<Item = &[Op]> {
+        let exceptions = self.exceptions.iter().map(|(_, ops)| ops);
+        [&self.request, &self.reply].into_iter().chain(exceptions).map(Vec::as_slice)
+    }
+
     /// Adds a word to the request for each list whose pages may be offered, if it can be longer than a page. A request that hands something over has
     /// none, since it cannot be made twice, as one is whose offer is declined. Nor has one to which nothing comes back.
     pub fn with_offers(&mut self, operation: &Operation) {
@@ -126,16 +132,20 @@ impl Call {
     }
 }
 
-/// The steps of an operation for a kernel that sends references to objects in this way and of which receivers use such lists as they
-/// lie, or why there are none.
+/// The steps of an operation for a kernel that sends references to objects in this way, of which receivers use such lists as they
+/// lie, and over which a struct of so many bytes may stay in one piece; or why there are none.
 pub fn call(
     model: &Model,
     sizes: &Sizes,
     operation: &Operation,
     references: References,
     lying: Lying,
+    struct_bytes_max: u64,
 ) -> Result<Call, String> {
-    let steps = |is_request| Steps { model, sizes, references, lying, is_request, ops: Vec::new() };
+    let steps = |is_request| {
+        let ops = Vec::new();
+        Steps { model, sizes, references, lying, struct_bytes_max, is_request, ops }
+    };
     let (mut request, mut reply) = (steps(true), steps(false));
     if !matches!(model.ty(model.resolved(operation.result)), Type::Void) {
         reply.parameter(RESULT, operation.result, false, None, None)?;
@@ -193,7 +203,7 @@ fn reference_in(model: &Model, mut stack: Vec<TypeId>) -> Option<TypeId> {
 }
 
 /// Arrays and flat structs up to this size are values. A longer array is a block, a longer struct is taken apart.
-const VALUE_BYTES_MAX: u64 = 64;
+pub const VALUE_BYTES_MAX: u64 = 64;
 
 /// A list that has no more elements is a value that holds them itself, in all languages.
 pub const HELD_ELEMENTS_MAX: u64 = 88;
@@ -206,6 +216,7 @@ struct Steps<'a> {
     sizes: &'a Sizes,
     references: References,
     lying: Lying,
+    struct_bytes_max: u64,
     is_request: bool,
     ops: Vec<Op>,
 }
@@ -284,7 +295,7 @@ impl<'a> Steps<'a> {
         match self.model.ty(resolved) {
             Type::Struct(_, fields) => {
                 let fixed = self.sizes.fixed(resolved).filter(|_| self.sizes.flat(resolved));
-                if let Some(fixed) = fixed.filter(|f| f.size <= VALUE_BYTES_MAX) {
+                if let Some(fixed) = fixed.filter(|f| f.size <= self.struct_bytes_max) {
                     op(What::Value(fixed));
                     return Ok(());
                 }

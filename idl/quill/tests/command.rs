@@ -203,7 +203,12 @@ fn output() {
     check(&["--emit", "c", "--kernel", "l4-v4", &pieces], None, 0, "quill_unbounded");
     let pages = scratch.file("pages.idl", b"interface I { void f(in fpage p); };");
     check(&["--emit", "c", "--kernel", "l4-v4", &pages], None, 1, "");
-    check(&["layout", "--kernel", "minix", &file], None, 2, "there are: linux, tern-ipc, tern-door, l4-v4");
+    check(
+        &["layout", "--kernel", "minix", &file],
+        None,
+        2,
+        "there are: linux, tern-ipc, tern-door, tern-door-plain, l4-v4",
+    );
     let reply = scratch.file("reply.idl", b"interface I { string f(); };");
     for (language, inbox) in [("rust", "Inbox"), ("c", "I_replies")] {
         check(&["--emit", language, "--kernel", "tern-ipc", &reply], None, 0, inbox);

@@ -3,7 +3,7 @@
 mod workshop;
 
 use quill::driver;
-use quill::kernel::{KernelPart, Linux, TernDoor, TernIpc};
+use quill::kernel::{KernelPart, Linux, TernDoor, TernDoorPlain, TernIpc};
 use quill::session::Options;
 use workshop::{Workshop, accepted};
 
@@ -120,6 +120,47 @@ fn what_objects_do_not_take() {
         assert!(layouts[0].iter().map(|of| &of.methods).eq(layouts[1].iter().map(|of| &of.methods)));
         assert!(out.rust(&TernDoor).contains("impl<S: ::stub::Callee> Client<S>"));
     }
+}
+
+/// Traits of servers and objects in the output for a kernel, with the modules around them; none if there is no output.
+fn traits(file: &str, kernel: &dyn KernelPart) -> Option<Vec<String>> {
+    fn collect(items: &[syn::Item], from: &str, all: &mut Vec<String>) {
+        for item in items {
+            match item {
+                syn::Item::Mod(module) => {
+                    let inner = module.content.as_ref().map_or(&[][..], |(_, items)| items);
+                    collect(inner, &format!("{from}::{}", module.ident), all);
+                }
+                syn::Item::Trait(found) => all.push(format!("{from}: {}", quote::quote! { #found })),
+                _ => {}
+            }
+        }
+    }
+    let mut out = driver::compile(&accepted(file), Options::default()).unwrap();
+    let text = out.rust(kernel);
+    let parsed = out.accepted().then(|| syn::parse_file(&text).unwrap())?;
+    let mut all = Vec::new();
+    collect(&parsed.items, "", &mut all);
+    Some(all)
+}
+
+/// A server is the same program, whether its stubs are optimised or not.
+#[test]
+fn plain_stubs_have_the_same_servers() {
+    let mut compared = 0;
+    for name in ["atlas", "bank", "cabinet", "catalog", "ledger", "parcel", "property", "warehouse"] {
+        let file = format!("{name}.idl");
+        let (Some(usual), Some(plain)) = (traits(&file, &TernDoor), traits(&file, &TernDoorPlain)) else {
+            continue;
+        };
+        assert_eq!(usual, plain, "{file}");
+        compared += usual.len();
+    }
+    assert!(compared > 8, "{compared}");
+    // Whatever is copied lies on a stack.
+    let mut out = driver::compile(&accepted("archive.idl"), Options::default()).unwrap();
+    let _ = out.rust(&TernDoorPlain);
+    assert!(out.messages().contains("more than 32768 bytes to be copied"), "{}", out.messages());
 }
 
 /// Without a message: what a method is given is what its caller has, at the same address.

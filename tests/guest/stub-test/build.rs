@@ -3,7 +3,7 @@
 
 use quill::build::Build;
 use quill::driver;
-use quill::kernel::{KernelPart, TernDoor, TernIpc};
+use quill::kernel::{KernelPart, TernDoor, TernDoorPlain, TernIpc};
 use quill::session::Options;
 use std::fmt::Write;
 use std::fs;
@@ -43,6 +43,16 @@ const DOOR_FILES: [&str; 13] = [
     "golden/accepted/warehouse.idl",
 ];
 
+/// Those that are tested through doors with stubs of which nothing is optimised.
+const PLAIN_FILES: [&str; 6] = [
+    "../tests/guest/stub-test/src/lift.idl",
+    "../tests/guest/stub-test/office.idl",
+    "golden/accepted/atlas.idl",
+    "golden/accepted/catalog.idl",
+    "golden/accepted/property.idl",
+    "golden/accepted/warehouse.idl",
+];
+
 /// Names a directory with other self-tests, those of a kernel part in a directory with its name.
 const OTHERS: &str = "TERN_SELFTEST";
 
@@ -57,6 +67,7 @@ fn main() {
     for (kernel, files, module, each) in [
         (&TernIpc as &'static dyn KernelPart, &FILES[..], "file", "each_file"),
         (&TernDoor, &DOOR_FILES, "door_file", "each_door_file"),
+        (&TernDoorPlain, &PLAIN_FILES, "plain_file", "each_plain_file"),
     ] {
         let stubs = out.join(kernel.name());
         fs::create_dir_all(&stubs).expect("OUT_DIR can be written");

@@ -5,7 +5,7 @@ use libtest_mimic::Trial;
 use xtask::guest::End;
 
 /// The interfaces that have a line.
-const INTERFACES: [&str; 31] = [
+const INTERFACES: [&str; 36] = [
     "one client for three servers",
     "several clients of one object",
     "an object that wants more room",
@@ -37,6 +37,11 @@ const INTERFACES: [&str; 31] = [
     "Warehouse through a door",
     "Cabinet",
     "Cabinet through a door",
+    "Atlas::Map through a plain door",
+    "Catalog::Index through a plain door",
+    "Catalog::Index through a plain door and a watch",
+    "House::Lift through a plain door",
+    "Mint::Office through a plain door",
 ];
 
 /// The trials of this module: with the fast path on and off.

@@ -25,6 +25,7 @@ const FILES: [&str; 27] = [
     "suite",
     "bench",
     "bench-c",
+    "bench-files",
     "stub-test",
     "door-test",
     "counter",

@@ -15,6 +15,7 @@ use rt::api::{self, Name, console, names, process};
 use rt::door::{Door, Room};
 use rt::offer::Buffer;
 use rt::stream::{Closed, Reader, Writer};
+use rt::sys::Uid;
 use vfs::How;
 
 rt::interface!(door, "../bench-partner/src/pages.idl");
@@ -58,6 +59,7 @@ impl Chief {
         measure::<189, _>(|| reread(&file, &mapped))?;
         measure::<190, _>(|| file.map(0, 1, false))?;
         faults(&file)?;
+        plain_files().map_err(Failure::Server)??;
         pipes().map_err(Failure::Server)??;
         network().map_err(Failure::Network)??;
         null_calls(&file)?;
@@ -91,18 +93,39 @@ fn shown_pages() -> api::Result<Result<()>> {
     Ok(measured)
 }
 
-/// A reference to the object of the program that was started last; it takes a moment to be there.
-fn object() -> api::Result<Door> {
-    let name = Name::new("bench-object").ok_or(api::Failure::Garbled)?;
+/// 4 KiB of a file, by a client, a file system and all file systems together whose stubs optimise nothing.
+fn plain_files() -> api::Result<Result<()>> {
+    let program = Name::new("bench-files").ok_or(api::Failure::Garbled)?;
+    let start = |what, name| {
+        let task = process::start(rt::home(), &program, what)?;
+        wait_for(name).map(|_| task)
+    };
+    let tasks = [start("ram", plain::RAM)?, start("mounts", plain::NAME)?];
+    let root = plain::Directory::root()?;
+    root.write("/file", &[7; 2 * PAGE])?;
+    let file = root.open("/file", How::default())?;
+    let measured = plain::reading(|inbox| Ok(measure::<205, _>(|| file.read(inbox, 0, PAGE, ends))))?;
+    tasks.into_iter().try_for_each(|task| process::kill(rt::home(), task))?;
+    Ok(measured)
+}
+
+/// The server of that name, which takes a moment to be there.
+fn wait_for(name: &str) -> api::Result<Uid> {
+    let name = Name::new(name).ok_or(api::Failure::Garbled)?;
     let mut looks = 0;
-    let server = loop {
+    loop {
         match names::resolve(rt::home(), &name) {
-            Ok(server) => break server,
+            Ok(server) => return Ok(server),
             Err(failure) if looks == LOOKS => return Err(failure),
             Err(_) => looks += 1,
         }
         rt::time::sleep(PAUSE);
-    };
+    }
+}
+
+/// A reference to the object of the program that was started last.
+fn object() -> api::Result<Door> {
+    let server = wait_for("bench-object")?;
     let room = Room::new().map_err(api::Failure::Kernel)?;
     sys::call_item(server, 0, [0; 8], room.window()).map_err(api::Failure::Kernel)?;
     Ok(room.into_door())

@@ -130,7 +130,7 @@ impl<'a> Parts<'a> {
                 && fits
                 && place(Shape { registers: ends.all(false), ..*shape }, &parts, false).memory == 0)
         {
-            return Parts::in_memory(shape, block, ends, ops);
+            return Parts::in_memory(shape, block, ends, ops, &is_usually_copied);
         }
         if !fits {
             parts.follow(ops);
@@ -139,6 +139,26 @@ impl<'a> Parts<'a> {
             }
         }
         Ok(parts)
+    }
+
+    /// Those of a message in which nothing is optimised: in memory, unless there is nothing or cannot be anything there. A list of a request that
+    /// would fit into registers is among its words.
+    pub(super) fn plain(
+        shape: &Shape,
+        ends: Ends,
+        ops: &'a [Op],
+        is_request: bool,
+    ) -> Result<Parts<'a>, String> {
+        let registers_bytes = u64::from(shape.registers * shape.word_bytes);
+        let is_copied = |bytes, is_alone| match is_request {
+            true => bytes <= registers_bytes,
+            false => is_usually_copied(bytes, is_alone),
+        };
+        let has_values = ops.iter().any(|op| !matches!(op.what, What::Pages { .. }));
+        match &shape.block {
+            Some(block) if has_values && !ends.bare => Parts::in_memory(shape, block, ends, ops, &is_copied),
+            _ => Parts::new(shape, ends, ops),
+        }
     }
 
     /// Whether values and lists fit into registers.
@@ -164,12 +184,13 @@ impl<'a> Parts<'a> {
     }
 
     /// The long form. A single list is sent from where it lies as the words of the message, if these have no other use.
-    /// Several are a string each, but for the short ones, which it is cheaper to copy.
+    /// Several are a string each, but for those that are among the words: by how long each is most of the time, in bytes, and whether it is the only one.
     pub(super) fn in_memory(
         shape: &Shape,
         block: &Block,
         ends: Ends,
         ops: &'a [Op],
+        is_copied: &dyn Fn(u64, bool) -> bool,
     ) -> Result<Parts<'a>, String> {
         if ends.bare {
             return Err("what is handed over leaves room for values in registers only".into());
@@ -190,7 +211,9 @@ impl<'a> Parts<'a> {
             let carrier = Carrier::String(parts.chunks.len() as u32);
             // As long as it is most of the time; or as it may be, if nobody says.
             let usual = op.typical.or(bound).and_then(|count| count.checked_mul(element.size));
-            let short = lists.len() + streams.len() > 1 && usual.is_some_and(|size| size <= SHORT_BYTES);
+            let is_alone = lists.len() + streams.len() == 1;
+            // An array has no count, and so no place among the words that says where it ends.
+            let short = usual.is_some_and(|bytes| is_copied(bytes, is_alone)) && counted(ops, op);
             let bound = bound.unwrap_or(block.unbounded_bytes / element.size.max(1));
             let list = chunk(op, Some(element), Some(bound), carrier);
             match list.bytes_max() {
@@ -222,6 +245,7 @@ impl<'a> Parts<'a> {
         if let (Some(&op), None) = (long.next(), long.next())
             && streams.is_empty()
             && parts.pages.is_none()
+            && !shape.plain
             && parts.chunks[0].bytes_max().is_some_and(|bytes| bytes <= block.words_bytes_max)
         {
             parts.send_directly(shape, ops, op);
@@ -273,6 +297,11 @@ impl<'a> Parts<'a> {
 /// A list that has no more bytes most of the time is copied to the words of a message rather than sent as a string: the kernel's way to a
 /// string is long.
 pub(super) const SHORT_BYTES: u64 = 64;
+
+/// Whether a list that has so many bytes most of the time is among the words of a message with a part in memory.
+fn is_usually_copied(bytes: u64, is_alone: bool) -> bool {
+    !is_alone && bytes <= SHORT_BYTES
+}
 
 /// Whether a block's number of elements is a step of its own.
 pub(super) fn counted(ops: &[Op], block: &Op) -> bool {
@@ -361,6 +390,7 @@ pub(super) fn message(
         chunks,
         pages,
         more,
+        copies: shape.plain,
     })
 }
 
@@ -374,15 +404,20 @@ pub(super) fn stream_bytes(chunks: &[Chunk]) -> u64 {
 pub(super) fn place(shape: Shape, parts: &Parts, roomy: bool) -> Placer {
     let mut placer = Placer { shape, word: parts.first, byte: 0, memory: 0, slots: Vec::new() };
     let mut values: Vec<&Value> = parts.values.iter().collect();
+    // Where nothing is optimised, nothing has a place of its own.
+    let has_order = !(shape.plain && parts.long);
+    let stays = |op: &Op| has_order && op.stays;
     // The sort is stable, so values of a size keep the order of the parameters.
-    values.sort_by_key(|value| (!value.op.stays, std::cmp::Reverse(value.fixed.align)));
-    let inout = values.iter().take_while(|value| value.op.stays).count();
+    if has_order {
+        values.sort_by_key(|value| (!value.op.stays, std::cmp::Reverse(value.fixed.align)));
+    }
+    let inout = values.iter().take_while(|value| stays(value.op)).count();
     placer.values(&values[..inout], if roomy { inout } else { 0 });
-    for op in parts.blocks.iter().filter(|op| op.stays) {
+    for op in parts.blocks.iter().filter(|op| stays(op)) {
         placer.block(op);
     }
     let rest = &values[inout..];
-    let later = parts.blocks.iter().filter(|op| !op.stays);
+    let later = parts.blocks.iter().filter(|op| !stays(op));
     let later_words = later.clone().map(|op| block_words(op, &shape)).fold(0, u32::saturating_add);
     let alone = match () {
         () if roomy => rest.len(),
@@ -468,11 +503,11 @@ impl Placer {
         let What::Block { element, bound: Some(bound) } = op.what else { return };
         self.next_word();
         let fixed = Fixed { size: element.size * bound, align: element.align };
-        let place = self.take(fixed).unwrap_or(Place::Memory(self.memory));
-        if let Place::Memory(at) = place {
-            let at = at.next_multiple_of(fixed.align);
+        let place = self.take(fixed).unwrap_or_else(|| {
+            let at = self.memory.next_multiple_of(fixed.align);
             self.memory = at + fixed.size;
-        }
+            Place::Memory(at)
+        });
         self.next_word();
         self.slots.push(Slot { path: op.path.clone(), leaf: Leaf::Elements(op.ty, element), fixed, place });
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::*;
 use crate::driver::{compile_loaded, compile_text};
-use crate::kernel::{self, L4V4, Linux, TernDoor, TernIpc};
+use crate::kernel::{self, L4V4, Linux, TernDoor, TernDoorPlain, TernIpc};
 use crate::session::{Dialect, Options, Session};
 
 fn lay_out(text: &str, kernel: &dyn KernelPart) -> (Model, Result<Vec<InterfaceLayout>, Vec<Diagnostic>>) {
@@ -442,6 +442,65 @@ fn several_references_are_in_memory() {
     assert_eq!(shape(2), (true, 8, vec![lent("a"), lent("b"), lent("d")]));
 }
 
+/// Each value of a request is by itself and in the interface's order, and its lists are strings unless they would fit into registers. So it is with a reply
+/// that has a part in memory anyway; another one stays in registers.
+#[test]
+fn plain_messages_are_in_memory() {
+    check(
+        "struct Flat { long a; short b; short c; };
+         typedef sequence<octet, 4000> Bytes; typedef sequence<octet, 5> Few;
+         exception E { Bytes why; };
+         interface I {
+           long f(in octet a, in Flat b, in Bytes c, in Few d) raises (E);
+           Bytes g(in long n, out Flat s);
+           Few h(inout long n);
+           void k();
+           void l(in octet a, inout Few b);
+         };",
+        &TernDoorPlain,
+        "interface I over tern-door-plain (label in the upper half of rax)
+           f (label 0)
+             request
+               0..1 a octet
+               4..8 b.a long
+               8..10 b.b short
+               10..12 b.c short
+               12..16 d count of Few
+               16..21 d elements of Few
+               string 0 c block of 1-byte elements, at most 4000
+             reply
+               w0[0..4] _result long
+             exception E (label 1)
+               string 0 why block of 1-byte elements, at most 4000
+           g (label 0x80000000)
+             request
+               0..4 n long
+             reply
+               0..4 s.a long
+               4..6 s.b short
+               6..8 s.c short
+               string 0 _result block of 1-byte elements, at most 4000
+           h (label 0x40000000)
+             request
+               0..4 n long
+             reply
+               w0[0..4] n long
+               w1[0..4] _result count of Few
+               w2[0..5] _result elements of Few
+           k (label 0xc0000000)
+             request: empty
+             reply: empty
+           l (label 0x20000000)
+             request
+               0..1 a octet
+               4..8 b count of Few
+               8..13 b elements of Few
+             reply
+               w0[0..4] b count of Few
+               w1[0..5] b elements of Few",
+    );
+}
+
 #[test]
 fn interfaces_have_numbers_that_their_heirs_keep() {
     let source = "@id(7) interface A { void f(); void g(); }; @id(9) interface B : A { void h(); }; interface C { void f(); };";
@@ -479,6 +538,22 @@ fn no_two_leaves_overlap() {
                 taken.push((from, from + slot.fixed.size));
             }
         }
+    }
+}
+
+/// A value that lay across two words would lose its upper bytes.
+#[test]
+fn short_lists_in_memory_begin_where_their_elements_may() {
+    let longs: String = ('a'..='h').map(|name| format!("in long long {name}, ")).collect();
+    let source = format!(
+        "typedef sequence<long, 3> Few; typedef sequence<octet, 2000> Bytes;
+         interface I {{ void f({longs} in octet n, in Few all, in Bytes x, in Bytes y); }};"
+    );
+    for kernel in [&TernIpc as &dyn KernelPart, &TernDoor, &TernDoorPlain] {
+        let (_, layouts) = lay_out(&source, kernel);
+        let slots = layouts.unwrap()[0].methods[0].request.slots.clone();
+        let elements = slots.iter().find(|slot| matches!(slot.leaf, Leaf::Elements(..))).unwrap();
+        assert!(matches!(elements.place, Place::Memory(at) if at % 4 == 0), "{elements:?}");
     }
 }
 

@@ -1,8 +1,8 @@
 //! Tests generated stubs in the booted system, by ipc and through doors: for each interface a server in a task of its own, and a
 //! client that knows what the server must answer. The server's task also has a thread, or an object, that answers with nonsense.
 //!
-//! Prints a line for each interface: `SELFTEST name: … ok`, through doors `SELFTEST name through a door: … ok`. The clients and
-//! servers are quill's (`quill test`). The program starts itself as the server: `stub-test serve NUMBER SEED`, or `serve-door`.
+//! Prints a line for each interface: `SELFTEST name: … ok`, through doors `SELFTEST name through a door: … ok`, and with stubs of which nothing
+//! is optimised `SELFTEST name through a plain door: … ok`. The clients and servers are quill's (`quill test`). The program starts itself as the server: `stub-test serve NUMBER SEED`, or `serve-door`.
 //! Its own arguments are `rounds=NUMBER` and `seed=NUMBER`. What comes first is [`same`], one client for everything.
 
 #![no_std]
@@ -144,6 +144,8 @@ struct ByIpc {
 /// One that is tested through doors: to a server, and to an object that answers with nonsense; then to who watches each of them.
 struct ByDoor {
     name: &'static str,
+    /// A word for the stubs.
+    stubs: &'static str,
     serve: fn(u64) -> sys::Result<[Door; 4]>,
     test: Box<TestByDoor>,
 }
@@ -167,10 +169,11 @@ fn all_by_ipc() -> Vec<ByIpc> {
 
 fn all_by_door() -> Vec<ByDoor> {
     #[allow(unused_macros, reason = "`./tern selftest` brings files for one kernel part")]
-    macro_rules! list {
-        ($file:ident) => {
+    macro_rules! tests {
+        ($stubs:literal, $file:ident) => {
             Vec::from($file::quill_selftest::ALL.map(|(name, serve, test)| ByDoor {
                 name,
+                stubs: $stubs,
                 serve,
                 test: Box::new(move |sane, nonsense, seed, rounds| {
                     found!(test(sane, nonsense, seed, rounds))
@@ -178,7 +181,20 @@ fn all_by_door() -> Vec<ByDoor> {
             }))
         };
     }
-    Vec::<Vec<ByDoor>>::from(each_door_file!(list)).into_iter().flatten().collect()
+    #[allow(unused_macros, reason = "`./tern selftest` brings files for one kernel part")]
+    macro_rules! list {
+        ($file:ident) => {
+            tests!("", $file)
+        };
+    }
+    #[allow(unused_macros, reason = "`./tern selftest` brings files for one kernel part")]
+    macro_rules! plain {
+        ($file:ident) => {
+            tests!("plain ", $file)
+        };
+    }
+    let usual = Vec::<Vec<ByDoor>>::from(each_door_file!(list));
+    usual.into_iter().chain(Vec::<Vec<ByDoor>>::from(each_plain_file!(plain))).flatten().collect()
 }
 
 /// Serves one interface; tells the client which threads do.
@@ -332,12 +348,12 @@ fn test(rounds: u64, seed: u64) -> i32 {
 
 /// Tests all interfaces through doors, and through those of who stands in between; says how many failed.
 fn test_doors(rounds: u64, seed: u64) -> i32 {
-    let tested = all_by_door().into_iter().enumerate().map(|(number, ByDoor { name, test, .. })| {
+    let tested = all_by_door().into_iter().enumerate().map(|(number, ByDoor { name, stubs, test, .. })| {
         let one = |way: &str, first: u32| {
             let server = Server::<Door>::start(number, seed, first);
             let outcome =
                 server.map(|server| (test(&server.sane, &server.nonsense, seed, rounds), server.end()));
-            judge(&format!("{name} through a door{way}"), outcome)
+            judge(&format!("{name} through a {stubs}door{way}"), outcome)
         };
         one("", 0) + one(" and a watch", 2)
     });

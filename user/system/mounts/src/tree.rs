@@ -220,7 +220,9 @@ impl Directory::Relay for Tree {
     ) -> Result<&'a [u8], Failure> {
         let target = self.at(at, |root, path| {
             let mut replies = alloc::boxed::Box::new(Directory::Replies::new());
-            rt::api::stub::Inbox::open(&mut *replies, |inbox| root.readlink(inbox, path).map(<[u8]>::to_vec))?
+            rt::api::stub::Inbox::open(&mut *replies, |inbox| {
+                root.readlink(inbox, path).map(|target| target.to_vec())
+            })?
         })?;
         hold.keep(target.as_slice())
     }

@@ -120,8 +120,15 @@ impl Part for Tern {
             return Some(format!("an exception has more than {} bytes", 8 * OUTGOING_WORDS_MAX));
         }
         let large = |chunk: &&Chunk| emitter.owned_bytes(chunk.ty) > OWNED_BYTES_MAX;
-        let mut messages = method.replies().chain([&method.request]);
-        if let Some(large) = messages.find_map(|message| message.streams().find(large)) {
+        let messages = || method.replies().chain([&method.request]);
+        let copied = |message: &&Message| Emitter::outgoing(message, false) > OUTGOING_WORDS_MAX;
+        if messages().filter(|message| message.copies).any(|message| copied(&message)) {
+            return Some(format!("a message has more than {} bytes to be copied", 8 * OUTGOING_WORDS_MAX));
+        }
+        let mut owned = messages().flat_map(|message| {
+            message.chunks.iter().filter(|chunk| chunk.element.is_none() || message.copies)
+        });
+        if let Some(large) = owned.find(large) {
             let path = large.path.join(".");
             return Some(format!(
                 "`{path}` may have more than the {OWNED_BYTES_MAX} bytes that fit on a stack"
@@ -333,7 +340,7 @@ fn has_memory(message: &Message, param: &str) -> bool {
 
 /// Whether a parameter or result is a list that is used where it has arrived.
 fn is_in_room(message: &Message, param: &str) -> bool {
-    let mut lists = message.chunks.iter().filter(|chunk| chunk.element.is_some());
+    let mut lists = message.chunks.iter().filter(|chunk| chunk.element.is_some() && !message.copies);
     lists.any(|chunk| matches!(&chunk.path[..], [path] if path == param))
 }
 

@@ -6,7 +6,7 @@ use quote::{format_ident, quote};
 use super::super::{Emitter, InterfaceParts, MethodParts, Side, name};
 use super::{SelfTest, module};
 use crate::kernel::table_bits;
-use crate::layout::Method;
+use crate::layout::{Chunk, Method};
 use crate::model::{Type, TypeId};
 
 /// Over sockets.
@@ -88,8 +88,9 @@ impl SelfTest for Linux {
 
 /// Whether a result of Tern's is a reference: into the server's memory, or to where it has arrived.
 pub(super) fn lies_elsewhere(method: &Method, result: &str, side: Side) -> bool {
+    let is_used_there = |chunk: &Chunk| chunk.element.is_some() && !method.reply.copies;
     method.reply.chunks.iter().any(|chunk| match side {
-        Side::Client => chunk.element.is_some() && matches!(&chunk.path[..], [path] if path == result),
+        Side::Client => is_used_there(chunk) && matches!(&chunk.path[..], [path] if path == result),
         Side::Server => chunk.path.first().is_some_and(|first| first == result),
     })
 }

@@ -49,7 +49,7 @@ impl Emitter<'_> {
             quote! { mut }
         };
         let block = self.pack_block(rt, message, failed, lies);
-        let words = Literal::u64_unsuffixed(message.block_words());
+        let words = Literal::u64_unsuffixed(Emitter::outgoing(message, false));
         let fixed = Literal::u64_unsuffixed(message.memory_bytes / 8);
         let memory = match lies {
             Lies::WithCaller if message.block_words() > 0 => quote! { let mut _block = [0; #words]; },
@@ -127,7 +127,7 @@ impl Emitter<'_> {
             let place = |number| Emitter::behind_words(message, number);
             let (at, next) = (place(2 * number), place(2 * number + 1));
             let address = match lies {
-                Lies::Nowhere => {
+                _ if lies == Lies::Nowhere || message.copies => {
                     let begin = Literal::u64_unsuffixed(kept);
                     kept += chunk.bytes_max().unwrap_or(0).div_ceil(8);
                     quote! {
@@ -179,9 +179,10 @@ impl Emitter<'_> {
         quote! { #place }
     }
 
-    /// Words that a server keeps for a reply: all that lies nowhere else, which is everything of an exception.
+    /// Words in which a message is made, which a server keeps for a reply: all that lies nowhere else, which is everything of an exception.
     pub(super) fn outgoing(message: &Message, everything: bool) -> u64 {
-        let lists = message.chunks.iter().filter(|_| everything).filter_map(Chunk::bytes_max);
+        let is_copied = everything || message.copies;
+        let lists = message.chunks.iter().filter(|_| is_copied).filter_map(Chunk::bytes_max);
         lists.fold(message.block_words(), |sum, bytes| sum.saturating_add(bytes.div_ceil(8)))
     }
 }

@@ -15,6 +15,7 @@ impl Emitter<'_> {
         values: &[(String, TypeId)],
         owned: bool,
     ) -> TokenStream {
+        let owned = owned || message.copies;
         let mut variables: HashMap<&[String], Ident> = HashMap::new();
         let mut counts: HashMap<&[String], Ident> = HashMap::new();
         let mut tail = quote! { 0 };
