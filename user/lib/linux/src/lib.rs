@@ -1,6 +1,7 @@
 //! Linux's system calls without a machine: what processes are, and what their calls do.
 //!
-//! In reading order: [`errno`], how calls fail; [`frames`], pages of memory, each used by as many as have it; [`memory`], the address space of a process.
+//! In reading order: [`errno`], how calls fail; [`frames`], pages of memory, each used by as many as have it; [`memory`], the address space of a process; [`executable`], what is mapped when a program begins;
+//! [`pipe`], bytes between processes.
 //! The machine is behind traits, so all of it runs on the host.
 
 #![no_std]
@@ -14,5 +15,6 @@ pub mod errno;
 pub mod executable;
 pub mod frames;
 pub mod memory;
+pub mod pipe;
 #[cfg(test)]
 mod tests;
