@@ -1,7 +1,8 @@
 //! Linux's system calls without a machine: what processes are, and what their calls do.
 //!
 //! In reading order: [`errno`], how calls fail; [`frames`], pages of memory, each used by as many as have it; [`memory`], the address space of a process; [`executable`], what is mapped when a program begins;
-//! [`pipe`], bytes between processes.
+//! [`pipe`], bytes between processes; [`terminal`],
+//! between one that types and processes.
 //! The machine is behind traits, so all of it runs on the host.
 
 #![no_std]
@@ -16,5 +17,6 @@ pub mod executable;
 pub mod frames;
 pub mod memory;
 pub mod pipe;
+pub mod terminal;
 #[cfg(test)]
 mod tests;
