@@ -2,7 +2,7 @@
 //!
 //! In reading order: [`errno`], how calls fail; [`frames`], pages of memory, each used by as many as have it; [`memory`], the address space of a process; [`executable`], what is mapped when a program begins;
 //! [`pipe`], bytes between processes; [`terminal`],
-//! between one that types and processes.
+//! between one that types and processes; [`decode`], calls as text.
 //! The machine is behind traits, so all of it runs on the host.
 
 #![no_std]
@@ -12,6 +12,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod decode;
 pub mod errno;
 pub mod executable;
 pub mod frames;
