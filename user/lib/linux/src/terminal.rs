@@ -54,7 +54,7 @@ impl Signal {
     }
 }
 
-/// What the caller has to do.
+/// Outcome of a change: things that the caller has to do.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Happened {
     /// Bytes to show, or to hand to the master of a pseudo terminal.
@@ -110,7 +110,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// As `struct winsize`.
+    /// Bytes of `struct winsize`.
     pub fn bytes(&self) -> [u8; 8] {
         let mut bytes = [0; 8];
         let words = [self.rows, self.columns, self.pixels.0, self.pixels.1];
@@ -127,7 +127,7 @@ impl Window {
     }
 }
 
-/// What becomes of input and output when settings change.
+/// Fate of input when settings change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
     /// Nothing: `TCSETS`, and `TCSETSW`, before which the caller waits for output.
@@ -189,7 +189,7 @@ impl Terminal {
             if new.local(ICANON)
                 && let Some(last) = self.queue.back_mut()
             {
-                // What has been typed is a line.
+                // Bytes that were typed are a line.
                 last.end = End::Line;
                 self.whole = self.queue.len();
             }

@@ -15,9 +15,9 @@ const CHARACTERS: usize = NCCS as usize;
 /// Settings of a terminal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
-    /// What is done with input: `c_iflag`.
+    /// Treatment of input: `c_iflag`.
     pub input: u32,
-    /// What is done with output: `c_oflag`.
+    /// Treatment of output: `c_oflag`.
     pub output: u32,
     /// The line, none of which matters here: `c_cflag`.
     pub control: u32,
@@ -65,7 +65,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// As `struct termios2`, the first [`TERMIOS_BYTES`] of which are `struct termios`.
+    /// Bytes of `struct termios2`, the first [`TERMIOS_BYTES`] of which are `struct termios`.
     pub fn bytes(&self) -> [u8; TERMIOS2_BYTES] {
         let mut bytes = [0; TERMIOS2_BYTES];
         let words = [self.input, self.output, self.control, self.local];
@@ -80,7 +80,7 @@ impl Settings {
     }
 
     /// From `struct termios` or `struct termios2`, by its length; `EINVAL` if it is neither.
-    /// What `struct termios` does not say stays as it is in `self`.
+    /// Speeds that `struct termios` does not say stay those of `self`.
     pub fn changed(&self, bytes: &[u8]) -> Result<Settings> {
         let mut all = self.bytes();
         match bytes.len() {
@@ -96,7 +96,7 @@ impl Settings {
         let control = word(2);
         let output = speed(control & CBAUD).unwrap_or(word(10));
         let input = match (control >> IBSHIFT) & CBAUD {
-            // As fast as the output.
+            // Input is as fast as output.
             B0 => output,
             code => speed(code).unwrap_or(word(9)),
         };

@@ -160,8 +160,7 @@ fn output_stops_and_goes_on() {
     type_in(&mut terminal, &[b'x'; 9000]);
     assert_eq!(terminal.flow(TCOON).unwrap().echo.len(), 4096, "echo that is held is bounded");
     type_in(&mut terminal, &[0x13]);
-    let mut raw = Settings::default();
-    raw.input = 0;
+    let raw = Settings { input: 0, ..Settings::default() };
     assert!(terminal.set_settings(&raw.bytes(), Change::Keep).unwrap().wakes_writers);
 }
 
