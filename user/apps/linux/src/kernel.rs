@@ -15,9 +15,9 @@ use rt::sys::{self, TaskId, Timeout, Uid, foreign, thread_state};
 use rt::{eprintln, io, time};
 
 /// Kernel memory of a process in frames, to begin with, and how much it gets more if that is not enough.
-const QUOTA: u64 = 48;
+const QUOTA: u64 = 24;
 /// See [`QUOTA`].
-const QUOTA_MORE: u64 = 32;
+const QUOTA_MORE: u64 = 16;
 
 /// How a thread is held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

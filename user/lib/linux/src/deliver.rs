@@ -187,7 +187,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let number = registers.rax;
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let done = core::mem::take(&mut thread.done);
-        (thread.until, thread.is_woken) = (None, false);
+        (thread.until, thread.is_woken, thread.began) = (None, false, None);
         registers.rax = if done > 0 { done } else { crate::errno::EINTR.result() };
         let again = (done == 0).then_some(number);
         let Some(state) = self.machine.state(tid) else { return };

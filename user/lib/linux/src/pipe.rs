@@ -1,35 +1,60 @@
-//! Bytes of a pipe.
+//! Pipes: bytes on their way from writers to readers, in pages that are there only while they hold something.
+//!
+//! Nothing waits in here: a call that would have to wait is `EAGAIN`, and the caller makes it again when the other end has done something. A write of up to
+//! [`ATOMIC_BYTES`] is never taken apart.
 
+use crate::errno::{EAGAIN, EBUSY, EINVAL, EPERM, EPIPE, Errno, Result};
+use crate::frames::PAGE;
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use linux_raw_sys::general::{POLLERR, POLLHUP, POLLIN, POLLOUT, POLLRDNORM, POLLWRNORM};
+use alloc::vec::Vec;
+use linux_raw_sys::general;
 
-/// Bytes that are written as a whole, or not at all.
-pub const WHOLE_BYTES: usize = 4096;
+/// Most bytes of a write that goes into a pipe whole or not at all: `PIPE_BUF`.
+pub const ATOMIC_BYTES: usize = general::PIPE_BUF as usize;
 
-/// Bytes of a pipe.
-const CAPACITY: usize = 64 << 10;
+/// Bytes that a new pipe holds.
+pub const SIZE: usize = 64 << 10;
 
-/// Most bytes of a pipe that somebody has made larger.
-const CAPACITY_MAX: usize = 1 << 20;
+/// Most bytes that a pipe can be made to hold.
+pub const SIZE_MAX: usize = 1 << 20;
 
-/// What a read or write has done.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Moved {
-    /// So many bytes.
-    Bytes(usize),
-    /// None: there are none, or there is no room.
-    Nothing,
-    /// None, and there will be none: the other end is closed.
-    Over,
+const PAGE_BYTES: usize = PAGE as usize;
+
+/// Bits of `poll` that concern pipes.
+pub mod ready {
+    use linux_raw_sys::general;
+
+    /// There are bytes to read.
+    pub const READ: u16 = (general::POLLIN | general::POLLRDNORM) as u16;
+    /// A write of [`super::ATOMIC_BYTES`] does not wait.
+    pub const WRITE: u16 = (general::POLLOUT | general::POLLWRNORM) as u16;
+    /// There are no writers.
+    pub const HUNG_UP: u16 = general::POLLHUP as u16;
+    /// There are no readers.
+    pub const BROKEN: u16 = general::POLLERR as u16;
 }
 
-/// A pipe with its two ends.
+/// One of the ends of a pipe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// The end from which bytes come.
+    Read,
+    /// The end into which bytes go.
+    Write,
+}
+
+/// A pipe.
 #[derive(Debug)]
 pub struct Pipe {
-    bytes: VecDeque<u8>,
-    capacity: usize,
-    has_reader: bool,
-    has_writer: bool,
+    /// Pages with bytes, in order. All but the first and the last are full; none is empty.
+    pages: VecDeque<Box<[u8]>>,
+    /// Bytes of the first page that have been read.
+    first: usize,
+    len: usize,
+    size: usize,
+    readers: u32,
+    writers: u32,
 }
 
 impl Default for Pipe {
@@ -39,87 +64,180 @@ impl Default for Pipe {
 }
 
 impl Pipe {
-    /// An empty one, with both ends open.
+    /// An empty pipe without readers and writers: each end is to be opened.
     pub const fn new() -> Pipe {
-        Pipe { bytes: VecDeque::new(), capacity: CAPACITY, has_reader: true, has_writer: true }
+        Pipe { pages: VecDeque::new(), first: 0, len: 0, size: SIZE, readers: 0, writers: 0 }
     }
 
-    /// Bytes in it.
+    fn users(&mut self, end: End) -> &mut u32 {
+        match end {
+            End::Read => &mut self.readers,
+            End::Write => &mut self.writers,
+        }
+    }
+
+    /// One more open file of an end.
+    pub fn open(&mut self, end: End) {
+        let users = self.users(end);
+        *users = users.saturating_add(1);
+    }
+
+    /// One open file less of an end. Whether it was the last one, so that all who wait at the other end have to look again.
+    /// Bytes that nobody can read any more are given back.
+    pub fn close(&mut self, end: End) -> bool {
+        let users = self.users(end);
+        let was_last = *users == 1;
+        *users = users.saturating_sub(1);
+        if self.readers == 0 && self.writers == 0 {
+            (self.pages, self.first, self.len) = (VecDeque::new(), 0, 0);
+        }
+        was_last
+    }
+
+    /// Open files of the two ends: readers, writers.
+    pub fn ends(&self) -> (u32, u32) {
+        (self.readers, self.writers)
+    }
+
+    /// Bytes that can be read: `FIONREAD`.
     pub fn len(&self) -> usize {
-        self.bytes.len()
+        self.len
     }
 
-    /// Whether it has none.
+    /// Whether nothing can be read.
     pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
+        self.len == 0
     }
 
-    /// Bytes for which there is room in all.
-    pub const fn capacity(&self) -> usize {
-        self.capacity
+    /// Bytes that it holds at most: `F_GETPIPE_SZ`.
+    pub fn size(&self) -> usize {
+        self.size
     }
 
-    /// Changes that. It is rounded up to a power of two; none if there is more in it, or that is too much.
-    pub fn set_capacity(&mut self, bytes: usize) -> Option<usize> {
-        let wanted = bytes.max(WHOLE_BYTES).checked_next_power_of_two()?;
-        if wanted > CAPACITY_MAX || wanted < self.bytes.len() {
-            return None;
+    /// Pages of memory that it takes now.
+    pub fn pages(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Bytes that can be written.
+    fn room(&self) -> usize {
+        self.size - self.len
+    }
+
+    /// Begins to write. Bytes that went in: fewer than there are only if there are more than [`ATOMIC_BYTES`]; [`Pipe::write_rest`] is for the others.
+    ///
+    /// `EPIPE`: nobody reads, and the writer is to get `SIGPIPE`. `EAGAIN`: no room now.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<usize> {
+        let is_whole = bytes.len() <= ATOMIC_BYTES;
+        if is_whole && !bytes.is_empty() && self.readers > 0 && self.room() < bytes.len() {
+            return Err(EAGAIN);
         }
-        self.capacity = wanted;
-        Some(wanted)
+        self.write_rest(bytes)
     }
 
-    /// Nobody reads any more.
-    pub fn close_reader(&mut self) {
-        self.has_reader = false;
-        self.bytes = VecDeque::new();
-    }
-
-    /// Nobody writes any more.
-    pub const fn close_writer(&mut self) {
-        self.has_writer = false;
-    }
-
-    /// Takes bytes out.
-    pub fn read(&mut self, to: &mut [u8]) -> Moved {
-        let count = to.len().min(self.bytes.len());
+    /// Goes on with a write of more than [`ATOMIC_BYTES`], the rest of which may be taken apart however short it is.
+    /// Errors are those of [`Pipe::write`].
+    pub fn write_rest(&mut self, bytes: &[u8]) -> Result<usize> {
+        if bytes.is_empty() {
+            return Ok(0);
+        }
+        if self.readers == 0 {
+            return Err(EPIPE);
+        }
+        let count = bytes.len().min(self.room());
         if count == 0 {
-            return if self.has_writer { Moved::Nothing } else { Moved::Over };
+            return Err(EAGAIN);
         }
-        for (to, from) in to.iter_mut().zip(self.bytes.drain(..count)) {
-            *to = from;
+        // All pages are there before the first byte is, so that a failure loses nothing.
+        let pages = (self.first + self.len + count).div_ceil(PAGE_BYTES);
+        let before = self.pages.len();
+        while self.pages.len() < pages {
+            match page() {
+                Ok(page) if self.pages.try_reserve(1).is_ok() => self.pages.push_back(page),
+                _ => {
+                    self.pages.truncate(before);
+                    return Err(Errno::NO_MEMORY);
+                }
+            }
         }
-        if self.bytes.is_empty() {
-            self.bytes = VecDeque::new();
+        let mut left = &bytes[..count];
+        while !left.is_empty() {
+            let end = self.first + self.len;
+            let page = &mut self.pages[end / PAGE_BYTES][end % PAGE_BYTES..];
+            let (now, later) = left.split_at(left.len().min(page.len()));
+            page[..now.len()].copy_from_slice(now);
+            self.len += now.len();
+            left = later;
         }
-        Moved::Bytes(count)
+        Ok(count)
     }
 
-    /// Puts bytes in: all of few, as many as there is room for of more.
-    pub fn write(&mut self, from: &[u8]) -> Moved {
-        if !self.has_reader {
-            return Moved::Over;
+    /// Reads what there is. None are left if all writers are gone and everything has been read.
+    ///
+    /// `EAGAIN`: nothing now.
+    pub fn read(&mut self, to: &mut [u8]) -> Result<usize> {
+        if to.is_empty() || self.len == 0 && self.writers == 0 {
+            return Ok(0);
         }
-        let room = self.capacity - self.bytes.len();
-        let count = if from.len() <= WHOLE_BYTES && from.len() > room { 0 } else { from.len().min(room) };
-        if count == 0 && !from.is_empty() {
-            return Moved::Nothing;
+        if self.len == 0 {
+            return Err(EAGAIN);
         }
-        self.bytes.extend(&from[..count]);
-        Moved::Bytes(count)
+        let mut done = 0;
+        while done < to.len() && self.len > 0 {
+            let Some(page) = self.pages.front() else { break };
+            let rest = &page[self.first..];
+            let count = rest.len().min(self.len).min(to.len() - done);
+            to[done..done + count].copy_from_slice(&rest[..count]);
+            done += count;
+            self.len -= count;
+            self.first += count;
+            if self.first == PAGE_BYTES || self.len == 0 {
+                self.pages.pop_front();
+                self.first = 0;
+            }
+        }
+        if self.len == 0 {
+            // The list of pages goes, too.
+            self.pages = VecDeque::new();
+        }
+        Ok(done)
     }
 
-    /// What its reader can do, as `poll` says it.
-    pub fn reader_ready(&self) -> u32 {
-        let input = if self.bytes.is_empty() { 0 } else { POLLIN | POLLRDNORM };
-        input | if self.has_writer { 0 } else { POLLHUP }
+    /// Makes the pipe hold so many bytes, rounded up to a power of two of pages: `F_SETPIPE_SZ`. How many it is then.
+    ///
+    /// `EPERM`: more than [`SIZE_MAX`]. `EBUSY`: more bytes are in it. `EINVAL`: no pipe is as large.
+    pub fn resize(&mut self, bytes: u64) -> Result<usize> {
+        if bytes == 0 || bytes > 1 << 31 {
+            return Err(EINVAL);
+        }
+        let size = (bytes as usize).max(PAGE_BYTES).next_power_of_two();
+        if size > SIZE_MAX && size > self.size {
+            return Err(EPERM);
+        }
+        if size < self.len {
+            return Err(EBUSY);
+        }
+        self.size = size;
+        Ok(size)
     }
 
-    /// What its writer can do.
-    pub fn writer_ready(&self) -> u32 {
-        if !self.has_reader {
-            return POLLOUT | POLLWRNORM | POLLERR;
-        }
-        if self.capacity - self.bytes.len() >= WHOLE_BYTES { POLLOUT | POLLWRNORM } else { 0 }
+    /// How an end is: bits of [`ready`].
+    pub fn poll(&self, end: End) -> u16 {
+        let bits = match end {
+            End::Read => [(self.len > 0, ready::READ), (self.writers == 0, ready::HUNG_UP)],
+            End::Write => [(self.room() >= ATOMIC_BYTES, ready::WRITE), (self.readers == 0, ready::BROKEN)],
+        };
+        bits.into_iter().filter(|(is_so, _)| *is_so).fold(0, |all, (_, bit)| all | bit)
     }
 }
+
+/// A page of zeros.
+fn page() -> Result<Box<[u8]>> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(PAGE_BYTES).map_err(|_| Errno::NO_MEMORY)?;
+    bytes.resize(PAGE_BYTES, 0);
+    Ok(bytes.into_boxed_slice())
+}
+
+#[cfg(test)]
+mod tests;

@@ -187,6 +187,8 @@ pub struct Thread {
     pub blocked: Option<Blocked>,
     /// When the call that is made again waits no longer.
     pub until: Option<Option<u64>>,
+    /// When the call that is made again has begun, if that matters to it.
+    pub began: Option<u64>,
     /// Bytes that a call has done before it had to wait.
     pub done: u64,
     /// Bits of the futex that the call which is being made waits for.
@@ -208,6 +210,7 @@ impl Thread {
             robust: (0, 0),
             blocked: None,
             until: None,
+            began: None,
             done: 0,
             bits: u32::MAX,
             is_woken: false,

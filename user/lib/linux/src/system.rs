@@ -1,15 +1,16 @@
 //! All processes of a sandbox: how calls are made, wait, and are made again, and how processes end.
 
 use crate::calls;
-use crate::errno::{ESRCH, Errno, Result};
+use crate::errno::{ESRCH, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Registers, Space, Tid};
 use crate::memory::{Fault, Memory, Rights};
 use crate::open::{Object, Open};
+use crate::pipe::End;
 use crate::process::{Blocked, Event, Process, Room, Shared, Status, Thread};
 use crate::signal::Cause;
 use crate::store::Store;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, Window};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::rc::Rc;
 use alloc::vec::Vec;
@@ -92,7 +93,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             store,
             processes: BTreeMap::new(),
             threads: BTreeMap::new(),
-            terminal: Terminal::default(),
+            terminal: terminal(),
             foreground: 0,
             current: None,
             registers: Registers::default(),
@@ -214,7 +215,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
         }
         let thread = self.threads.get_mut(&tid)?;
-        (thread.until, thread.done, thread.is_woken) = (None, 0, false);
+        (thread.until, thread.done, thread.is_woken, thread.began) = (None, 0, false, None);
         Some(true)
     }
 
@@ -309,11 +310,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 let _ = self.store.volume.close(inode);
             }
             Object::Reader(ends) => {
-                ends.pipe.borrow_mut().close_reader();
+                ends.pipe.borrow_mut().close(End::Read);
                 self.tell(Event::Ring(ends.number));
             }
             Object::Writer(ends) => {
-                ends.pipe.borrow_mut().close_writer();
+                ends.pipe.borrow_mut().close(End::Write);
                 self.tell(Event::Ring(ends.number));
             }
             Object::Text { .. }
@@ -480,9 +481,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             thread.mask = mask;
         }
     }
+}
 
-    /// An error for the terminal's owner.
-    pub fn complain(&mut self, error: Errno, what: &str) {
-        self.machine.log(format_args!("{what}: {}", crate::errno::name(error).unwrap_or("error")));
-    }
+/// A terminal of the size that is usual. Nobody knows that of the line behind which it is.
+fn terminal() -> Terminal {
+    let mut terminal = Terminal::new();
+    terminal.set_window(Window { rows: 24, columns: 80, pixels: (0, 0) });
+    terminal
 }

@@ -1,12 +1,12 @@
 //! Descriptors: copies, flags, and objects that have no name.
 
 use super::number;
-use crate::errno::{EBADF, EBUSY, EINVAL, EMFILE, Result};
+use crate::errno::{EBADF, EINVAL, EMFILE, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::{Descriptor, Object, Open, PipeEnds};
-use crate::pipe::Pipe;
-use crate::system::{Answer, DONE, Outcome, System};
+use crate::pipe::{End, Pipe};
+use crate::system::{Answer, DONE, System};
 use alloc::rc::Rc;
 use core::cell::{Cell, RefCell};
 use linux_raw_sys::general::{
@@ -130,15 +130,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             general::F_GETOWN => DONE,
             general::F_SETOWN => DONE,
             general::F_GETPIPE_SZ => match &open.object {
-                Object::Reader(ends) | Object::Writer(ends) => {
-                    number(Ok(ends.pipe.borrow().capacity() as u64))
-                }
+                Object::Reader(ends) | Object::Writer(ends) => number(Ok(ends.pipe.borrow().size() as u64)),
                 _ => Err(EBADF),
             },
             general::F_SETPIPE_SZ => match &open.object {
                 Object::Reader(ends) | Object::Writer(ends) => {
-                    let set = ends.pipe.borrow_mut().set_capacity(argument as usize);
-                    set.map(|size| Outcome::Value(size as u64)).ok_or(EBUSY)
+                    number(ends.pipe.borrow_mut().resize(argument).map(|size| size as u64))
                 }
                 _ => Err(EBADF),
             },
@@ -164,7 +161,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     fn make_pipe(&mut self, tid: Tid, address: u64, flags: u32) -> Answer {
-        let ends = Rc::new(PipeEnds { number: self.ring(), pipe: RefCell::new(Pipe::new()) });
+        let mut pipe = Pipe::new();
+        pipe.open(End::Read);
+        pipe.open(End::Write);
+        let ends = Rc::new(PipeEnds { number: self.ring(), pipe: RefCell::new(pipe) });
         let closes = flags & O_CLOEXEC != 0;
         let kept = flags & O_NONBLOCK;
         let reader = Open::new(Object::Reader(ends.clone()), O_RDONLY | kept);

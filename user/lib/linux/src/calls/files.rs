@@ -5,7 +5,6 @@ use crate::errno::{EAGAIN, EBADF, EFAULT, EFBIG, EINVAL, EISDIR, ENOSPC, EPIPE, 
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open};
-use crate::pipe;
 use crate::process::Event;
 use crate::signal::Cause;
 use crate::special::{Device, Special};
@@ -25,6 +24,14 @@ const PIECES_MAX: u64 = 1024;
 
 /// Most bytes of one call in Linux.
 const COUNT_MAX: u64 = 0x7fff_f000;
+
+/// Outcome of taking bytes.
+pub(super) enum Taken {
+    /// So many; none at the end.
+    Bytes(usize),
+    /// None yet: again when something has happened, or at a time.
+    Nothing(Option<u64>),
+}
 
 /// Where bytes come from, or go to, in a process: address and length.
 type Piece = (u64, u64);
@@ -66,9 +73,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         let mut bytes = vec![0; wanted.min(PIECE_MAX) as usize];
         let count = match self.take(open, &mut bytes, at)? {
-            Some(count) => count,
-            None if open.has(O_NONBLOCK) => return Err(EAGAIN),
-            None => return Ok(Outcome::Wait(self.events_of(open), None)),
+            Taken::Bytes(count) => count,
+            Taken::Nothing(_) if open.has(O_NONBLOCK) => return Err(EAGAIN),
+            Taken::Nothing(until) => return Ok(Outcome::Wait(self.events_of(open), until)),
         };
         let mut rest = &bytes[..count];
         for (address, len) in pieces {
@@ -79,14 +86,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         number(Ok(count as u64))
     }
 
-    /// Takes bytes out of what is open. None if there are none yet.
-    fn take(&mut self, open: &Rc<Open>, to: &mut [u8], at: Option<u64>) -> Result<Option<usize>> {
+    /// Takes bytes out of what is open.
+    fn take(&mut self, open: &Rc<Open>, to: &mut [u8], at: Option<u64>) -> Result<Taken> {
         let position = at.unwrap_or(open.offset.get());
         let advance = |count: usize| {
             if at.is_none() {
                 open.offset.set(position + count as u64);
             }
-            Ok(Some(count))
+            Ok(Taken::Bytes(count))
         };
         match &open.object {
             Object::File { inode, .. } => {
@@ -100,33 +107,33 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 advance(count)
             }
             Object::Directory { .. } => Err(EISDIR),
-            Object::Device { inode, .. } => self.read_device(*inode, to).map(Some),
+            Object::Device { inode, .. } => self.read_device(*inode, to).map(Taken::Bytes),
             _ if at.is_some() => Err(ESPIPE),
             Object::Reader(ends) => {
                 let count = ends.pipe.borrow_mut().read(to);
                 match count {
-                    pipe::Moved::Bytes(count) => {
+                    Ok(count) => {
                         self.tell(Event::Ring(ends.number));
-                        Ok(Some(count))
+                        Ok(Taken::Bytes(count))
                     }
-                    pipe::Moved::Over => Ok(Some(0)),
-                    pipe::Moved::Nothing => Ok(None),
+                    Err(EAGAIN) => Ok(Taken::Nothing(None)),
+                    Err(error) => Err(error),
                 }
             }
-            Object::Terminal { .. } => Ok(self.terminal.read(to)),
+            Object::Terminal { .. } => self.read_terminal(to),
             Object::Counter { value, is_semaphore, number } => {
                 if to.len() < 8 {
                     return Err(EINVAL);
                 }
                 let now = value.get();
                 if now == 0 {
-                    return Ok(None);
+                    return Ok(Taken::Nothing(None));
                 }
                 let taken = if *is_semaphore { 1 } else { now };
                 value.set(now - taken);
                 to[..8].copy_from_slice(&taken.to_le_bytes());
                 self.tell(Event::Ring(*number));
-                Ok(Some(8))
+                Ok(Taken::Bytes(8))
             }
             Object::Writer(_) => Err(EBADF),
         }
@@ -173,8 +180,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             bytes.extend_from_slice(&piece);
         }
-        let outcome = self.put(open, &bytes, at);
+        let outcome = self.put(open, &bytes, at, done > 0);
         let count = match outcome {
+            Err(EAGAIN) => 0,
             Err(EPIPE) => {
                 let pid = self.pid(tid)?;
                 let _ = self.send_to_thread(tid, SIGPIPE, Cause::process(pid, 0));
@@ -183,7 +191,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             other => other?,
         };
         let all = done + count as u64;
-        let is_whole = !matches!(open.object, Object::Writer(_)) || all >= wanted;
+        let is_stuck = outcome == Err(EAGAIN);
+        let is_whole = !is_stuck && !matches!(open.object, Object::Writer(_)) || all >= wanted;
         if is_whole {
             return number(Ok(all));
         }
@@ -195,8 +204,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(Outcome::Wait(self.events_of(open), None))
     }
 
-    /// Puts bytes into what is open: as many as it takes now.
-    fn put(&mut self, open: &Rc<Open>, from: &[u8], at: Option<u64>) -> Result<usize> {
+    /// Puts bytes into what is open: as many as it takes now. `goes_on`: these are the rest of a call.
+    fn put(&mut self, open: &Rc<Open>, from: &[u8], at: Option<u64>, goes_on: bool) -> Result<usize> {
         match &open.object {
             Object::File { inode, .. } => {
                 let position = match at {
@@ -221,21 +230,17 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Text { .. } => Err(EINVAL),
             _ if at.is_some() => Err(ESPIPE),
             Object::Writer(ends) => {
-                let moved = ends.pipe.borrow_mut().write(from);
-                match moved {
-                    pipe::Moved::Bytes(count) => {
-                        self.tell(Event::Ring(ends.number));
-                        Ok(count)
-                    }
-                    pipe::Moved::Nothing => Ok(0),
-                    pipe::Moved::Over => Err(EPIPE),
-                }
+                let mut pipe = ends.pipe.borrow_mut();
+                let count = if goes_on { pipe.write_rest(from) } else { pipe.write(from) }?;
+                drop(pipe);
+                self.tell(Event::Ring(ends.number));
+                Ok(count)
             }
             Object::Terminal { .. } => {
                 let mut out = Vec::with_capacity(from.len() + 16);
-                self.terminal.output(from, &mut out);
+                let count = self.terminal.write(from, usize::MAX, &mut out)?;
                 self.machine.print(&out);
-                Ok(from.len())
+                Ok(count)
             }
             Object::Counter { value, number, .. } => {
                 let bytes = from.get(..8).ok_or(EINVAL)?;
@@ -325,8 +330,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             at => position(self.words::<1>(tid, at)?[0])?,
         };
         let mut bytes = vec![0; count.min(PIECE_MAX) as usize];
-        let found = self.take(&from, &mut bytes, Some(start))?.unwrap_or(0);
-        let count = self.put(&to, &bytes[..found], None)? as u64;
+        let Taken::Bytes(found) = self.take(&from, &mut bytes, Some(start))? else { return Err(EINVAL) };
+        let count = self.put(&to, &bytes[..found], None, false)? as u64;
         match at {
             0 => from.offset.set(start + count),
             at => self.write_words(tid, at, &[start + count])?,

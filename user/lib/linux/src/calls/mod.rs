@@ -50,7 +50,10 @@ pub fn run<M: Machine, B: Bytes, F: FileSystem>(
         Some(call) => call(system, tid, registers.arguments()),
         None => {
             if system.unknown.insert(registers.rax) {
-                system.machine.log(format_args!("call {} is not there", registers.rax));
+                match crate::decode::name(registers.rax) {
+                    Some(name) => system.machine.log(format_args!("{name} is not there")),
+                    None => system.machine.log(format_args!("call {} is not there", registers.rax)),
+                }
             }
             Err(ENOSYS)
         }

@@ -148,7 +148,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// What a path of a descriptor leads to, such as `/proc/self/fd/3` or `/dev/stdin`.
-    fn descriptor_at(&mut self, path: &[u8]) -> Result<Option<Rc<Open>>> {
+    pub(super) fn descriptor_at(&mut self, path: &[u8]) -> Result<Option<Rc<Open>>> {
         if !path.starts_with(b"/proc") && !path.starts_with(b"/dev") {
             return Ok(None);
         }

@@ -5,7 +5,7 @@ use super::paths::checked;
 use crate::errno::{EACCES, EINVAL, ENOENT, Result};
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
-use crate::open::Object;
+use crate::open::{Object, Open};
 use crate::special::Special;
 use crate::store::Store;
 use crate::system::{Answer, DONE, System};
@@ -118,6 +118,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     fn stat_open(&mut self, tid: Tid, fd: u64) -> Result<Stat> {
         let open = self.open_file(tid, fd)?;
+        self.stat_object(&open)
+    }
+
+    fn stat_object(&mut self, open: &Open) -> Result<Stat> {
         match &open.object {
             Object::File { inode, .. }
             | Object::Directory { inode, .. }
@@ -147,6 +151,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
         }
         let path = self.whole_path(tid, directory, path)?;
+        if flags & AT_SYMLINK_NOFOLLOW == 0
+            && let Some(open) = self.descriptor_at(&path)?
+        {
+            return self.stat_object(&open);
+        }
         self.look(&path, last(flags)).map(|found| Stat::of(&found))
     }
 

@@ -1,16 +1,17 @@
 //! `ioctl`: what terminals, and some files, do beside reading and writing.
 
 use super::done;
+use super::files::Taken;
 use crate::errno::{EINVAL, ENOTTY, EPERM, ESRCH, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open};
 use crate::process::Event;
-use crate::signal::{Cause, Set, Signal};
+use crate::signal::{Cause, Signal};
 use crate::system::{Answer, DONE, System};
-use crate::terminal::{SETTINGS_BYTES, SETTINGS2_BYTES};
+use crate::terminal::{Change, Happened, Read, TERMIOS_BYTES, TERMIOS2_BYTES, Window};
 use alloc::vec;
-use linux_raw_sys::general::{O_NONBLOCK, SIGTTOU, SIGWINCH};
+use linux_raw_sys::general::{O_NONBLOCK, SIGTTOU};
 use linux_raw_sys::ioctl::{
     FIOCLEX, FIONBIO, FIONCLEX, FIONREAD, TCFLSH, TCGETS, TCGETS2, TCSBRK, TCSBRKP, TCSETS, TCSETS2, TCSETSF,
     TCSETSF2, TCSETSW, TCSETSW2, TCXONC, TIOCGPGRP, TIOCGSID, TIOCGWINSZ, TIOCNOTTY, TIOCSCTTY, TIOCSPGRP,
@@ -51,7 +52,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     fn readable(&mut self, open: &Open) -> Result<usize> {
         match &open.object {
             Object::Reader(ends) | Object::Writer(ends) => Ok(ends.pipe.borrow().len()),
-            Object::Terminal { .. } => Ok(self.terminal.readable_bytes()),
+            Object::Terminal { .. } => Ok(self.terminal.bytes_to_read()),
             Object::File { inode, .. } => {
                 Ok(self.store.volume.len(*inode)?.saturating_sub(open.offset.get()) as usize)
             }
@@ -61,35 +62,30 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     fn terminal_request(&mut self, tid: Tid, request: u32, argument: u64) -> Answer {
         match request {
-            TCGETS => {
+            TCGETS | TCGETS2 => {
                 let bytes = self.terminal.settings_bytes();
-                done(self.write(tid, argument, &bytes))
-            }
-            TCGETS2 => {
-                let bytes = self.terminal.settings2_bytes();
-                done(self.write(tid, argument, &bytes))
+                let len = if request == TCGETS { TERMIOS_BYTES } else { TERMIOS2_BYTES };
+                done(self.write(tid, argument, &bytes[..len]))
             }
             TCSETS | TCSETSW | TCSETSF => {
-                let mut bytes = [0; SETTINGS_BYTES];
+                let mut bytes = [0; TERMIOS_BYTES];
                 self.read(tid, argument, &mut bytes)?;
                 self.set_terminal(tid, &bytes, request == TCSETSF)
             }
             TCSETS2 | TCSETSW2 | TCSETSF2 => {
-                let mut bytes = [0; SETTINGS2_BYTES];
+                let mut bytes = [0; TERMIOS2_BYTES];
                 self.read(tid, argument, &mut bytes)?;
                 self.set_terminal(tid, &bytes, request == TCSETSF2)
             }
             TIOCGWINSZ => {
-                let bytes = self.terminal.window_bytes();
+                let bytes = self.terminal.window().bytes();
                 done(self.write(tid, argument, &bytes))
             }
             TIOCSWINSZ => {
                 let mut bytes = [0; WINDOW_BYTES];
                 self.read(tid, argument, &mut bytes)?;
-                if self.terminal.set_window_bytes(&bytes) {
-                    let group = self.foreground;
-                    self.send_to_group(group, SIGWINCH, Cause::KERNEL);
-                }
+                let happened = self.terminal.set_window(Window::read(bytes));
+                self.apply(happened);
                 DONE
             }
             TIOCGPGRP if self.process(tid)?.has_terminal => {
@@ -116,10 +112,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 DONE
             }
             TCFLSH => {
-                self.terminal.flush(argument != 1);
+                let happened = self.terminal.flush(argument as u32)?;
+                self.apply(happened);
                 DONE
             }
-            TCSBRK | TCSBRKP | TCXONC => DONE,
+            TCXONC => {
+                let happened = self.terminal.flow(argument as u32)?;
+                self.apply(happened);
+                DONE
+            }
+            TCSBRK | TCSBRKP => DONE,
             TIOCGPGRP => Err(ENOTTY),
             _ => Err(EINVAL),
         }
@@ -129,10 +131,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if let Some(stopped) = self.keep_from_terminal(tid, SIGTTOU)? {
             return Ok(stopped);
         }
-        if flushes {
-            self.terminal.flush(true);
-        }
-        self.terminal.set_settings_bytes(bytes);
+        let change = if flushes { Change::Flush } else { Change::Keep };
+        let happened = self.terminal.set_settings(bytes, change)?;
+        self.apply(happened);
         self.tell(Event::Input);
         DONE
     }
@@ -176,22 +177,38 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Keys were typed.
     pub fn input(&mut self, bytes: &[u8]) {
-        let mut echo = vec![];
-        let mut signals = Set(0);
+        let now = self.machine.now();
         for byte in bytes {
-            if let Some(signal) = self.terminal.input(*byte, &mut echo) {
-                signals.0 |= Set::of(signal).0;
-            }
+            let happened = self.terminal.input(*byte, now);
+            self.apply(happened);
         }
-        if !echo.is_empty() {
-            self.machine.print(&echo);
-        }
-        let group = self.foreground;
-        while let Some(signal) = signals.first() {
-            signals.0 &= !Set::of(signal).0;
-            self.send_to_group(group, signal, Cause::KERNEL);
-        }
-        self.tell(Event::Input);
         self.settle();
+    }
+
+    /// Does what a change of the terminal asks for.
+    fn apply(&mut self, happened: Happened) {
+        if !happened.echo.is_empty() {
+            self.machine.print(&happened.echo);
+        }
+        if let Some(signal) = happened.signal {
+            let group = self.foreground;
+            self.send_to_group(group, signal.number(), Cause::KERNEL);
+        }
+        if happened.wakes_readers || happened.wakes_writers {
+            self.tell(Event::Input);
+        }
+    }
+
+    /// Reads from the terminal, for the thread whose call is made.
+    pub(super) fn read_terminal(&mut self, to: &mut [u8]) -> Result<Taken> {
+        let now = self.machine.now();
+        let thread = self.current.and_then(|tid| self.threads.get_mut(&tid)).ok_or(ESRCH)?;
+        let began = *thread.began.get_or_insert(now);
+        let (read, happened) = self.terminal.read(to, began, now);
+        self.apply(happened);
+        Ok(match read {
+            Read::Bytes(count) => Taken::Bytes(count),
+            Read::Wait { until_ns } => Taken::Nothing(until_ns),
+        })
     }
 }

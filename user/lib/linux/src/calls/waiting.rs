@@ -6,6 +6,7 @@ use crate::errno::{EBADF, EINVAL, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open};
+use crate::pipe::End;
 use crate::system::{Answer, Outcome, System};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -28,11 +29,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// What can be done with something open without a wait.
     pub fn ready(&self, open: &Open) -> u32 {
         match &open.object {
-            Object::Reader(ends) => ends.pipe.borrow().reader_ready(),
-            Object::Writer(ends) => ends.pipe.borrow().writer_ready(),
+            Object::Reader(ends) => ends.pipe.borrow().poll(End::Read).into(),
+            Object::Writer(ends) => ends.pipe.borrow().poll(End::Write).into(),
             Object::Terminal { .. } => {
                 let input = if self.terminal.is_readable() { POLLIN | POLLRDNORM } else { 0 };
-                input | POLLOUT | POLLWRNORM
+                let output = if self.terminal.is_writable() { POLLOUT | POLLWRNORM } else { 0 };
+                input | output
             }
             Object::Counter { value, .. } => {
                 let input = if value.get() > 0 { POLLIN | POLLRDNORM } else { 0 };
