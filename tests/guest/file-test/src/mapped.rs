@@ -126,6 +126,9 @@ fn what_is_given_back_is_gone(directory: &Directory) -> Result<()> {
     directory.unlink("given")
 }
 
+/// The file of a client, and where its page is.
+type OwnPage = (Pages, Window);
+
 /// Clients that map, each a page of a file of its own.
 const MAPPERS: usize = 8;
 
@@ -143,7 +146,7 @@ fn what_is_closed_is_gone(directory: &Directory) -> Result<()> {
     (0..MAPPERS).try_for_each(|number| directory.unlink(format!("closed-{number}")))?;
     let priority = sys::thread_info(sys::myself()).map_err(Failure::Kernel)?.priority;
     let busy = directory.enter(".")?;
-    let mut threads: Vec<Handle<Result<Option<(Pages, Window)>>>> = Vec::new();
+    let mut threads: Vec<Handle<Result<Option<OwnPage>>>> = Vec::new();
     // While a call has the file system, the others wait, each in a thread of the server.
     let sync = move || (0..MAPPERS).try_for_each(|_| busy.sync());
     threads.push(thread::spawn(priority, move || sync().map(|()| None)).map_err(Failure::Kernel)?);

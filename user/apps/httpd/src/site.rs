@@ -247,7 +247,7 @@ impl Site for Files {
     type File = Open;
 
     fn find(&mut self, path: &Path) -> Result<Found<Open>, Refusal> {
-        if path.names().any(|name| is_part(name)) {
+        if path.names().any(is_part) {
             return Err(Refusal::NotFound);
         }
         match self.open(path.bytes()) {
@@ -279,7 +279,7 @@ impl Site for Files {
         if path.is_top() {
             return Err(Refusal::Conflict);
         }
-        if path.is_directory || path.names().any(|name| is_part(name)) {
+        if path.is_directory || path.names().any(is_part) {
             return Err(Refusal::NotFound);
         }
         let bytes = path.bytes();
