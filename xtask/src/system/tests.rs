@@ -3,7 +3,7 @@
 use super::*;
 use description::{Device, MODULES};
 
-const FILES: [&str; 27] = [
+const FILES: [&str; 28] = [
     "mm",
     "console",
     "bus",
@@ -29,6 +29,7 @@ const FILES: [&str; 27] = [
     "stub-test",
     "door-test",
     "counter",
+    "linux",
     "disk",
     "disk-test",
     "net-test",
