@@ -69,7 +69,7 @@ impl Root {
         Ok(disk)
     }
 
-    /// What a list of command lines prints on this machine.
+    /// Output of a list of command lines on this machine.
     fn on_linux(&self, shell: &str, list: &str) -> Result<String, Failed> {
         let folder = self.folder();
         let here = |path: &str| folder.join(path).display().to_string();

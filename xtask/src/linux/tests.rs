@@ -26,7 +26,7 @@ impl World {
     fn new(packages: impl Fn(&World)) -> World {
         let folder = Scratch::create("linux-test").unwrap();
         let path = |name: &str| folder.0.join(name);
-        for name in ["lists/partial", "packages", "unpacked", "host"] {
+        for name in ["lists/partial", "cache/archives/partial", "packages", "unpacked", "host"] {
             paths::create(&path(name)).unwrap();
         }
         paths::write(
@@ -42,6 +42,7 @@ impl World {
             ("Dir::Etc::sourceparts", "/dev/null".into()),
             ("Dir::Etc::preferencesparts", "/dev/null".into()),
             ("Dir::Etc::sourcelist", path("sources")),
+            ("Dir::Cache", path("cache")),
             ("Dir::State::lists", path("lists")),
             ("Dir::State::status", path("host/status")),
             ("APT::Sandbox::User", "root".into()),

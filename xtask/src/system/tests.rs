@@ -3,7 +3,7 @@
 use super::*;
 use description::{Device, MODULES};
 
-const FILES: [&str; 28] = [
+const FILES: [&str; 29] = [
     "mm",
     "console",
     "bus",

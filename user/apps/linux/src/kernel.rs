@@ -172,7 +172,7 @@ impl Machine for Kernel {
     }
 
     fn features(&self) -> u64 {
-        // What every processor with 64 bits can do: x87, SSE and SSE2 among it.
+        // Abilities of every processor with 64 bits: x87, SSE and SSE2 among them.
         0x078b_fbff
     }
 

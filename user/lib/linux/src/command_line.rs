@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-/// What it asks for.
+/// Parts of a command line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CommandLine {
     /// Path of the directory that is the root.

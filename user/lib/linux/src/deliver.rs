@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use linux_raw_sys::general::{self, SIGCHLD, SIGCONT, SIGKILL, SIGSEGV, SIGSTOP};
 use vfs::FileSystem;
 
-/// What the next signal of a thread does.
+/// Effect of the next signal of a thread.
 #[derive(Debug)]
 enum Effect {
     /// There is none.

@@ -2,7 +2,7 @@
 //!
 //! Nothing is believed: each number of a file is checked before it is used, and what makes no sense is `ENOEXEC`, as in Linux.
 
-use crate::errno::{E2BIG, EINVAL, ENOEXEC, Errno, Result};
+use crate::errno::{E2BIG, EINVAL, ENOEXEC, Result};
 use crate::frames::PAGE;
 use crate::memory::{END, FIRST, Rights, STACK_MAX};
 use alloc::vec::Vec;
@@ -40,7 +40,7 @@ pub struct Segment {
     pub file_bytes: u64,
     /// Bytes of memory: those behind the file's are zero.
     pub memory_bytes: u64,
-    /// What may be done there.
+    /// Rights to its pages.
     pub rights: Rights,
 }
 
@@ -163,12 +163,12 @@ fn segment(entry: &ProgramHeader, file_bytes: u64, is_movable: bool) -> Result<S
     };
     let end = found.address.checked_add(found.memory_bytes).filter(|&end| end <= END - PAGE);
     let is_there = found.offset.checked_add(found.file_bytes).is_some_and(|end| end <= file_bytes);
-    let fits = found.file_bytes <= found.memory_bytes && (found.address ^ found.offset) % PAGE == 0;
+    let fits = found.file_bytes <= found.memory_bytes && (found.address ^ found.offset).is_multiple_of(PAGE);
     let is_allowed = is_movable || found.address >= FIRST;
     if end.is_some() && is_there && fits && is_allowed { Ok(found) } else { Err(ENOEXEC) }
 }
 
-/// What a program finds on its stack when it begins, besides arguments and environment: numbers of `AT_…`.
+/// Facts that a program finds on its stack when it begins, besides arguments and environment: numbers of `AT_…`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Told {
     /// Where its program headers are, and how many.
@@ -181,7 +181,7 @@ pub struct Told {
     pub owner: (u32, u32),
     /// Numbers that nobody guesses.
     pub random: [u8; 16],
-    /// What the processor can do, as CPUID leaf 1 says in EDX.
+    /// Abilities of the processor, as CPUID leaf 1 says in EDX.
     pub features: u64,
 }
 
@@ -259,8 +259,11 @@ pub fn stack(
     Ok((pointer, bytes))
 }
 
+/// Interpreter of a script, and the argument that it gets.
+pub type Script = (Vec<u8>, Option<Vec<u8>>);
+
 /// First line of a script: its interpreter, and the one argument that may follow. None if the file is no script.
-pub fn script(head: &[u8]) -> Option<core::result::Result<(Vec<u8>, Option<Vec<u8>>), Errno>> {
+pub fn script(head: &[u8]) -> Option<Result<Script>> {
     let line = head.strip_prefix(b"#!")?;
     let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');

@@ -110,7 +110,7 @@ pub trait Machine {
     /// Keeps a thread from running its own code, or lets it.
     fn pause(&mut self, thread: Tid, is_paused: bool);
 
-    /// What the processor can do, as CPUID leaf 1 says in EDX.
+    /// Abilities of the processor, as CPUID leaf 1 says in EDX.
     fn features(&self) -> u64;
 
     /// Nanoseconds since it began.

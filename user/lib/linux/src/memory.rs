@@ -20,7 +20,7 @@ const MAPPINGS_END: u64 = 0x7fff_f000_0000;
 /// Bytes between a stack and what is below it.
 const STACK_GAP: u64 = 256 * PAGE;
 
-/// What may be done with a page: bits as in `PROT_READ` and its like.
+/// Rights to a page: bits as in `PROT_READ` and its like.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Rights(pub u8);
 
@@ -63,16 +63,16 @@ pub struct Source {
     pub offset: u64,
 }
 
-/// What a region is.
+/// Kind of a region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Kind {
-    /// What may be done.
+    /// Rights to its pages.
     pub rights: Rights,
     /// Whether what is written is seen by all that have the pages; otherwise by this process alone.
     pub is_shared: bool,
     /// Whether it becomes longer downwards when it is accessed just below.
     pub grows_down: bool,
-    /// What its first page shows. Without one, zeros.
+    /// Place in a file that its first page shows. Without one, zeros.
     pub source: Option<Source>,
 }
 
@@ -82,7 +82,7 @@ impl Kind {
         Kind { rights, is_shared: false, grows_down: false, source: None }
     }
 
-    /// What it is `bytes` further up.
+    /// The kind `bytes` further up.
     fn from(self, bytes: u64) -> Kind {
         let source = self.source.map(|source| Source { offset: source.offset + bytes, ..source });
         Kind { source, ..self }
@@ -188,7 +188,7 @@ impl Memory {
     /// A range of whole pages that a call names.
     fn range(start: u64, len: u64) -> Result<Range<u64>> {
         let end = up(len).and_then(|len| start.checked_add(len)).ok_or(EINVAL)?;
-        if start % PAGE != 0 || end > END { Err(EINVAL) } else { Ok(start..end) }
+        if !start.is_multiple_of(PAGE) || end > END { Err(EINVAL) } else { Ok(start..end) }
     }
 
     /// The region that an address lies in.

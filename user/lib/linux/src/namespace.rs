@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 use vfs::{Attributes, Changes, Entry, Error, FileSystem, Inode, Kind, Name, New, Result, Space};
 
-/// What `/proc` says of processes as far as names go.
+/// Names in `/proc` that depend on processes.
 #[derive(Default, Debug)]
 pub struct View {
     /// The process that looks.
@@ -24,7 +24,7 @@ pub struct Paths {
     pub program: Vec<u8>,
     /// Its working directory.
     pub directory: Vec<u8>,
-    /// What its descriptors lead to.
+    /// Objects behind its descriptors.
     pub descriptors: BTreeMap<u32, Vec<u8>>,
 }
 

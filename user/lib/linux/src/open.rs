@@ -8,10 +8,10 @@ use core::cell::{Cell, RefCell};
 use linux_raw_sys::general;
 use vfs::Inode;
 
-/// What a descriptor leads to. Copies of a descriptor share it, with its position.
+/// An object behind descriptors. Copies of a descriptor share it, with its position.
 #[derive(Debug)]
 pub struct Open {
-    /// What is open.
+    /// The object.
     pub object: Object,
     /// Position.
     pub offset: Cell<u64>,
@@ -19,7 +19,7 @@ pub struct Open {
     pub flags: Cell<u32>,
 }
 
-/// What is open.
+/// The object.
 #[derive(Debug)]
 pub enum Object {
     /// A file of the file system, which the volume has open once for this.
@@ -36,13 +36,13 @@ pub enum Object {
         /// Its path, without symbolic links.
         path: Vec<u8>,
     },
-    /// What a file of `/proc` said when it was opened.
+    /// Text of a file of `/proc` when it was opened.
     Text {
         /// Its inode.
         inode: Inode,
         /// Its path.
         path: Vec<u8>,
-        /// What it said.
+        /// The text.
         text: Vec<u8>,
     },
     /// The end of a pipe that reads.
@@ -122,7 +122,7 @@ impl Open {
 /// A descriptor.
 #[derive(Clone, Debug)]
 pub struct Descriptor {
-    /// What it leads to.
+    /// The object behind it.
     pub open: Rc<Open>,
     /// Whether it is closed when the process begins another program.
     pub closes: bool,
@@ -133,12 +133,12 @@ pub struct Descriptor {
 pub struct Descriptors(Vec<Option<Descriptor>>);
 
 impl Descriptors {
-    /// What a descriptor leads to.
+    /// The object behind a descriptor.
     pub fn get(&self, number: u32) -> Result<&Descriptor> {
         self.0.get(number as usize).and_then(Option::as_ref).ok_or(EBADF)
     }
 
-    /// The same, to change it.
+    /// A descriptor, to change it.
     pub fn get_mut(&mut self, number: u32) -> Result<&mut Descriptor> {
         self.0.get_mut(number as usize).and_then(Option::as_mut).ok_or(EBADF)
     }

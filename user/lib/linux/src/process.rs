@@ -22,7 +22,7 @@ pub const NAME_BYTES: usize = 15;
 pub struct Room {
     /// The address space.
     pub space: Space,
-    /// What is mapped in it.
+    /// Its mappings.
     pub memory: Memory,
 }
 
@@ -102,11 +102,11 @@ pub struct Process {
     pub directory: Vec<u8>,
     /// Permissions that files do not get which it makes.
     pub umask: u32,
-    /// What it does with signals.
+    /// Its choices for signals.
     pub actions: [Action; SIGNALS],
     /// Signals for any of its threads.
     pub pending: Pending,
-    /// Who owns it.
+    /// Its owners.
     pub owners: Owners,
     /// Its limits.
     pub limits: [Limit; LIMITS],
@@ -120,7 +120,7 @@ pub struct Process {
     pub ended: Option<Status>,
     /// The signal by which it stands still.
     pub stopped: Option<u32>,
-    /// What its parent is to be told: that it stopped, or goes on.
+    /// News for its parent: that it stopped, or goes on.
     pub news: Option<Status>,
     /// Signal to its parent when it ends.
     pub exit_signal: u32,
@@ -138,7 +138,7 @@ pub struct Process {
     pub since: u64,
 }
 
-/// What a thread waits for.
+/// Something that a thread waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
     /// Something changed at a pipe or a counter with that number.
@@ -158,7 +158,7 @@ pub enum Event {
 pub struct Blocked {
     /// Registers with which it was made.
     pub registers: Registers,
-    /// What it waits for; nothing: a signal.
+    /// Events that end the wait; none: a signal does.
     pub on: Vec<Event>,
     /// When it waits no longer.
     pub until: Option<u64>,
@@ -173,7 +173,7 @@ pub struct Thread {
     pub process: Tid,
     /// Signals that it blocks.
     pub mask: Set,
-    /// What it blocked before a call that blocks others for its time.
+    /// Signals that it blocked before a call that blocks others for its time.
     pub mask_before: Option<Set>,
     /// Signals for it alone.
     pub pending: Pending,

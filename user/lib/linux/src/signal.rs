@@ -40,7 +40,7 @@ impl Set {
     }
 }
 
-/// What happens if a process says nothing of a signal.
+/// Effect of a signal of which a process says nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Usual {
     /// The process ends.
@@ -63,7 +63,7 @@ pub const fn usual(signal: Signal) -> Usual {
     }
 }
 
-/// What a process does with a signal: as `rt_sigaction` has it.
+/// Choice of a process for a signal: as `rt_sigaction` has it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Action {
     /// Address of the function; 0 for the default, 1 to ignore it.
@@ -85,7 +85,7 @@ impl Action {
         Action { handler, flags, restorer, mask: Set(mask).as_mask() }
     }
 
-    /// As a process sees it.
+    /// Words that a process sees.
     pub const fn words(&self) -> [u64; 4] {
         [self.handler, self.flags, self.restorer, self.mask.0]
     }
@@ -194,7 +194,7 @@ impl Stack {
         sp.wrapping_sub(self.address).wrapping_sub(1) < self.len
     }
 
-    /// As a process sees it, whose stack pointer is there.
+    /// Words that a process sees whose stack pointer is there.
     pub const fn words(&self, sp: u64) -> [u64; 3] {
         let on = if self.len > 0 && self.has(sp) { general::SS_ONSTACK } else { 0 };
         [self.address, (self.flags | on) as u64, self.len]
@@ -313,7 +313,7 @@ pub fn frame(
     word(mask.0);
     bytes.extend_from_slice(&info(signal, cause));
 
-    let mut begun = Box::new(state.clone());
+    let mut begun = Box::new(*state);
     let registers = &mut begun.registers;
     registers[register::RDI] = signal.into();
     registers[register::RSI] = address + CONTEXT_BYTES as u64;

@@ -44,7 +44,7 @@ pub enum Device {
     Full,
     /// Random bytes.
     Random,
-    /// As [`Device::Random`].
+    /// Another name for [`Device::Random`].
     Urandom,
     /// The terminal of the process.
     Tty,
@@ -173,7 +173,7 @@ impl Special {
         Inode(MARK | class << 56 | u64::from(process) << 24 | u64::from(item))
     }
 
-    /// What an inode is, if it is special.
+    /// The special file of an inode, if it is one.
     pub fn of(Inode(number): Inode) -> Option<Special> {
         let (class, process, item) =
             (number >> 56 & 0x7f, (number >> 24) as u32, (number & 0xff_ffff) as u32);
@@ -194,7 +194,7 @@ impl Special {
         Some(found)
     }
 
-    /// What a name in it is. `own` is the process that looks; `is_there` knows processes.
+    /// The special file of a name in it. `own` is the process that looks; `is_there` knows processes.
     pub fn lookup(self, name: &[u8], own: u32, is_there: impl Fn(u32) -> bool) -> Option<Special> {
         let name = core::str::from_utf8(name).ok()?;
         let number =

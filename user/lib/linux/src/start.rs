@@ -72,7 +72,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             begun
         });
         if begun.is_err() {
-            // As if it had never been.
+            // Nothing of it is left.
             self.end_process(tid, Status::exited(0));
             self.processes.remove(&tid);
             (self.ended, self.next) = (None, 0);

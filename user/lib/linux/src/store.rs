@@ -1,4 +1,4 @@
-//! What processes share: frames, files, and the pages of files that are in frames.
+//! Things that processes share: frames, files, and the pages of files that are in frames.
 
 use crate::errno::{EFAULT, EINVAL, EIO, ENAMETOOLONG, Errno, Result};
 use crate::frames::{Bytes, Frame, Frames, PAGE};
@@ -27,7 +27,7 @@ pub struct Store<B, F> {
     pub volume: Volume<Namespace<F>>,
     /// The root directory.
     pub root: Inode,
-    /// What names in `/proc` need.
+    /// Names in `/proc` that depend on processes.
     pub view: Rc<RefCell<View>>,
     /// Pages of files by inode and number. The cache uses each frame once.
     cache: BTreeMap<(u64, u64), Frame>,
@@ -289,7 +289,7 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
                 self.drop_page(page);
             }
             if let Some(frame) = self.cache.get(&(inode.0, len / PAGE)).copied()
-                && len % PAGE != 0
+                && !len.is_multiple_of(PAGE)
             {
                 let zeros = vec![0; (PAGE - len % PAGE) as usize];
                 self.frames.bytes.write(frame, (len % PAGE) as usize, &zeros);
@@ -299,7 +299,7 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
         Ok(())
     }
 
-    /// What a file is now is what its cached pages show.
+    /// Cached pages of a file show it as it is now.
     fn noticed(&mut self, inode: Inode) {
         if let Ok(found) = self.volume.attributes(inode) {
             self.mapped.insert(inode.0, (found.len, found.modified));

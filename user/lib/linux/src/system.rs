@@ -37,7 +37,7 @@ pub struct System<M, B, F> {
     pub current: Option<Tid>,
     /// Registers with which it was made.
     pub registers: Registers,
-    /// What has happened that threads wait for.
+    /// Events since calls were made again last.
     events: Vec<Event>,
     /// Times at which threads wait no longer.
     pub timeouts: BTreeSet<(u64, Tid)>,
@@ -53,7 +53,7 @@ pub struct System<M, B, F> {
     pub ended: Option<Status>,
 }
 
-/// What becomes of a call.
+/// Outcome of a call.
 #[derive(Debug)]
 pub enum Outcome {
     /// It is done, with this result.
@@ -76,7 +76,7 @@ pub type Answer = Result<Outcome>;
 /// Done, without a value.
 pub const DONE: Answer = Ok(Outcome::Value(0));
 
-/// What the caller of [`System::call`] does.
+/// Duty of the caller of [`System::call`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
     /// Answers the call with its registers.
@@ -188,7 +188,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             None => Next::Nothing,
         };
         self.settle();
-        // What has happened meanwhile may have ended the thread, or may stop it.
+        // Events meanwhile may have ended the thread.
         if next == Next::Answer && !self.threads.contains_key(&tid) { Next::Nothing } else { next }
     }
 
@@ -339,7 +339,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.threads.remove(&tid);
     }
 
-    /// What a thread leaves in memory that others look at.
+    /// Words in memory that others look at, as a thread leaves them.
     fn leave(&mut self, tid: Tid) {
         self.unblock(tid);
         let clear = self.threads.get(&tid).map_or(0, |thread| thread.clear);
@@ -473,7 +473,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
-    /// What a thread blocked before a call is what it blocks again.
+    /// A thread blocks again what it blocked before a call.
     pub fn restore_mask(&mut self, tid: Tid) {
         if let Some(thread) = self.threads.get_mut(&tid)
             && let Some(mask) = thread.mask_before.take()

@@ -16,7 +16,7 @@ struct Machine {
 
 impl Machine {
     fn new(count: usize) -> Machine {
-        // What was there before is nobody's business.
+        // Bytes that were there before are nobody's business.
         Machine { frames: vec![vec![0xee; PAGE as usize]; count], mapped: BTreeMap::new() }
     }
 }
@@ -185,7 +185,7 @@ fn calls_that_make_no_sense() {
     assert_eq!(memory.map(frames, Some(BASE), 0, private(), false), Err(EINVAL));
     assert_eq!(memory.map(frames, None, u64::MAX, private(), false), Err(ENOMEM));
     assert_eq!(memory.map(frames, None, 1 << 47, private(), false), Err(ENOMEM));
-    assert_eq!(memory.map(frames, Some(u64::MAX & !(PAGE - 1)), PAGE, private(), true), Err(ENOMEM));
+    assert_eq!(memory.map(frames, Some(!(PAGE - 1)), PAGE, private(), true), Err(ENOMEM));
     memory.map(frames, Some(BASE), 4 * PAGE, private(), false).unwrap();
     assert_eq!(memory.map(frames, Some(BASE + PAGE), PAGE, private(), false), Err(EEXIST));
     assert_eq!(memory.unmap(frames, BASE, 0), Err(EINVAL));
@@ -298,8 +298,8 @@ fn memory_and_model_agree() {
                 }
             }
         }
-        for process in 0..models.len() {
-            for (page, (byte, rights)) in models[process].0.clone() {
+        for (process, model) in models.iter().enumerate() {
+            for (&page, &(byte, rights)) in &model.0 {
                 let expected = if rights.has(Rights::READ) { Ok(byte) } else { Err(Fault::Denied) };
                 assert_eq!(world.access(process, BASE + page * PAGE, None), expected);
             }

@@ -23,7 +23,7 @@ const CLOSE_RANGE_UNSHARE: u32 = 2;
 /// See [`CLOSE_RANGE_UNSHARE`].
 const CLOSE_RANGE_CLOEXEC: u32 = 4;
 
-/// What `F_SETLK` puts into the place of the kind where nobody has a lock.
+/// Kind of a lock that nobody has, as `F_GETLK` says it.
 const UNLOCKED: u16 = general::F_UNLCK as u16;
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {

@@ -37,7 +37,7 @@ pub(super) enum Taken {
 type Piece = (u64, u64);
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
-    /// What a descriptor of a thread leads to.
+    /// The object behind a descriptor of a thread.
     pub fn open_file(&mut self, tid: Tid, number: u64) -> Result<Rc<Open>> {
         let number = u32::try_from(number).map_err(|_| EBADF)?;
         Ok(self.process(tid)?.descriptors.get(number)?.open.clone())
@@ -148,7 +148,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(to.len())
     }
 
-    /// What a thread waits for that reads or writes.
+    /// Events for which a thread waits that reads or writes.
     pub fn events_of(&self, open: &Open) -> Vec<Event> {
         match &open.object {
             Object::Reader(ends) | Object::Writer(ends) => Vec::from([Event::Ring(ends.number)]),

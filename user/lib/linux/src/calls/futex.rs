@@ -29,7 +29,7 @@ pub fn wake<M: Machine, B: Bytes, F: FileSystem>(
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// The word of a futex.
     fn futex_at(&mut self, tid: Tid, address: u64) -> Result<Event> {
-        if address % 4 != 0 {
+        if !address.is_multiple_of(4) {
             return Err(EINVAL);
         }
         let room = self.room(tid)?;

@@ -12,7 +12,7 @@ use vfs::FileSystem;
 /// Bytes of each text of `uname`.
 const NAME_BYTES: usize = 65;
 
-/// What `uname` says: the interface is that of this version of Linux.
+/// Texts of `uname`: the interface is that of this version of Linux.
 const NAMES: [&str; 6] = ["Linux", "tern", "6.1.0-tern", "#1 Tern", "x86_64", "(none)"];
 
 /// Most groups of a process.

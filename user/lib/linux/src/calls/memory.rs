@@ -68,7 +68,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if mapped.saturating_add(more) > limit { Err(ENOMEM) } else { Ok(()) }
     }
 
-    /// What a mapping of a descriptor shows. None: zeros.
+    /// Source of a mapping of a descriptor. None: zeros.
     fn source(&mut self, tid: Tid, fd: u64, offset: u64, writes: bool) -> Result<Option<Source>> {
         let open = self.open_file(tid, fd)?;
         if !open.is_readable() || writes && !open.is_writable() {

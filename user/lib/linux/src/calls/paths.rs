@@ -147,7 +147,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
-    /// What a path of a descriptor leads to, such as `/proc/self/fd/3` or `/dev/stdin`.
+    /// The object behind a path of a descriptor, such as `/proc/self/fd/3` or `/dev/stdin`.
     pub(super) fn descriptor_at(&mut self, path: &[u8]) -> Result<Option<Rc<Open>>> {
         if !path.starts_with(b"/proc") && !path.starts_with(b"/dev") {
             return Ok(None);
@@ -263,7 +263,7 @@ pub fn plain(path: &[u8]) -> Vec<u8> {
     if found.is_empty() { b"/".to_vec() } else { joined(&found) }
 }
 
-/// What a call with both a descriptor and a path is about.
+/// Flags of a call, if it has no others than these.
 pub fn checked(flags: u64, allowed: u32) -> Result<u32> {
     let flags = u32::try_from(flags).map_err(|_| EINVAL)?;
     if flags & !allowed != 0 { Err(EINVAL) } else { Ok(flags) }

@@ -1,4 +1,4 @@
-//! What files of `/proc` say.
+//! Texts of files of `/proc`.
 
 use crate::errno::{EINVAL, ENOENT, Result};
 use crate::frames::{Bytes, PAGE};
@@ -31,7 +31,7 @@ const LIMITS: [(&str, u32, &str); 6] = [
 ];
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
-    /// What a special file says now.
+    /// Text of a special file, as it is now.
     pub fn proc_text(&mut self, special: Special) -> Result<Vec<u8>> {
         match special {
             Special::About(about) => Ok(self.about(about).into_bytes()),

@@ -28,7 +28,7 @@ const NAMESPACES: u32 = general::CLONE_NEWNS
     | general::CLONE_NEWPID
     | general::CLONE_NEWNET;
 
-/// What `arch_prctl` sets and gets.
+/// Numbers of `arch_prctl`.
 const ARCH_SET_GS: u64 = 0x1001;
 /// See [`ARCH_SET_GS`].
 const ARCH_SET_FS: u64 = 0x1002;
@@ -40,7 +40,7 @@ const ARCH_GET_GS: u64 = 0x1004;
 /// Bytes of `struct rusage`.
 const USAGE_BYTES: usize = 144;
 
-/// What a thread is made with.
+/// Arguments with which a thread is made.
 #[derive(Clone, Copy, Debug)]
 struct New {
     flags: u32,

@@ -28,7 +28,7 @@ const EXT4: u64 = 0xef53;
 /// See [`EXT4`].
 const PROC: u64 = 0x9fa0;
 
-/// What `stat` says.
+/// Answer of `stat`.
 #[derive(Clone, Copy, Debug)]
 pub struct Stat {
     device: u64,
@@ -74,7 +74,7 @@ impl Stat {
         Stat { device, inode, links, mode, owner, group, number, len, blocks, times }
     }
 
-    /// As `struct stat`.
+    /// Bytes of `struct stat`.
     fn bytes(&self) -> Vec<u8> {
         let mut words = Vec::from([self.device, self.inode, self.links]);
         words.push(u64::from(self.mode) | u64::from(self.owner) << 32);
@@ -84,7 +84,7 @@ impl Stat {
         words.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 
-    /// As `struct statx`.
+    /// Bytes of `struct statx`.
     fn long_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(256);
         let mask = general::STATX_BASIC_STATS;
@@ -139,7 +139,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
-    /// What a call with a directory, a path and flags is about.
+    /// Attributes of the object that a call with a directory, a path and flags means.
     fn stat_at(&mut self, tid: Tid, directory: u64, path: u64, flags: u32) -> Result<Stat> {
         let path = self.path_or_empty(tid, path)?;
         if path.is_empty() {

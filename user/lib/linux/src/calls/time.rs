@@ -131,7 +131,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return DONE;
         }
         if left != 0 && flags as u32 & TIMER_ABSTIME == 0 {
-            // What is left if a signal comes first is not known yet: at most this.
+            // The rest that a signal leaves is not known yet: at most this.
             let left_now = until.unwrap_or(0).saturating_sub(self.machine.now());
             self.write_words(tid, left, &[left_now / SECOND, left_now % SECOND])?;
         }

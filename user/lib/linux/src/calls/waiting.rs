@@ -22,11 +22,11 @@ const SET_BITS: u64 = 1024;
 /// Nanoseconds of a millisecond.
 const MILLISECOND: u64 = 1_000_000;
 
-/// What is always possible with files and most devices.
+/// Readiness of files and most devices, at any time.
 const ALWAYS: u32 = POLLIN | POLLOUT | POLLRDNORM | POLLWRNORM;
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
-    /// What can be done with something open without a wait.
+    /// Readiness of something open: what does not wait.
     pub fn ready(&self, open: &Open) -> u32 {
         match &open.object {
             Object::Reader(ends) => ends.pipe.borrow().poll(End::Read).into(),

@@ -275,7 +275,7 @@ fn any_bytes_with_any_settings() {
                 2 => {
                     let mut to = Vec::new();
                     let room = below(64) as usize;
-                    let _ = terminal.write(&vec![below(256) as u8; 20], room, &mut to);
+                    let _ = terminal.write(&[below(256) as u8; 20], room, &mut to);
                     assert!(to.len() <= room);
                 }
                 _ => {
