@@ -8,12 +8,18 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::Duration;
 use vfs::page::Plain;
 use vfs::path::Last;
 use vfs::watch::Change;
 use vfs::{Changes, Error, FileSystem, How, Inode, Kind, Ram, Volume};
 
 const CREATE: How = How { create: true, exclusive: false, truncate: false };
+
+/// How long to wait for Linux to tell that a file is gone, and how often.
+const WAIT: Duration = Duration::from_millis(10);
+/// See [`WAIT`].
+const WAITS: usize = 1000;
 
 /// A change, and the name with it.
 type Told = (Change, String);
@@ -37,8 +43,27 @@ impl Both {
         is_here.ok().map(|()| Both { number, linux })
     }
 
-    /// Events that Linux tells.
-    fn linux(&self) -> Vec<Told> {
+    /// Events that Linux tells. Where a file is gone here, it is gone on Linux only when nobody has it open: a child of another test, which is about to begin
+    /// another program, may have.
+    fn linux(&self, here: &[Told]) -> Vec<Told> {
+        let is_gone = |told: &[Told]| told.last().is_some_and(|told| told.0 == Change::Gone);
+        let mut told = self.linux_now();
+        for _ in 0..WAITS {
+            if is_gone(&told) || !is_gone(here) {
+                break;
+            }
+            std::thread::sleep(WAIT);
+            told.extend(self.linux_now());
+        }
+        // The last name goes, and then the file: here that is one.
+        if let [.., (Change::Attributes, _), (Change::Gone, _)] = told[..] {
+            told.remove(told.len() - 2);
+        }
+        told
+    }
+
+    /// Events that Linux has by now.
+    fn linux_now(&self) -> Vec<Told> {
         use inotify::{ReadFlags as Flags, Reader};
         let mut bytes = [MaybeUninit::uninit(); 4096];
         let mut reader = Reader::new(&self.linux, &mut bytes);
@@ -58,10 +83,6 @@ impl Both {
             let change = kinds.into_iter().find(|&(flag, _)| flags.contains(flag));
             let name = event.file_name().map(|name| name.to_str().unwrap().into()).unwrap_or_default();
             told.extend(change.map(|(_, change)| (change, name)));
-        }
-        // The last name goes, and then the file: here that is one.
-        if let [.., (Change::Attributes, _), (Change::Gone, _)] = told[..] {
-            told.remove(told.len() - 2);
         }
         told
     }
@@ -131,7 +152,8 @@ fn compare<F: FileSystem>(name: &str, programs: u64, make: impl Fn() -> F) {
             // Each side may refuse in an order of its own: nothing has changed then.
             assert_eq!(here.run(&step).is_ok(), on_linux(&folder.0, &step).is_ok(), "seed {seed}: {step:?}");
             all.retain(|watch| {
-                let (ours, linux) = (watch.here(&mut here.volume), watch.linux());
+                let ours = watch.here(&mut here.volume);
+                let linux = watch.linux(&ours);
                 let fits = alike(&ours, &linux, &folder.0);
                 assert!(fits, "seed {seed}, step {number}: {step:?}: {ours:?}, Linux {linux:?}");
                 told += ours.len();

@@ -10,11 +10,12 @@ use xtask::guest::{End, Guest};
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 7] = [
+    let trials: [Named; 8] = [
         ("commands_do_what_they_say", commands_do_what_they_say),
         ("what_is_on_the_disk_stays_there", what_is_on_the_disk_stays_there),
         ("what_is_on_a_sata_disk_stays_there", what_is_on_a_sata_disk_stays_there),
         ("without_a_file_system_there_is_an_error", without_a_file_system_there_is_an_error),
+        ("a_driver_may_end_before_it_answers", a_driver_may_end_before_it_answers),
         ("who_opens_all_leaves_some", who_opens_all_leaves_some),
         ("watches_tell_what_happens", watches_tell_what_happens),
         ("what_came_with_the_boot_can_be_read", what_came_with_the_boot_can_be_read),
@@ -203,6 +204,33 @@ fn without_a_file_system_there_is_an_error(world: &'static World) -> Verdict {
     reply.check_contains("ls: /disk: what is stored there makes no sense")?;
     reply.check_contains("echo: /disk/file: what is stored there makes no sense")?;
     reply.check_contains("\ntext\n")
+}
+
+/// The first driver ends when the file system asks how large the disk is. The next one is asked, and the disk is there.
+fn a_driver_may_end_before_it_answers(world: &'static World) -> Verdict {
+    let entries = world.entries_of(|files| {
+        let mut system = xtask::system::read("default", files)?;
+        let is_driver = |program: &description::Program| program.name == "virtio-block";
+        let place = system.programs.iter().position(is_driver);
+        let place = place.ok_or_else(|| xtask::Error::new("there is no driver of disks"))?;
+        let leaver = description::Program {
+            name: "leaver".into(),
+            file: "disk-test".into(),
+            arguments: "leave".into(),
+            otherwise: Some("virtio-block".into()),
+            ..system.programs[place].clone()
+        };
+        system.programs.insert(place, leaver);
+        Ok(system)
+    })?;
+    let disk = Disk::new()?;
+    let script = "echo text > /disk/file\ncat /disk/file\nps\nexit 0\n";
+    let reply = world.script_with(&entries, &["--disk", disk.path()], script.as_bytes())?;
+    reply.check_code(0)?;
+    // It runs only if the first one has left.
+    reply.check_contains("virtio-block")?;
+    reply.check_contains("text\n")?;
+    disk.check("/file", "text\n")
 }
 
 /// A client that opens all that it can, and another one beside it; and when the first is gone, there is as much as before.

@@ -1,6 +1,6 @@
 //! Writes to the disk while another thread kills its driver, or the bus server, at random moments, and asks again where a request was lost. In the end each sector must
 //! hold what was written there last and acknowledged. Arguments are the seed and the driver's name. The program must be an operator, and takes all of
-//! the disk.
+//! the disk. With the argument `leave` it is a driver itself, one that ends when it is asked first.
 
 #![no_std]
 #![no_main]
@@ -16,6 +16,7 @@ use core::time::Duration;
 use rt::api::block::{self, Replies};
 use rt::api::{Failure, Name, Result, Status, names, process, stub};
 use rt::println;
+use rt::server;
 use rt::sys::Uid;
 use rt::thread::spawn;
 use rt::time::sleep;
@@ -45,9 +46,13 @@ static KILLED: AtomicU32 = AtomicU32::new(0);
 
 fn main() -> i32 {
     let arguments = rt::arguments();
-    let [seed, driver] = arguments.iter().map(|word| word.as_str()).collect::<Vec<_>>()[..] else {
-        println!("usage: disk-test SEED DRIVER");
-        return 2;
+    let (seed, driver) = match arguments.iter().map(|word| word.as_str()).collect::<Vec<_>>()[..] {
+        ["leave"] => return leave(),
+        [seed, driver] => (seed, driver),
+        _ => {
+            println!("usage: disk-test SEED DRIVER, or leave");
+            return 2;
+        }
     };
     let seed = seed.parse().unwrap_or(1);
     match check(driver, Random(seed)) {
@@ -61,6 +66,18 @@ fn main() -> i32 {
             1
         }
     }
+}
+
+/// Drives no disk: takes the first request, and ends without an answer, as if there were nothing to drive. `root` starts the next driver in its place.
+fn leave() -> i32 {
+    let registered =
+        Name::new(block::NAME).ok_or(Failure::Garbled).and_then(|name| names::register(rt::home(), &name));
+    if let Err(failure) = registered {
+        println!("disk-test: {failure}");
+        return 1;
+    }
+    server::wait();
+    process::UNAVAILABLE
 }
 
 struct Random(u64);

@@ -4,16 +4,11 @@ use crate::client::{Directory, File, reading};
 use crate::wire::error_of;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::time::Duration;
 use rt::api::{self, Status};
+use rt::retry::{self, PAUSE};
 use rt::{sys, time};
 use vfs::remote::{self, Answer, Failure};
 use vfs::{Attributes, Changes, Entry, Error, How, Result, Space};
-
-/// How often a server is asked for its files that ends meanwhile, and how long to wait before: half a minute in all, since one that is started again on a busy
-/// machine takes its time. One that stays down is told of at once.
-const TRIES: usize = 1500;
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// How often a file system over others is begun anew.
 const BEGINNINGS: usize = 10;
@@ -64,15 +59,10 @@ impl remote::Server for Below {
     type Directory = Directory;
 
     fn connect(&mut self) -> Result<Directory> {
-        for _ in 0..TRIES {
-            match self.find() {
-                Err(failure) if failure.server_is_gone() => time::sleep(PAUSE),
-                Err(api::Failure::Refused(status)) => return Err(error_of(status)),
-                Err(_) => return Err(Error::Io),
-                Ok(found) => return Ok(found),
-            }
-        }
-        Err(Error::Io)
+        retry::while_gone(|| self.find()).map_err(|failure| match failure {
+            api::Failure::Refused(status) => error_of(status),
+            _ => Error::Io,
+        })
     }
 }
 

@@ -1,19 +1,15 @@
 //! The disk, as its driver serves it. When the driver is started anew, a request is made again: one that writes says the same once more.
 
 use alloc::boxed::Box;
-use core::time::Duration;
 use rt::api::block::{self, BYTES_MAX, Info, Replies};
 use rt::api::{self, Failure, Name, Status, names};
+use rt::retry::{self, PAUSE, TRIES};
 use rt::sys::Uid;
 use rt::{home, time};
 use vfs::{Error, Result};
 
-/// How often a request is made again whose driver is gone, and how long to wait before: half a minute in all, since one that is started again on a busy
-/// machine takes its time. One that stays down is told of at once.
-const TRIES: usize = 1500;
 /// How often a request is made again that the disk could not do.
 const BUSY_TRIES: usize = 50;
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// The disk.
 pub struct Block {
@@ -27,10 +23,13 @@ fn find() -> api::Result<Uid> {
 }
 
 impl Block {
-    /// The disk that there is.
+    /// The disk that there is. Its driver may end before it says how large the disk is. That is no reason to be without a disk for good, since
+    /// the next driver starts already.
     pub fn new() -> api::Result<Block> {
-        let server = find()?;
-        let info = block::info(server)?;
+        let (server, info) = retry::while_gone(|| {
+            let server = find()?;
+            Ok((server, block::info(server)?))
+        })?;
         if !info.sector_bytes.is_power_of_two() || info.sector_bytes as usize > BYTES_MAX as usize {
             return Err(Failure::Garbled);
         }

@@ -14,7 +14,7 @@ use ext4::Mounted;
 use files::wire::status;
 use rt::api::{Failure, Status, clock};
 use rt::module::Service;
-use rt::{println, time};
+use rt::{println, retry, time};
 use vfs::{Cached, Error, FileSystem};
 
 rt::entry!(main);
@@ -57,7 +57,8 @@ fn now() -> u64 {
     static ZERO: rt::sync::Mutex<Option<u64>> = rt::sync::Mutex::new(None);
     let since = u64::try_from(time::now().as_nanos()).unwrap_or(u64::MAX);
     let zero = *ZERO.lock().get_or_insert_with(|| {
-        clock::now(&CLOCK).map_or(0, |seconds| seconds.saturating_mul(1_000_000_000).saturating_sub(since))
+        let seconds = retry::while_gone(|| clock::now(&CLOCK));
+        seconds.map_or(0, |seconds| seconds.saturating_mul(1_000_000_000).saturating_sub(since))
     });
     zero.saturating_add(since)
 }
