@@ -109,14 +109,15 @@ fn compare(world: &World, shell: &str, list: &str) -> Verdict {
     let mut wrong = String::new();
     let pieces = |text: &str| -> Vec<String> { text.split("@@ ").map(str::to_string).collect() };
     let (wanted, found) = (pieces(&wanted), pieces(&reply.out.replace('\r', "")));
+    let mut line = "";
     for (number, piece) in wanted.iter().enumerate() {
         // Paths of the folder on this machine are those of the root there.
         let piece = piece.replace(&root.folder().display().to_string(), "");
+        // A status has no number of its own.
+        let first = piece.split_whitespace().next().and_then(|word| word.parse::<usize>().ok());
+        line = first.and_then(|number| lines.get(number - 1)).copied().unwrap_or(line);
         if found.get(number) != Some(&piece) {
-            let line = piece.split_whitespace().next().and_then(|word| word.parse::<usize>().ok());
-            let line = line.and_then(|line| lines.get(line - 1)).copied().unwrap_or_default();
-            let none = String::from("(nothing)");
-            let there = found.get(number).unwrap_or(&none);
+            let there = found.get(number).map_or("(nothing)", String::as_str);
             wrong += &format!("{line}\n  on Linux: {piece:?}\n  on Tern:  {there:?}\n");
         }
     }
