@@ -187,7 +187,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             None => Next::Nothing,
         };
+        // A signal that comes now is taken below: the registers of the thread are here, and not where a handler of a signal would find them.
+        let before = self.current.replace(tid);
         self.settle();
+        self.current = before;
+        if next == Next::Answer && self.has_signal(tid) {
+            self.complete(tid, *registers);
+            return Next::Nothing;
+        }
         // Events meanwhile may have ended the thread.
         if next == Next::Answer && !self.threads.contains_key(&tid) { Next::Nothing } else { next }
     }

@@ -23,6 +23,9 @@ use crate::system::{Answer, Outcome, System};
 use linux_raw_sys::general as nr;
 use vfs::FileSystem;
 
+/// Calls that are not there and of which somebody is told, at most.
+const UNKNOWN_MAX: usize = 64;
+
 /// Where `*at` calls begin that name no directory.
 pub const HERE: u64 = nr::AT_FDCWD as i64 as u64;
 
@@ -49,7 +52,7 @@ pub fn run<M: Machine, B: Bytes, F: FileSystem>(
     match find(number) {
         Some(call) => call(system, tid, registers.arguments()),
         None => {
-            if system.unknown.insert(registers.rax) {
+            if system.unknown.len() < UNKNOWN_MAX && system.unknown.insert(registers.rax) {
                 match crate::decode::name(registers.rax) {
                     Some(name) => system.machine.log(format_args!("{name} is not there")),
                     None => system.machine.log(format_args!("call {} is not there", registers.rax)),
