@@ -19,20 +19,12 @@ const QUOTA: u64 = 24;
 /// See [`QUOTA`].
 const QUOTA_MORE: u64 = 16;
 
-/// How a thread is held.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Held {
-    /// It never ran.
-    New,
-    /// It waits for the answer to a call, a fault or an exception, or runs.
-    Not,
-}
-
 #[derive(Clone, Copy, Debug)]
 struct Thread {
     uid: Uid,
     space: Space,
-    held: Held,
+    /// It never ran. Otherwise it runs, or waits for the answer to a call, a fault or an exception.
+    is_new: bool,
     is_paused: bool,
 }
 
@@ -111,7 +103,7 @@ impl Machine for Kernel {
             let _ = sys::thread_destroy(uid);
             return Err(errno(error));
         }
-        self.threads.insert(tid, Thread { uid, space, held: Held::New, is_paused: false });
+        self.threads.insert(tid, Thread { uid, space, is_new: true, is_paused: false });
         self.numbers.insert(uid, tid);
         Ok(())
     }
@@ -133,10 +125,10 @@ impl Machine for Kernel {
     fn go_on(&mut self, tid: Tid, state: &ThreadState) -> Result<()> {
         let thread = self.threads.get_mut(&tid).ok_or(linux::errno::ESRCH)?;
         sys::thread_set_state(thread.uid, state).map_err(errno)?;
-        match core::mem::replace(&mut thread.held, Held::Not) {
-            Held::New if thread.is_paused => Ok(()),
-            Held::New => sys::thread_resume(thread.uid).map_err(errno),
-            Held::Not => sys::send(thread.uid, RESUME_AS_IS, [0; 8], Timeout::ZERO).map_err(errno),
+        match core::mem::take(&mut thread.is_new) {
+            true if thread.is_paused => Ok(()),
+            true => sys::thread_resume(thread.uid).map_err(errno),
+            false => sys::send(thread.uid, RESUME_AS_IS, [0; 8], Timeout::ZERO).map_err(errno),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Numbers of processes, groups and owners, and what the system says of itself.
 
+use super::time::SECOND;
 use super::{done, number};
 use crate::errno::{EACCES, EAFNOSUPPORT, EFAULT, EINVAL, ENOSYS, ENOTSOCK, EPERM, ESRCH, Result};
 use crate::frames::{Bytes, PAGE};
@@ -190,21 +191,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(crate) fn sys_sysinfo(&mut self, tid: Tid, [to, ..]: [u64; 6]) -> Answer {
         let (total, free) = self.memory_bytes();
         let processes = self.processes.len() as u64;
-        let mut words = Vec::from([
-            self.machine.now() / 1_000_000_000,
-            0,
-            0,
-            0,
-            total,
-            free,
-            0,
-            0,
-            0,
-            0,
-            processes,
-            0,
-            0,
-        ]);
+        let mut words =
+            Vec::from([self.machine.now() / SECOND, 0, 0, 0, total, free, 0, 0, 0, 0, processes, 0, 0]);
         // One byte is a unit.
         words.push(1);
         done(self.write_words(tid, to, &words))

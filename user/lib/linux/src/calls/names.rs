@@ -1,6 +1,7 @@
 //! Names: made, moved, removed, and attributes of what has them.
 
 use super::paths::checked;
+use super::time::SECOND;
 use super::{HERE, done, number};
 use crate::errno::{EEXIST, EINVAL, EISDIR, ENOENT, EOPNOTSUPP, EPERM, Result};
 use crate::frames::Bytes;
@@ -13,9 +14,6 @@ use linux_raw_sys::general::{
 };
 use vfs::path::Last;
 use vfs::{Changes, FileSystem, How, Inode, Kind};
-
-/// Nanoseconds of a second.
-const SECOND: u64 = 1_000_000_000;
 
 /// An owner that stays.
 const SAME: u32 = u32::MAX;

@@ -1,5 +1,6 @@
 //! Texts of files of `/proc`.
 
+use super::time::{SECOND, TICK};
 use crate::errno::{EINVAL, ENOENT, Result};
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
@@ -13,12 +14,6 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 use linux_raw_sys::general;
 use vfs::FileSystem;
-
-/// Nanoseconds of a tick.
-const TICK: u64 = 10_000_000;
-
-/// Nanoseconds of a second.
-const SECOND: u64 = 1_000_000_000;
 
 /// Limits by name, with their units.
 const LIMITS: [(&str, u32, &str); 6] = [

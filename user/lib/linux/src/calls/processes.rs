@@ -1,5 +1,6 @@
 //! How processes and threads begin, are waited for, and end.
 
+use super::time::SECOND;
 use super::{done, number};
 use crate::errno::{EAGAIN, ECHILD, EFAULT, EINVAL, EPERM, ESRCH, Result};
 use crate::frames::Bytes;
@@ -439,8 +440,8 @@ pub fn limits() -> [[u64; 2]; LIMITS] {
 /// `struct rusage` of a CPU time in nanoseconds.
 fn usage_bytes(used: u64) -> [u8; USAGE_BYTES] {
     let mut bytes = [0; USAGE_BYTES];
-    bytes[..8].copy_from_slice(&(used / 1_000_000_000).to_le_bytes());
-    bytes[8..16].copy_from_slice(&(used % 1_000_000_000 / 1000).to_le_bytes());
+    bytes[..8].copy_from_slice(&(used / SECOND).to_le_bytes());
+    bytes[8..16].copy_from_slice(&(used % SECOND / 1000).to_le_bytes());
     bytes
 }
 

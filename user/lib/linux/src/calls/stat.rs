@@ -2,6 +2,7 @@
 
 use super::HERE;
 use super::paths::checked;
+use super::time::SECOND;
 use crate::errno::{EACCES, EINVAL, ENOENT, Result};
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
@@ -16,9 +17,6 @@ use linux_raw_sys::general::{
 };
 use vfs::path::Last;
 use vfs::{Attributes, FileSystem, Inode, Kind};
-
-/// Nanoseconds of a second.
-const SECOND: u64 = 1_000_000_000;
 
 /// Number of the device of a sandbox's files, and that of `/dev` and `/proc`.
 const DEVICES: [u64; 2] = [0x801, 0x15];

@@ -16,8 +16,8 @@ use vfs::FileSystem;
 /// Nanoseconds of a second.
 pub const SECOND: u64 = 1_000_000_000;
 
-/// Nanoseconds of a tick of `times`.
-const TICK: u64 = 10_000_000;
+/// Nanoseconds of a tick, in which `times` and `/proc` count.
+pub const TICK: u64 = 10_000_000;
 
 /// Nanoseconds of `struct timespec`.
 pub fn nanoseconds([seconds, rest]: [u64; 2]) -> Result<u64> {
