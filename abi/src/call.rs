@@ -177,7 +177,8 @@ pub mod thread_op {
     /// label with which its foreign calls arrive, at most [`FOREIGN_LABEL_MAX`](super::FOREIGN_LABEL_MAX).
     pub const DENY_NATIVE: u32 = 9;
     /// Tell about a thread. Out: `rdi` state ([`STATES`]) in bits 0–7, priority in bits 8–15, in bits 16–33 the slot of the thread on
-    /// whose time it works, 0 if on its own, in bits 34–41 the effective priority of its own shuttle; `rsi` CPU time in ns, time lent out included; `rdx` instruction pointer; `r10` page
+    /// whose time it works, 0 if on its own, in bits 34–41 the effective priority of its own shuttle, in bit 42 whether it is in the middle of ipc, of a fault or of an
+    /// exception, which a stopped thread may be, too; `rsi` CPU time in ns, time lent out included; `rdx` instruction pointer; `r10` page
     /// faults so far; `r8` pager; `r9` task.
     pub const INFO: u32 = 10;
     /// Name the next thread. In: `rsi` task (nil: own), `rdi` a thread of it or nil. Out: `rdi` the next thread of the task, or nil.

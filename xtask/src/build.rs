@@ -3,6 +3,7 @@
 use crate::archive::{self, Entry};
 use crate::ksyms::{self, Filled};
 use crate::{Error, Result, interrupt, paths, programs};
+use std::borrow::Borrow;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,13 +17,20 @@ pub const KERNEL_FLAGS: [&str; 3] =
 
 /// The compiler's options for user programs. Their code is position-independent, because σ0 lies beyond the reach
 /// of 32-bit addresses; the files are not. Ciphers do without vector instructions, for which the compiler of this target has no registers.
-pub const USER_FLAGS: [&str; 5] = [
+const USER_FLAGS: [&str; 5] = [
     "-Crelocation-model=pic",
     "-Clink-arg=--no-pie",
     "--cfg=aes_backend=\"soft\"",
     "--cfg=chacha20_backend=\"soft\"",
     "--cfg=poly1305_backend=\"soft\"",
 ];
+
+/// The compiler's options for user programs. Messages of panics name files by their paths in the checkout, so that programs are the same
+/// wherever that is.
+pub fn user_flags() -> Vec<String> {
+    let remap = format!("--remap-path-prefix={}/=", paths::root().display());
+    USER_FLAGS.iter().map(|flag| flag.to_string()).chain([remap]).collect()
+}
 
 /// System that a machine boots.
 #[derive(Clone, Debug)]
@@ -90,11 +98,11 @@ pub fn archive(entries: &[Entry]) -> Result<PathBuf> {
 }
 
 /// `cargo build` for the guest, into its own directory so that it never waits for the tool's own build.
-pub fn cargo(verb: &str, target_directory: &Path, flags: &[&str]) -> Command {
+pub fn cargo<F: Borrow<str>>(verb: &str, target_directory: &Path, flags: &[F]) -> Command {
     cargo_in(&paths::root(), verb, target_directory, flags)
 }
 
-fn cargo_in(root: &Path, verb: &str, target_directory: &Path, flags: &[&str]) -> Command {
+fn cargo_in<F: Borrow<str>>(root: &Path, verb: &str, target_directory: &Path, flags: &[F]) -> Command {
     let mut command = Command::new("cargo");
     command
         .args([verb, "--release", "--target", GUEST_TARGET, "--manifest-path"])

@@ -36,6 +36,9 @@ const OPTIONS: [&str; 10] = [
 /// Options of the compiler for the library alone. The functions that it wants of a system are those with a thread's data as their first argument.
 const LIBRARY_FLAGS: [&str; 3] = ["-O2", "-DREENTRANT_SYSCALLS_PROVIDED", "-UMISSING_SYSCALL_NAMES"];
 
+/// Option of the compiler by which failed assertions of the library name its files as they are in its own source, wherever that is built.
+const MAP: &str = "-fmacro-prefix-map=";
+
 /// Options of the compiler for all C code on Tern, the library as well as programs. The compiler is the host's: what makes it think of Linux
 /// is taken away. The last makes `errno` and its like a thread's own.
 pub const TARGET_FLAGS: [&str; 11] = [
@@ -96,7 +99,12 @@ fn build_in(work: &Path, place: &Path) -> Result<()> {
     configure
         .args(OPTIONS)
         .arg(format!("--prefix={}", installed.display()))
-        .arg(format!("CFLAGS={} {}", LIBRARY_FLAGS.join(" "), TARGET_FLAGS.join(" ")))
+        .arg(format!(
+            "CFLAGS={} {} {MAP}{}/=",
+            LIBRARY_FLAGS.join(" "),
+            TARGET_FLAGS.join(" "),
+            work.display()
+        ))
         .args(["CC=gcc", "AR=ar", "RANLIB=ranlib"])
         .current_dir(&objects);
     quietly(&mut configure, &log)?;
@@ -131,7 +139,7 @@ fn quietly(command: &mut Command, log: &Path) -> Result<()> {
 fn key(digest: &str) -> Result<String> {
     let compiler = output(Command::new("gcc").arg("-dumpfullversion"))?;
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    let flags = OPTIONS.iter().chain(&LIBRARY_FLAGS).chain(&TARGET_FLAGS);
+    let flags = OPTIONS.iter().chain(&LIBRARY_FLAGS).chain(&TARGET_FLAGS).chain([&MAP]);
     for byte in [digest, &compiler].iter().chain(flags).flat_map(|text| text.bytes()) {
         // FNV-1a: the name only has to change when something does.
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);

@@ -19,8 +19,12 @@ pub fn stands_still(thread: ThreadRef) -> bool {
     let asks = matches!(thread.state.get(), State::Faulting | State::Sending)
         && matches!(thread.errand.get(), Errand::Fault | Errand::Exception);
     let stopped = thread.is_stopped() && thread.is_ready();
-    let between = thread.operation.get() != Operation::None || thread.frame.mode.get() & Frame::BUSY != 0;
-    (asks || stopped) && !between
+    (asks || stopped) && !is_in_call(thread)
+}
+
+/// Whether a thread is in the middle of a call that goes on when it runs again.
+pub fn is_in_call(thread: ThreadRef) -> bool {
+    thread.operation.get() != Operation::None || thread.frame.mode.get() & Frame::BUSY != 0
 }
 
 /// Turns the frame of a thread in a system call into a trap's: all registers are loaded from it.

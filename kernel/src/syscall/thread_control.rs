@@ -305,6 +305,7 @@ pub fn keep_fs(thread: ThreadRef, base: u64) {
 
 fn info(k: &Kernel, thread: ThreadRef, args: &Args) {
     k.charge(arch::now_ns());
+    let is_between = !thread.is_ready() || registers::is_in_call(thread);
     let state = if thread.is_stopped() {
         5
     } else if thread.wait() != Wait::No && thread.state.get() != State::Faulting {
@@ -323,7 +324,8 @@ fn info(k: &Kernel, thread: ThreadRef, args: &Args) {
         state
             | u64::from(thread.home.priority.get()) << 8
             | u64::from(works_for(k, thread)) << 16
-            | u64::from(thread.home.effective.get()) << 34,
+            | u64::from(thread.home.effective.get()) << 34
+            | u64::from(is_between) << 42,
         thread.home.time_ns.get(),
         thread.user_ip(),
         thread.fault.count.get() as u64,

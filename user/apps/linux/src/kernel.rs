@@ -11,7 +11,7 @@ use linux::machine::{Machine, Registers, Space, Tid};
 use rt::random::Generator;
 use rt::sys::abi::ThreadState;
 use rt::sys::abi::call::RESUME_AS_IS;
-use rt::sys::{self, TaskId, Timeout, Uid, foreign, thread_state};
+use rt::sys::{self, TaskId, Timeout, Uid, foreign};
 use rt::{eprintln, io, time};
 
 /// Kernel memory of a process in frames, to begin with, and how much it gets more if that is not enough.
@@ -141,7 +141,8 @@ impl Machine for Kernel {
     fn interrupt(&mut self, tid: Tid) -> Option<Box<ThreadState>> {
         let thread = *self.threads.get(&tid)?;
         sys::thread_stop(thread.uid).ok()?;
-        let stands_still = sys::thread_info(thread.uid).is_ok_and(|info| info.state == thread_state::STOPPED);
+        // In the middle of a call its registers are those of the call, which is still to be taken.
+        let stands_still = sys::thread_info(thread.uid).is_ok_and(|info| !info.is_in_call);
         let state = if stands_still { self.state(tid) } else { None };
         if state.is_none() && !thread.is_paused {
             let _ = sys::thread_resume(thread.uid);

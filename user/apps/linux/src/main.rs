@@ -179,7 +179,9 @@ fn page(system: &mut Linux, faults: &mut BTreeMap<Tid, Fault>, message: &Message
     let _ = match found {
         Ok(((frame, rights), address)) => {
             let page = system.store.frames.bytes.fpage(frame, rights);
-            sys::send_item(message.sender, 0, [0; 8], (page, address), Timeout::ZERO)
+            let sent = sys::send_item(message.sender, 0, [0; 8], (page, address), Timeout::ZERO);
+            system.after_fault(tid);
+            sent
         }
         Err(fault) => {
             faults.insert(tid, fault);

@@ -145,6 +145,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
+    /// A fault of a thread was answered: it takes a signal that has come meanwhile.
+    pub fn after_fault(&mut self, tid: Tid) {
+        if self.has_signal(tid) {
+            self.notify(tid);
+        }
+    }
+
     /// Takes signals of a thread until one has an effect on it.
     fn effect(&mut self, tid: Tid) -> Effect {
         loop {

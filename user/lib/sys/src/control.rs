@@ -305,6 +305,8 @@ pub mod thread_state {
 pub struct ThreadInfo {
     /// One of [`thread_state`]'s; an index into [`thread_op::STATES`].
     pub state: u8,
+    /// It is in the middle of ipc, of a fault or of an exception, also if somebody has stopped it there.
+    pub is_in_call: bool,
     /// Its own priority.
     pub priority: u8,
     /// Priority at which its own shuttle is scheduled, whoever is on that: its own, or the greatest that the shuttle inherits.
@@ -331,8 +333,20 @@ pub fn thread_info(target: Uid) -> Result<ThreadInfo> {
     let [state, cpu_ns, ip, faults, pager, of] = thread(thread_op::INFO, [target.0, 0, 0, 0, 0, 0])?;
     let (number, priority, effective) = (state as u8, (state >> 8) as u8, (state >> 34) as u8);
     let works_for = (state >> 16) as u32 & SLOTS;
+    let is_in_call = state >> 42 & 1 != 0;
     let (pager, task) = (Uid(pager), TaskId(of));
-    Ok(ThreadInfo { state: number, priority, effective, works_for, cpu_ns, ip, faults, pager, task })
+    Ok(ThreadInfo {
+        state: number,
+        is_in_call,
+        priority,
+        effective,
+        works_for,
+        cpu_ns,
+        ip,
+        faults,
+        pager,
+        task,
+    })
 }
 
 /// The thread after `previous` (nil: the first) in a task (nil: own); nil at the end.

@@ -367,6 +367,13 @@ pub fn handlers_that_end() -> Outcome {
     Ok(())
 }
 
+/// A stopped thread says whether it is in its own code or in a call.
+fn is_stopped_in_call(thread: Uid) -> sys::Result<bool> {
+    sys::thread_stop(thread)?;
+    let info = sys::thread_info(thread)?;
+    Ok(info.state == STOPPED && info.is_in_call)
+}
+
 /// A call is answered while its thread is stopped; the thread goes on when it is resumed.
 pub fn stopped_threads_are_answered() -> Outcome {
     let child = Child::new()?;
@@ -375,7 +382,9 @@ pub fn stopped_threads_are_answered() -> Outcome {
     FIRST.store(agents[0].uid.0, Relaxed);
     guest(0).flag.store(1, Relaxed);
     check!(agents[0].settle()?);
-    sys::thread_stop(agents[0].uid)?;
+    check!(is_stopped_in_call(agents[0].uid)?);
+    check!(!is_stopped_in_call(agents[1].uid)?);
+    sys::thread_resume(agents[1].uid)?;
     guest(1).flag.store(1, Relaxed);
     check!(has_flag(1, 2)?);
     sys::ipc_call(server.uid, 0, [0; 8])?;
