@@ -20,6 +20,10 @@ struct Counts {
 /// Counts by kind of test.
 type Kinds = BTreeMap<String, Counts>;
 
+/// Kinds of tests by which the loss of a check is seen, and the runner's name where kinds are unknown: if one of these fails, any check would
+/// seem to matter. Others that fail do not keep the checks from being taken out.
+const JUDGES: [&str; 3] = ["host", "guest", "system"];
+
 /// Runs the tests whose name contains the filter.
 pub fn perform(options: TestOptions) -> Result<u8> {
     let system = build::system()?;
@@ -36,8 +40,8 @@ pub fn perform(options: TestOptions) -> Result<u8> {
             .args(&options.filter);
         run(name, &mut command, &mut kinds)?;
     }
-    let failed = kinds.values().any(|counts| counts.failed != 0);
-    if options.full && options.filter.is_none() && !failed {
+    let judges_failed = JUDGES.iter().any(|kind| kinds.get(*kind).is_some_and(|counts| counts.failed != 0));
+    if options.full && options.filter.is_none() && !judges_failed {
         eprintln!("tern: taking out the security checks");
         let mutate::Outcome { accounted, open } = mutate::all_checks()?;
         kinds.insert("checks".into(), Counts { passed: accounted, failed: open });
