@@ -2,6 +2,9 @@
 
 use std::fmt::Write;
 
+/// Name of what ends an archive.
+const TRAILER: &str = "TRAILER!!!";
+
 /// A file to be packed.
 #[derive(Clone, Debug)]
 pub struct Entry {
@@ -17,7 +20,15 @@ pub fn pack(entries: &[Entry]) -> Vec<u8> {
     for (inode, entry) in entries.iter().enumerate() {
         append(&mut out, inode as u32 + 1, 0o100_644, &entry.name, &entry.data);
     }
-    append(&mut out, 0, 0, "TRAILER!!!", &[]);
+    append(&mut out, 0, 0, TRAILER, &[]);
+    out
+}
+
+/// Packs one program, as Linux wants it for its first.
+pub fn pack_executable(entry: &Entry) -> Vec<u8> {
+    let mut out = Vec::new();
+    append(&mut out, 1, 0o100_755, &entry.name, &entry.data);
+    append(&mut out, 0, 0, TRAILER, &[]);
     out
 }
 

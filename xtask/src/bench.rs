@@ -5,6 +5,7 @@
 //! the same on every host and in every run, compared exactly with the committed table by [`difference`].
 
 mod limits;
+mod linux;
 
 use crate::build::{self, System, run_builder};
 use crate::cli::BenchOptions;
@@ -107,6 +108,14 @@ pub fn perform(options: BenchOptions) -> Result<u8> {
     }
     if options.json && chosen.len() > 1 {
         return Err(Error::usage("--json prints one suite; name it"));
+    }
+    if options.peer {
+        if chosen.iter().any(|suite| *suite != linux::SUITE) {
+            return Err(Error::usage(format!("--peer is for the suite {}", linux::SUITE)));
+        }
+        let rows = rows.iter().filter(|row| row.suite == linux::SUITE);
+        let rows: Vec<(String, String)> = rows.map(|row| (row.name.clone(), row.region.clone())).collect();
+        linux::measure_peer(&plugin()?, &rows)?;
     }
     let system = build::system()?;
     let mut over = Vec::new();
@@ -278,7 +287,11 @@ pub fn boot(system: &System, plugin: &str, suite: &str, options: &str) -> Result
     let report = paths::out()?.join(format!("bench-{suite}-{name}-{}.csv", std::process::id()));
     let report = report.display().to_string();
     let (cpu, options) = cpu(options);
-    let mut machine = Machine::new(system).with(&format!("init=bench args={suite} {options}")).counting();
+    let machine = match suite {
+        linux::SUITE => linux::machine(system)?.with(&options),
+        _ => Machine::new(system).with(&format!("init=bench args={suite} {options}")),
+    };
+    let mut machine = machine.counting();
     if let Some(cpu) = cpu {
         machine.cpu = format!("{cpu},-erms");
     }
@@ -443,6 +456,8 @@ fn for_git(table: &Value) -> String {
 fn for_people(suite: &str, measurement: &Measurement) -> String {
     let measured = &measurement.rows;
     let width = measured.iter().map(|measured| measured.row.name.len()).max().unwrap_or(0).max(suite.len());
+    let peer = if suite == linux::SUITE { linux::peer() } else { Value::Null };
+    let peer = rows_of(&peer);
     let mut out = format!("{suite:<width$}");
     for (name, _) in FIGURES {
         out += &format!(" {name:>7}");
@@ -461,6 +476,11 @@ fn for_people(suite: &str, measurement: &Measurement) -> String {
         if let (Some(bytes), Some(passes)) = (row.bytes, passes) {
             let times = if *passes == 1 { "once".into() } else { format!("{passes} times") };
             out += &format!("  {bytes} bytes, copied {times}");
+        }
+        if let Some(other) = peer.iter().find(|other| other["name"] == row.name.as_str())
+            && let Some(insns) = other["insns"].as_u64().filter(|insns| *insns > 0)
+        {
+            out += &format!("  Linux {insns:>6}, so {:>3} %", (figures[0] * 100).div_ceil(insns));
         }
         out.push('\n');
     }

@@ -189,6 +189,9 @@ pub struct BenchOptions {
     /// Renew the committed table
     #[arg(long)]
     pub bless: bool,
+    /// Measure Linux too, with the kernel that Debian has now, and keep its figures; suite linux only
+    #[arg(long)]
+    pub peer: bool,
 }
 
 /// Options of `system`.

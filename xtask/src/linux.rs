@@ -67,6 +67,16 @@ fn directory(path: &str) -> Result<PathBuf> {
     Ok(names.components().collect())
 }
 
+/// Fetches the package that another one depends on and whose name begins so.
+pub fn fetch_dependency(name: &str, beginning: &str) -> Result<PathBuf> {
+    let apt = Apt::new(paths::out()?.join("linux"));
+    let mut packages = apt.resolve(&[name.to_string()], "")?;
+    packages.retain(|package| package.name.starts_with(beginning) && package.name != name);
+    packages.truncate(1);
+    let missing = || Error::new(format!("{name} depends on no package {beginning}…"));
+    apt.fetch(&packages)?.pop().ok_or_else(missing)
+}
+
 /// A root of Linux: a directory of a disk.
 #[derive(Debug)]
 struct Root {

@@ -1,0 +1,189 @@
+/* Operations of Linux between marker instructions: one static program that needs no library, and runs unmodified on Linux and on Tern.
+ *
+ * rows [FILE]: with a file it ends when it is done; without one it is the first process of a machine, and switches that off. */
+
+#include "../../tools/ipcscope/markers/ipcscope.h"
+
+enum { ROUNDS = 110, PAGE = 4096, DESCRIPTORS = 100, FAULTING_BYTES = 3 };
+
+enum {
+	READ = 0, WRITE = 1, OPEN = 2, CLOSE = 3, STAT = 4, POLL = 7, MMAP = 9, SIGACTION = 13, SIGRETURN = 15, PREAD = 17, PWRITE = 18,
+	PIPE = 22, DUP = 32, GETPID = 39, FORK = 57, EXECVE = 59, EXIT = 60, WAIT4 = 61, KILL = 62, GETPPID = 110, REBOOT = 169,
+	FUTEX = 202, CLOCK_GETTIME = 228,
+};
+
+enum { READ_WRITE = 3, SHARED = 1, PRIVATE = 2, ANONYMOUS = 32, CREATE = 0102, SIGUSR1 = 10, SIGSEGV = 11, WAIT = 0, WAKE = 1 };
+
+static inline long call(long number, long a, long b, long c, long d, long e, long f)
+{
+	register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
+	__asm__ volatile("syscall" : "+a"(number) : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+	return number;
+}
+
+#define CALL1(number, a) call(number, (long)(a), 0, 0, 0, 0, 0)
+#define CALL2(number, a, b) call(number, (long)(a), (long)(b), 0, 0, 0, 0)
+#define CALL3(number, a, b, c) call(number, (long)(a), (long)(b), (long)(c), 0, 0, 0)
+#define CALL4(number, a, b, c, d) call(number, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+
+/* An operation, measured. Its result is used: what fails ends the program with the number of the row. */
+#define ROW(region, right, operation)                                        \
+	for (int round = 0; round < ROUNDS; round++) {                       \
+		IPCSCOPE_START(region);                                      \
+		long result = (operation);                                   \
+		IPCSCOPE_END(region);                                        \
+		if (!(right)) end(100 + region);                             \
+	}
+
+static int is_machine;
+
+static void __attribute__((noreturn)) end(int status)
+{
+	if (is_machine && CALL1(GETPID, 0) == 1)
+		CALL4(REBOOT, 0xfee1dead, 672274793, 0x4321fedc, 0);
+	for (;;)
+		CALL1(EXIT, status);
+}
+
+struct action { void *handler; unsigned long flags; void *restorer; unsigned long mask; };
+
+void restorer(void);
+__asm__("restorer: mov $15, %eax; syscall");
+
+static volatile int signals;
+
+/* A handler that goes on behind the instruction which has faulted. */
+static void skip(int signal, void *info, char *context)
+{
+	(void)signal, (void)info;
+	*(unsigned long *)(context + 168) += FAULTING_BYTES;
+}
+
+static void count(int signal)
+{
+	(void)signal;
+	signals++;
+}
+
+static void handle(int signal, void *handler)
+{
+	struct action action = { handler, 0x04000004, restorer, 0 };
+	if (call(SIGACTION, signal, (long)&action, 0, 8, 0, 0)) end(99);
+}
+
+static long fork_wait(char *program)
+{
+	long child = CALL1(FORK, 0);
+	if (child == 0) {
+		char *arguments[] = { program, (char *)"-", 0 }, *none[] = { 0 };
+		if (program) CALL3(EXECVE, program, arguments, none);
+		CALL1(EXIT, program ? 1 : 0);
+	}
+	int status = -1;
+	return CALL4(WAIT4, child, &status, 0, 0) == child && status == 0;
+}
+
+static char buffer[PAGE];
+
+static void files(const char *path)
+{
+	long fd = CALL3(OPEN, path, CREATE, 0600);
+	ROW(2, result == PAGE, CALL4(PWRITE, fd, buffer, PAGE, 0));
+	buffer[0] = 1;
+	ROW(1, result == PAGE && buffer[0] == 0 && buffer[PAGE - 1] == 0, CALL4(PREAD, fd, buffer, PAGE, 0));
+	CALL1(CLOSE, fd);
+	ROW(3, result == 0, CALL1(CLOSE, CALL2(OPEN, path, 0)));
+	long attributes[18];
+	ROW(4, result == 0 && attributes[6] == PAGE, CALL2(STAT, path, attributes));
+}
+
+static void pipes(void)
+{
+	int there[2], back[2];
+	char byte = 1;
+	if (CALL1(PIPE, there) || CALL1(PIPE, back)) end(98);
+	long child = CALL1(FORK, 0);
+	if (child == 0) {
+		CALL1(CLOSE, there[1]);
+		while (CALL3(READ, there[0], &byte, 1) == 1)
+			CALL3(WRITE, back[1], &byte, 1);
+		CALL1(EXIT, 0);
+	}
+	ROW(5, result == 1, (CALL3(WRITE, there[1], &byte, 1), CALL3(READ, back[0], &byte, 1)));
+	struct { int fd; short events, found; } polled[DESCRIPTORS];
+	for (int i = 0; i < DESCRIPTORS; i++) {
+		polled[i].fd = (int)CALL1(DUP, back[0]);
+		polled[i].events = 1;
+	}
+	ROW(6, result == 0, CALL3(POLL, polled, DESCRIPTORS, 0));
+	CALL1(CLOSE, there[1]);
+	CALL4(WAIT4, child, 0, 0, 0);
+}
+
+/* Two processes hand a word over to each other and back. */
+static long hand_over(volatile int *words)
+{
+	words[0] = 1;
+	call(FUTEX, (long)&words[0], WAKE, 1, 0, 0, 0);
+	while (words[1] == 0)
+		call(FUTEX, (long)&words[1], WAIT, 0, 0, 0, 0);
+	words[1] = 0;
+	return 1;
+}
+
+static void futexes(void)
+{
+	volatile int *words = (int *)call(MMAP, 0, PAGE, READ_WRITE, SHARED | ANONYMOUS, -1, 0);
+	words[0] = words[1] = 0;
+	long child = CALL1(FORK, 0);
+	if (child == 0)
+		for (;;) {
+			while (words[0] == 0)
+				call(FUTEX, (long)&words[0], WAIT, 0, 0, 0, 0);
+			if (words[0] == 2) CALL1(EXIT, 0);
+			words[0] = 0;
+			words[1] = 1;
+			call(FUTEX, (long)&words[1], WAKE, 1, 0, 0, 0);
+		}
+	ROW(7, result == 1, hand_over(words));
+	words[0] = 2;
+	call(FUTEX, (long)&words[0], WAKE, 1, 0, 0, 0);
+	CALL4(WAIT4, child, 0, 0, 0);
+}
+
+static long fault(void)
+{
+	__asm__ volatile("xor %%eax, %%eax; movb $0, (%%rax)" : : : "rax", "memory");
+	return 1;
+}
+
+static void memory(void)
+{
+	char *pages = (char *)call(MMAP, 0, ROUNDS * PAGE, READ_WRITE, PRIVATE | ANONYMOUS, -1, 0);
+	ROW(8, result == 1, pages[round * PAGE] = 1);
+	handle(SIGSEGV, skip);
+	ROW(9, result == 1, fault());
+	handle(SIGUSR1, count);
+	long own = CALL1(GETPID, 0);
+	ROW(10, result == 0 && signals == round + 1, CALL2(KILL, own, SIGUSR1));
+	long time[2];
+	ROW(11, result == 0, CALL2(CLOCK_GETTIME, 1, time));
+}
+
+void __attribute__((noreturn, used)) begin(long *stack)
+{
+	char **words = (char **)(stack + 1);
+	/* What row 13 begins ends at once. */
+	if (stack[0] > 1 && words[1][0] == '-') CALL1(EXIT, 0);
+	is_machine = stack[0] == 1;
+	ROW(0, result >= 0, CALL1(GETPPID, 0));
+	files(is_machine ? "/file" : words[1]);
+	pipes();
+	futexes();
+	memory();
+	ROW(12, result == 1, fork_wait(0));
+	ROW(13, result == 1, fork_wait(words[0]));
+	end(0);
+}
+
+__asm__(".globl _start\n_start: xor %ebp, %ebp; mov %rsp, %rdi; and $-16, %rsp; call begin");
