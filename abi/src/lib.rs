@@ -9,6 +9,7 @@ pub mod archive;
 pub mod boot;
 pub mod call;
 pub mod error;
+pub mod foreign;
 pub mod fpage;
 pub mod message;
 pub mod op;

@@ -135,7 +135,7 @@ impl Machine for Kernel {
     fn answer(&mut self, tid: Tid, registers: &Registers) {
         let Some(thread) = self.threads.get(&tid) else { return };
         let Ok([ip, sp, flags, _]) = sys::thread_registers(thread.uid, 0) else { return };
-        let _ = foreign::resume(thread.uid, &to_kernel(registers), [ip, sp, flags]);
+        let _ = foreign::resume(thread.uid, registers, [ip, sp, flags]);
     }
 
     fn interrupt(&mut self, tid: Tid) -> Option<Box<ThreadState>> {
@@ -206,16 +206,4 @@ impl Machine for Kernel {
     fn wake_at(&mut self, at: Option<u64>) {
         self.timer.set(at);
     }
-}
-
-/// Registers as the kernel has them, and back.
-pub const fn to_kernel(registers: &Registers) -> foreign::Registers {
-    let Registers { rdi, rsi, rdx, r10, r8, r9, rbx, rbp, r12, r13, r14, r15, rax } = *registers;
-    foreign::Registers { rdi, rsi, rdx, r10, r8, r9, rbx, rbp, r12, r13, r14, r15, rax }
-}
-
-/// See [`to_kernel`].
-pub const fn from_kernel(registers: &foreign::Registers) -> Registers {
-    let foreign::Registers { rdi, rsi, rdx, r10, r8, r9, rbx, rbp, r12, r13, r14, r15, rax } = *registers;
-    Registers { rdi, rsi, rdx, r10, r8, r9, rbx, rbp, r12, r13, r14, r15, rax }
 }

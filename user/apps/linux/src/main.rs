@@ -17,7 +17,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use files::Below;
 use helpers::{KEYS, TIME, Timer, keys, watch_keys};
-use kernel::{Kernel, from_kernel, to_kernel};
+use kernel::Kernel;
 use linux::command_line::CommandLine;
 use linux::errno;
 use linux::machine::Tid;
@@ -126,11 +126,7 @@ fn run(mut system: Linux) -> i32 {
     loop {
         let mut next = Next::Nothing;
         match arrival {
-            Ok(Arrival::Call(tid)) => {
-                let mut registers = from_kernel(&handler.registers);
-                next = system.call(tid, &mut registers);
-                handler.registers = to_kernel(&registers);
-            }
+            Ok(Arrival::Call(tid)) => next = system.call(tid, &mut handler.registers),
             Ok(Arrival::Message(message)) => take(&mut system, &mut faults, &message),
             Err(_) => {}
         }

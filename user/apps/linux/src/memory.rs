@@ -75,6 +75,16 @@ impl Bytes for Pages {
         }
     }
 
+    fn copy_part(&mut self, from: (Frame, usize), to: (Frame, usize), len: usize) {
+        if from.0 != to.0 {
+            self.page(to.0).copy_part(to.1, (self.page(from.0), from.1), len);
+            return;
+        }
+        let mut bytes = [0; linux::frames::PAGE as usize];
+        let bytes = &mut bytes[..len.min(linux::frames::PAGE as usize)];
+        self.read(from.0, from.1, bytes);
+        self.write(to.0, to.1, bytes);
+    }
     fn read(&self, frame: Frame, at: usize, to: &mut [u8]) {
         self.page(frame).read(at, to);
     }

@@ -23,6 +23,8 @@ pub trait Bytes {
     fn clear(&mut self, frame: Frame);
     /// Copies a frame into another one.
     fn copy(&mut self, from: Frame, to: Frame);
+    /// Copies bytes from a place in a frame to one in another, all of which lie in them.
+    fn copy_part(&mut self, from: (Frame, usize), to: (Frame, usize), len: usize);
     /// Reads bytes of a frame, all of which lie in it.
     fn read(&self, frame: Frame, at: usize, to: &mut [u8]);
     /// Writes bytes of a frame, all of which lie in it.

@@ -33,6 +33,7 @@ pub mod special;
 pub mod start;
 pub mod store;
 pub mod system;
+pub mod table;
 pub mod terminal;
 #[cfg(test)]
 mod tests;

@@ -4,74 +4,10 @@ use crate::errno::Result;
 use abi::ThreadState;
 use alloc::boxed::Box;
 
+pub use abi::foreign::Registers;
+
 /// Number of a thread; that of a process is the number of its first thread.
 pub type Tid = u32;
-
-/// Registers of a thread in a call, in the order in which its handler gets them. `rcx` and `r11` are lost by the instruction itself.
-#[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Registers {
-    /// The first argument.
-    pub rdi: u64,
-    /// The second argument.
-    pub rsi: u64,
-    /// The third argument.
-    pub rdx: u64,
-    /// The fourth argument.
-    pub r10: u64,
-    /// The fifth argument.
-    pub r8: u64,
-    /// The sixth argument.
-    pub r9: u64,
-    /// `rbx`.
-    pub rbx: u64,
-    /// `rbp`.
-    pub rbp: u64,
-    /// `r12`.
-    pub r12: u64,
-    /// `r13`.
-    pub r13: u64,
-    /// `r14`.
-    pub r14: u64,
-    /// `r15`.
-    pub r15: u64,
-    /// The number of the call, then its result.
-    pub rax: u64,
-}
-
-impl Registers {
-    /// The arguments of a call.
-    pub const fn arguments(&self) -> [u64; 6] {
-        [self.rdi, self.rsi, self.rdx, self.r10, self.r8, self.r9]
-    }
-
-    /// Puts them into a whole state, behind the `syscall` instruction.
-    pub fn put(&self, state: &mut ThreadState) {
-        use abi::state::register as at;
-        let ip = state.registers[at::RIP];
-        let flags = state.registers[at::RFLAGS];
-        let all = [
-            (at::RDI, self.rdi),
-            (at::RSI, self.rsi),
-            (at::RDX, self.rdx),
-            (at::R10, self.r10),
-            (at::R8, self.r8),
-            (at::R9, self.r9),
-            (at::RBX, self.rbx),
-            (at::RBP, self.rbp),
-            (at::R12, self.r12),
-            (at::R13, self.r13),
-            (at::R14, self.r14),
-            (at::R15, self.r15),
-            (at::RAX, self.rax),
-            (at::RCX, ip),
-            (at::R11, flags),
-        ];
-        for (index, value) in all {
-            state.registers[index] = value;
-        }
-    }
-}
 
 /// An address space.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

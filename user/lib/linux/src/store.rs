@@ -18,6 +18,9 @@ pub const PATH_MAX: usize = 4096;
 /// Pages of files that stay in frames though nobody has them mapped.
 const CACHED_MAX: usize = 8192;
 
+/// Files whose pages are kept, at most, as far as none of them is in use.
+const FILES_MAX: usize = 256;
+
 /// Frames, files, and pages of files.
 #[derive(Debug)]
 pub struct Store<B, F> {
@@ -35,6 +38,8 @@ pub struct Store<B, F> {
     mapped: BTreeMap<u64, (u64, u64)>,
     /// Pages of [`Self::cache`] that somebody may write to.
     written: BTreeSet<(u64, u64)>,
+    /// Pages of the cache that calls have written to, and that the file does not have yet.
+    late: BTreeSet<(u64, u64)>,
 }
 
 impl<B: Bytes, F: FileSystem> Store<B, F> {
@@ -43,8 +48,9 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
         let view = Rc::new(RefCell::new(View::default()));
         let mut volume = Volume::new(Namespace::new(files, view.clone()));
         let root = volume.root();
-        let (cache, mapped, written) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
-        Store { frames: Frames::new(bytes), volume, root, view, cache, mapped, written }
+        let (cache, mapped) = (BTreeMap::new(), BTreeMap::new());
+        let (written, late) = (BTreeSet::new(), BTreeSet::new());
+        Store { frames: Frames::new(bytes), volume, root, view, cache, mapped, written, late }
     }
 
     /// The frame of a page that a process accesses, and what it may do there.
@@ -122,10 +128,16 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
 
     /// Keeps a file for pages of it that are mapped.
     pub fn map_file(&mut self, inode: Inode) -> Result<FileNumber> {
+        if self.is_late(inode) {
+            return Ok(FileNumber(inode.0));
+        }
         let found = self.volume.attributes(inode)?;
         let now = (found.len, found.modified);
         match self.mapped.get(&inode.0) {
             None => {
+                if self.mapped.len() >= FILES_MAX {
+                    self.close_unused()?;
+                }
                 self.volume.opened(inode)?;
                 self.mapped.insert(inode.0, now);
             }
@@ -136,6 +148,19 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
             Some(_) => {}
         }
         Ok(FileNumber(inode.0))
+    }
+
+    /// Closes files of which no page is in use.
+    fn close_unused(&mut self) -> Result<()> {
+        let files: Vec<u64> = self.mapped.keys().copied().collect();
+        for file in files {
+            self.forget_unmapped(Inode(file));
+            if self.cache.range((file, 0)..=(file, u64::MAX)).next().is_none() {
+                self.mapped.remove(&file);
+                self.volume.close(Inode(file))?;
+            }
+        }
+        Ok(())
     }
 
     /// Pages of a file are read anew that nobody has mapped.
@@ -150,7 +175,7 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
     }
 
     fn drop_page(&mut self, page: (u64, u64)) {
-        if self.written.remove(&page) {
+        if self.written.remove(&page) | self.late.remove(&page) {
             let _ = self.write_back(page);
         }
         if let Some(frame) = self.cache.remove(&page) {
@@ -177,6 +202,7 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
 
     /// Writes all pages of a file back that may have been written to where they are mapped.
     pub fn write_back_all(&mut self, inode: Inode) -> Result<()> {
+        self.write_late(inode)?;
         let of = (inode.0, 0)..=(inode.0, u64::MAX);
         let pages: Vec<(u64, u64)> = self.written.range(of).copied().collect();
         for page in pages {
@@ -195,9 +221,8 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
 
     /// Files of which somebody may have written to pages.
     pub fn written_files(&self) -> Vec<Inode> {
-        let mut files: Vec<Inode> = self.written.iter().map(|(inode, _)| Inode(*inode)).collect();
-        files.dedup();
-        files
+        let files: BTreeSet<u64> = self.written.iter().chain(&self.late).map(|(inode, _)| *inode).collect();
+        files.into_iter().map(Inode).collect()
     }
 
     /// Gives frames back that only the cache uses. Whether there were some.
@@ -254,7 +279,7 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
     /// Reads a file; pages that others have mapped and may write to as they are there.
     pub fn read_at(&mut self, inode: Inode, offset: u64, to: &mut [u8]) -> Result<usize> {
         let count = self.read_file(inode, offset, to)?;
-        if !self.written.is_empty() {
+        if !self.written.is_empty() || !self.late.is_empty() {
             self.overlay(inode, offset, count, |bytes, frame, at, range| {
                 bytes.read(frame, at, &mut to[range])
             });
@@ -277,6 +302,99 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
         Ok(count)
     }
 
+    /// Reads a file into memory of a process by way of the cache: one copy, and none of what others did not change since. Bytes that were read.
+    pub fn read_cached(
+        &mut self,
+        memory: &mut Memory,
+        inode: Inode,
+        offset: u64,
+        (address, len): (u64, u64),
+    ) -> Result<u64> {
+        let file = self.map_file(inode)?;
+        let end = self.mapped.get(&inode.0).map_or(0, |(len, _)| *len);
+        let len = len.min(end.saturating_sub(offset));
+        let mut done = 0;
+        while done < len {
+            let source = Source { file, offset: offset + done };
+            let moved = address.checked_add(done).and_then(|at| {
+                // The page of the process comes first: what is cached may go to make room for it.
+                let (to, _) = self.page(memory, at, Rights::WRITE).ok()?;
+                let from = self.cached(source).ok()?;
+                let count = (len - done).min(PAGE - at % PAGE).min(PAGE - source.offset % PAGE);
+                let (from_at, to_at) = ((source.offset % PAGE) as usize, (at % PAGE) as usize);
+                self.frames.bytes.copy_part((from, from_at), (to, to_at), count as usize);
+                Some(count)
+            });
+            match moved {
+                Some(count) => done += count,
+                None if done > 0 => break,
+                None => return Err(EFAULT),
+            }
+        }
+        Ok(done)
+    }
+
+    /// Overwrites bytes that a file has with memory of a process, in the cache: the file gets them [later](Store::write_late). `None` if these bytes lie
+    /// beyond its end.
+    pub fn write_cached(
+        &mut self,
+        memory: &mut Memory,
+        inode: Inode,
+        offset: u64,
+        (address, len): (u64, u64),
+    ) -> Result<Option<u64>> {
+        let file = self.map_file(inode)?;
+        let end = self.mapped.get(&inode.0).map_or(0, |(len, _)| *len);
+        if offset.checked_add(len).is_none_or(|behind| behind > end) {
+            return Ok(None);
+        }
+        let mut done = 0;
+        while done < len {
+            let target = Source { file, offset: offset + done };
+            let moved = address.checked_add(done).and_then(|at| {
+                let (from, _) = self.page(memory, at, Rights::READ).ok()?;
+                let to = self.cached(target).ok()?;
+                let count = (len - done).min(PAGE - at % PAGE).min(PAGE - target.offset % PAGE);
+                let (from_at, to_at) = ((at % PAGE) as usize, (target.offset % PAGE) as usize);
+                self.frames.bytes.copy_part((from, from_at), (to, to_at), count as usize);
+                Some(count)
+            });
+            match moved {
+                Some(count) => done += count,
+                None if done > 0 => break,
+                None => return Err(EFAULT),
+            }
+            self.late.insert((file.0, target.offset / PAGE));
+        }
+        Ok(Some(done))
+    }
+
+    /// Whether a file does not have all yet that calls have written to it.
+    pub fn is_late(&self, inode: Inode) -> bool {
+        !self.late.is_empty() && self.late.range((inode.0, 0)..=(inode.0, u64::MAX)).next().is_some()
+    }
+
+    /// Files that do not have all yet that calls have written to them.
+    pub fn late_files(&self) -> Vec<Inode> {
+        let files: BTreeSet<u64> = self.late.iter().map(|(inode, _)| *inode).collect();
+        files.into_iter().map(Inode).collect()
+    }
+
+    /// Gives a file what calls have written to it.
+    pub fn write_late(&mut self, inode: Inode) -> Result<()> {
+        if !self.is_late(inode) {
+            return Ok(());
+        }
+        let of = (inode.0, 0)..=(inode.0, u64::MAX);
+        let pages: Vec<(u64, u64)> = self.late.range(of).copied().collect();
+        for page in pages {
+            self.late.remove(&page);
+            self.write_back(page)?;
+        }
+        self.noticed(inode);
+        Ok(())
+    }
+
     /// Cuts a file off, or makes it longer by zeros.
     pub fn truncate(&mut self, inode: Inode, len: u64) -> Result<()> {
         self.volume.truncate(inode, len)?;
@@ -286,6 +404,7 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
             let pages: Vec<(u64, u64)> = self.cache.range(of).map(|(page, _)| *page).collect();
             for page in pages {
                 self.written.remove(&page);
+                self.late.remove(&page);
                 self.drop_page(page);
             }
             if let Some(frame) = self.cache.get(&(inode.0, len / PAGE)).copied()
@@ -326,6 +445,8 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
 
     /// Attributes of a file that is open.
     pub fn attributes(&mut self, inode: Inode) -> Result<Attributes> {
+        // The time at which it was changed is that of its last write.
+        self.write_late(inode)?;
         Ok(self.volume.attributes(inode)?)
     }
 

@@ -10,8 +10,9 @@ use crate::pipe::End;
 use crate::process::{Blocked, Event, Process, Room, Shared, Status, Thread};
 use crate::signal::Cause;
 use crate::store::Store;
+use crate::table::Table;
 use crate::terminal::{Terminal, Window};
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::RefCell;
@@ -26,9 +27,9 @@ pub struct System<M, B, F> {
     /// Frames and files.
     pub store: Store<B, F>,
     /// Processes, by the numbers of their first threads.
-    pub processes: BTreeMap<Tid, Process>,
+    pub processes: Table<Process>,
     /// Threads.
-    pub threads: BTreeMap<Tid, Thread>,
+    pub threads: Table<Thread>,
     /// The terminal.
     pub terminal: Terminal,
     /// The process group that has the terminal, and its session.
@@ -41,6 +42,10 @@ pub struct System<M, B, F> {
     events: Vec<Event>,
     /// Times at which threads wait no longer.
     pub timeouts: BTreeSet<(u64, Tid)>,
+    /// When files get what was written to them, if there is something.
+    pub(crate) late_at: Option<u64>,
+    /// Whether the time for which the machine was asked to wake this may be another one now.
+    pub(crate) times_changed: bool,
     /// Calls that are not there, each told once.
     pub unknown: BTreeSet<u64>,
     /// Number that the next thread gets.
@@ -91,14 +96,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         System {
             machine,
             store,
-            processes: BTreeMap::new(),
-            threads: BTreeMap::new(),
+            processes: Table::new(),
+            threads: Table::new(),
             terminal: terminal(),
             foreground: 0,
             current: None,
             registers: Registers::default(),
             events: Vec::new(),
             timeouts: BTreeSet::new(),
+            late_at: None,
+            times_changed: false,
             unknown: BTreeSet::new(),
             next: 0,
             next_ring: 0,
@@ -187,6 +194,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             None => Next::Nothing,
         };
+        if self.events.is_empty() && !self.times_changed {
+            return next;
+        }
         // A signal that comes now is taken below: the registers of the thread are here, and not where a handler of a signal would find them.
         let before = self.current.replace(tid);
         self.settle();
@@ -217,6 +227,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 thread.until = Some(until);
                 if let Some(until) = until {
                     self.timeouts.insert((until, tid));
+                    self.times_changed = true;
                 }
                 return Some(false);
             }
@@ -231,6 +242,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let blocked = self.threads.get_mut(&tid)?.blocked.take()?;
         if let Some(until) = blocked.until {
             self.timeouts.remove(&(until, tid));
+            self.times_changed = true;
         }
         Some(blocked)
     }
@@ -266,20 +278,30 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 self.again(tid);
             }
         }
+        if !core::mem::take(&mut self.times_changed) {
+            return;
+        }
         let next = self.timeouts.first().map(|(at, _)| *at);
         let alarms = self.processes.values().filter_map(|process| process.alarm.0);
-        let next = alarms.chain(next).min();
+        let next = alarms.chain(next).chain(self.late_at).min();
         self.machine.wake_at(next);
     }
 
     /// Some time has come.
     pub fn time(&mut self) {
         let now = self.machine.now();
+        self.times_changed = true;
         while let Some((at, tid)) = self.timeouts.first().copied()
             && at <= now
         {
             self.timeouts.pop_first();
             self.again(tid);
+        }
+        if self.late_at.is_some_and(|at| at <= now) {
+            self.late_at = None;
+            for file in self.store.late_files() {
+                let _ = self.store.write_late(file);
+            }
         }
         let due: Vec<Tid> = self
             .processes
@@ -314,6 +336,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let Ok(open) = Rc::try_unwrap(open) else { return };
         match open.object {
             Object::File { inode, .. } | Object::Directory { inode, .. } => {
+                let _ = self.store.write_late(inode);
                 let _ = self.store.volume.close(inode);
             }
             Object::Reader(ends) => {
@@ -379,7 +402,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let descriptors = process.descriptors.take_all();
         let (parent, group, signal) = (process.parent, process.group, process.exit_signal);
         process.alarm.0 = None;
-        if let Some(tid) = process.vfork.take() {
+        let vfork = process.vfork.take();
+        self.times_changed = true;
+        if let Some(tid) = vfork {
             self.tell(Event::Vfork(tid));
         }
         for descriptor in descriptors {
@@ -390,7 +415,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return self.end_all(status);
         }
         // The first process is the parent of whoever has none.
-        for (child, process) in &mut self.processes {
+        for (child, process) in self.processes.iter_mut() {
             if process.parent == pid && *child != pid {
                 process.parent = 1;
                 if process.ended.is_some() || process.news.is_some() {

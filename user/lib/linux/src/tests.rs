@@ -34,6 +34,10 @@ impl Bytes for Machine {
     fn copy(&mut self, from: Frame, to: Frame) {
         self.frames[to.0 as usize] = self.frames[from.0 as usize].clone();
     }
+    fn copy_part(&mut self, from: (Frame, usize), to: (Frame, usize), len: usize) {
+        let bytes = self.frames[from.0.0 as usize][from.1..from.1 + len].to_vec();
+        self.write(to.0, to.1, &bytes);
+    }
     fn read(&self, frame: Frame, at: usize, to: &mut [u8]) {
         to.copy_from_slice(&self.frames[frame.0 as usize][at..at + to.len()]);
     }

@@ -220,6 +220,15 @@ impl Shared {
         len
     }
 
+    /// Overwrites bytes from byte `at` on with those of another one from byte `from` on, as far as both pages go.
+    pub fn copy_part(&self, at: usize, (other, from): (&Shared, usize), len: usize) -> usize {
+        let len = len.min((PAGE_SIZE as usize).saturating_sub(at.max(from)));
+        // SAFETY: both frames are mapped, this one writable, they are two, and the bytes lie in them. Nobody has a reference to bytes of a frame that
+        // is shared.
+        unsafe { copy(self.0.address as usize + at, other.0.address as usize + from, len) };
+        len
+    }
+
     /// Overwrites all of it with what is in another one.
     pub fn copy_from(&self, other: &Shared) {
         // SAFETY: both frames are mapped, this one writable, and they are two. Nobody has a reference to bytes of a frame that is shared.

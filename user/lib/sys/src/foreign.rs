@@ -14,37 +14,7 @@ use abi::op::{self, Op};
 use core::arch::global_asm;
 use core::mem::offset_of;
 
-/// Registers of a thread in a foreign call: all but the stack pointer, and `rcx` and `r11`, which the instruction itself overwrites.
-#[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Registers {
-    /// `rdi`: the first argument.
-    pub rdi: u64,
-    /// `rsi`: the second argument.
-    pub rsi: u64,
-    /// `rdx`: the third argument.
-    pub rdx: u64,
-    /// `r10`: the fourth argument.
-    pub r10: u64,
-    /// `r8`: the fifth argument.
-    pub r8: u64,
-    /// `r9`: the sixth argument.
-    pub r9: u64,
-    /// `rbx`.
-    pub rbx: u64,
-    /// `rbp`.
-    pub rbp: u64,
-    /// `r12`.
-    pub r12: u64,
-    /// `r13`.
-    pub r13: u64,
-    /// `r14`.
-    pub r14: u64,
-    /// `r15`.
-    pub r15: u64,
-    /// `rax`: the number, then the result.
-    pub rax: u64,
-}
+pub use abi::foreign::Registers;
 
 /// Message that ends a wait for foreign calls.
 #[derive(Clone, Copy, Debug)]

@@ -19,6 +19,12 @@ use vfs::{FileSystem, Inode, Kind};
 /// Most bytes that a call moves at once: a longer one moves fewer than were asked for.
 const PIECE_MAX: u64 = 1 << 20;
 
+/// Most bytes of a file that go by way of the cache: more at once are read and written past it, as one piece.
+const CACHED_MAX: u64 = 16 << 10;
+
+/// Longest time in nanoseconds that a file waits for what was written to it.
+const LATE_NS: u64 = 1_000_000_000;
+
 /// Pieces of memory that one call may name.
 const PIECES_MAX: u64 = 1024;
 
@@ -71,6 +77,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         {
             return Ok(stopped);
         }
+        if let (Object::File { inode, .. }, [piece]) = (&open.object, pieces)
+            && piece.1 <= CACHED_MAX
+        {
+            return self.read_cached(tid, open, *inode, *piece, at);
+        }
         let mut bytes = vec![0; wanted.min(PIECE_MAX) as usize];
         let count = match self.take(open, &mut bytes, at)? {
             Taken::Bytes(count) => count,
@@ -84,6 +95,38 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             rest = later;
         }
         number(Ok(count as u64))
+    }
+
+    /// Reads a little of a file.
+    fn read_cached(&mut self, tid: Tid, open: &Open, inode: Inode, piece: Piece, at: Option<u64>) -> Answer {
+        let position = at.unwrap_or(open.offset.get());
+        let room = self.room(tid)?;
+        let count = self.store.read_cached(&mut room.borrow_mut().memory, inode, position, piece)?;
+        if at.is_none() {
+            open.offset.set(position + count);
+        }
+        number(Ok(count))
+    }
+
+    /// Overwrites a little of a file. Nothing if it has to become longer, or is to be written to at once.
+    fn write_cached(&mut self, tid: Tid, open: &Open, piece: Piece, at: Option<u64>) -> Result<Option<u64>> {
+        let Object::File { inode, .. } = &open.object else { return Ok(None) };
+        if open.has(O_APPEND) || open.has(general::O_DSYNC) || piece.1 > CACHED_MAX {
+            return Ok(None);
+        }
+        let position = at.unwrap_or(open.offset.get());
+        let room = self.room(tid)?;
+        let count = self.store.write_cached(&mut room.borrow_mut().memory, *inode, position, piece)?;
+        if let Some(count) = count {
+            if at.is_none() {
+                open.offset.set(position + count);
+            }
+            if self.late_at.is_none() {
+                self.late_at = Some(self.machine.now() + LATE_NS);
+                self.times_changed = true;
+            }
+        }
+        Ok(count)
     }
 
     /// Takes bytes out of what is open.
@@ -163,6 +206,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let wanted: u64 = pieces.iter().map(|piece| piece.1).sum();
         if !open.is_writable() {
             return Err(EBADF);
+        }
+        if let [piece] = pieces
+            && let Some(count) = self.write_cached(tid, open, *piece, at)?
+        {
+            return number(Ok(count));
         }
         let done = self.thread(tid)?.done;
         let mut bytes = Vec::new();

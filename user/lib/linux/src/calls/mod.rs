@@ -20,6 +20,7 @@ use crate::errno::{ENOSYS, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Registers, Tid};
 use crate::system::{Answer, Outcome, System};
+use core::marker::PhantomData;
 use linux_raw_sys::general as nr;
 use vfs::FileSystem;
 
@@ -48,8 +49,9 @@ pub fn run<M: Machine, B: Bytes, F: FileSystem>(
     tid: Tid,
     registers: &Registers,
 ) -> Answer {
-    let number = u32::try_from(registers.rax).unwrap_or(u32::MAX);
-    match find(number) {
+    let number = usize::try_from(registers.rax).unwrap_or(usize::MAX);
+    let all: &[_; CALLS] = &Calls::<M, B, F>::ALL;
+    match all.get(number).copied().flatten() {
         Some(call) => call(system, tid, registers.arguments()),
         None => {
             if system.unknown.len() < UNKNOWN_MAX && system.unknown.insert(registers.rax) {
@@ -63,16 +65,45 @@ pub fn run<M: Machine, B: Bytes, F: FileSystem>(
     }
 }
 
-/// Calls of one kind after the other, so that no list is long.
-fn find<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M, B, F>> {
-    about_files(number)
-        .or_else(|| about_names(number))
-        .or_else(|| about_processes(number))
-        .or_else(|| about_waiting(number))
-        .or_else(|| about_owners(number))
+/// Numbers of calls are below this.
+const CALLS: usize = 512;
+
+/// The table of calls for a system.
+struct Calls<M, B, F>(PhantomData<(M, B, F)>);
+
+impl<M: Machine, B: Bytes, F: FileSystem> Calls<M, B, F> {
+    /// By number.
+    const ALL: [Option<Call<M, B, F>>; CALLS] = {
+        let mut all = [None; CALLS];
+        let mut number = 0;
+        while number < CALLS {
+            all[number] = find(number as u32);
+            number += 1;
+        }
+        all
+    };
 }
 
-fn about_files<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M, B, F>> {
+/// Calls of one kind after the other, so that no list is long.
+const fn find<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M, B, F>> {
+    let kinds = [
+        about_files(number),
+        about_names(number),
+        about_processes(number),
+        about_waiting(number),
+        about_owners(number),
+    ];
+    let mut kind = 0;
+    while kind < kinds.len() {
+        if kinds[kind].is_some() {
+            return kinds[kind];
+        }
+        kind += 1;
+    }
+    None
+}
+
+const fn about_files<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M, B, F>> {
     Some(match number {
         nr::__NR_read => System::sys_read,
         nr::__NR_write => System::sys_write,
@@ -115,7 +146,7 @@ fn about_files<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<
     })
 }
 
-fn about_names<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M, B, F>> {
+const fn about_names<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M, B, F>> {
     Some(match number {
         nr::__NR_open => System::sys_open,
         nr::__NR_openat => System::sys_openat,
@@ -175,7 +206,7 @@ fn about_names<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<
     })
 }
 
-fn about_processes<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M, B, F>> {
+const fn about_processes<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M, B, F>> {
     Some(match number {
         nr::__NR_clone => System::sys_clone,
         nr::__NR_fork => System::sys_fork,
@@ -213,7 +244,7 @@ fn about_processes<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<C
     })
 }
 
-fn about_waiting<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M, B, F>> {
+const fn about_waiting<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M, B, F>> {
     Some(match number {
         nr::__NR_poll => System::sys_poll,
         nr::__NR_ppoll => System::sys_ppoll,
@@ -234,7 +265,7 @@ fn about_waiting<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Cal
     })
 }
 
-fn about_owners<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M, B, F>> {
+const fn about_owners<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M, B, F>> {
     Some(match number {
         nr::__NR_getpid => System::sys_getpid,
         nr::__NR_getppid => System::sys_getppid,

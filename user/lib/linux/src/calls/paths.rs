@@ -77,7 +77,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Attributes of what is at a path.
     pub fn look(&mut self, path: &[u8], last: Last) -> Result<Attributes> {
         let root = self.store.root;
-        Ok(self.store.volume.attributes_at(root, path, last)?)
+        let found = self.store.volume.attributes_at(root, path, last)?;
+        if self.store.is_late(found.inode) { self.store.attributes(found.inode) } else { Ok(found) }
     }
 
     /// The path of a directory, without symbolic links.

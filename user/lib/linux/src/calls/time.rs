@@ -144,6 +144,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let left = process.alarm.0.map_or(0, |at| at.saturating_sub(now).div_ceil(SECOND));
         let seconds = u64::from(seconds as u32);
         process.alarm = ((seconds > 0).then(|| now + seconds * SECOND), 0);
+        self.times_changed = true;
         number(Ok(left))
     }
 
@@ -161,6 +162,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             self.sys_getitimer(tid, [kind, old, 0, 0, 0, 0])?;
         }
         let now = self.machine.now();
+        self.times_changed = true;
         self.process(tid)?.alarm = ((first > 0).then(|| now.saturating_add(first)), every);
         DONE
     }
