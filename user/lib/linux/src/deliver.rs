@@ -252,7 +252,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                     && !NOT_MADE_AGAIN.iter().any(|call| u64::from(*call) == number)
                 {
                     registers.rax = number;
-                    state.registers[register::RIP] -= SYSCALL_BYTES;
+                    let ip = &mut state.registers[register::RIP];
+                    *ip = ip.wrapping_sub(SYSCALL_BYTES);
                 }
                 registers.put(&mut state);
             }

@@ -430,8 +430,10 @@ impl Memory {
             }
             return Ok(from.start);
         } else {
-            let more = from.end..from.start.checked_add(len).filter(|&end| end <= END).ok_or(ENOMEM)?;
-            if self.is_free(&more) {
+            let end = from.start.checked_add(len).filter(|&end| end <= END);
+            if let Some(more) = end.map(|end| from.end..end)
+                && self.is_free(&more)
+            {
                 self.insert(more.start, more.end, kind.from(old_len));
                 return Ok(from.start);
             }

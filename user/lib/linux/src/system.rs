@@ -275,10 +275,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Some time has come.
     pub fn time(&mut self) {
         let now = self.machine.now();
-        while let Some((at, tid)) = self.timeouts.first().copied()
-            && at <= now
-        {
-            self.timeouts.pop_first();
+        // Each once: a call that waits until a time that is over comes again at the next time.
+        let due: Vec<(u64, Tid)> = self.timeouts.iter().take_while(|(at, _)| *at <= now).copied().collect();
+        for (at, tid) in due {
+            self.timeouts.remove(&(at, tid));
             self.again(tid);
         }
         let due: Vec<Tid> = self
@@ -290,7 +290,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         for pid in due {
             if let Some(process) = self.processes.get_mut(&pid) {
                 let (_, again) = process.alarm;
-                process.alarm.0 = (again > 0).then(|| now + again);
+                process.alarm.0 = (again > 0).then(|| now.saturating_add(again));
             }
             let _ = self.send(pid, linux_raw_sys::general::SIGALRM, Cause::KERNEL);
         }

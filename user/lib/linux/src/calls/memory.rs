@@ -1,10 +1,10 @@
 //! Memory: what is mapped where.
 
 use super::{done, number};
-use crate::errno::{EACCES, EBADF, EINVAL, ENODEV, ENOMEM, Result};
+use crate::errno::{EACCES, EBADF, EINVAL, ENODEV, ENOMEM, EOVERFLOW, Result};
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
-use crate::memory::{Kind, Move, Rights, Source};
+use crate::memory::{END, Kind, Move, Rights, Source};
 use crate::open::Object;
 use crate::special::{Device, Special};
 use crate::system::{Answer, DONE, System};
@@ -39,13 +39,18 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if !is_shared && kind != MAP_PRIVATE || offset % PAGE != 0 || len == 0 {
             return Err(EINVAL);
         }
+        if flags & MAP_ANONYMOUS == 0 && len < END && offset > i64::MAX as u64 - len {
+            return Err(EOVERFLOW);
+        }
         self.check_limit(tid, len)?;
         let rights = rights(protection);
         let source = match flags & MAP_ANONYMOUS {
             0 => self.source(tid, fd, offset, is_shared && rights.has(Rights::WRITE))?,
             _ => None,
         };
-        let kind = Kind { rights, is_shared, grows_down: flags & MAP_GROWSDOWN != 0, source };
+        // A piece of a file does not begin earlier than it was asked for.
+        let grows_down = flags & MAP_GROWSDOWN != 0 && source.is_none();
+        let kind = Kind { rights, is_shared, grows_down, source };
         let room = self.room(tid)?;
         let mut room = room.borrow_mut();
         let frames = &mut self.store.frames;

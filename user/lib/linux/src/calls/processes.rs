@@ -5,7 +5,7 @@ use super::{done, number};
 use crate::errno::{EAGAIN, ECHILD, EFAULT, EINVAL, EPERM, ESRCH, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
-use crate::process::{Event, LIMITS, Process, Room, Status, Thread};
+use crate::process::{Event, LIMITS, Process, Room, SIGNALS, Status, Thread};
 use crate::signal::{self, Cause, Pending, Stack};
 use crate::system::{Answer, DONE, Outcome, System};
 use abi::state::{STATE_GS, register};
@@ -79,6 +79,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         // Memory is shared with a thread, or with a child that has it until it begins a program.
         if !is_thread && flags & CLONE_VM != 0 && flags & CLONE_VFORK == 0 {
+            return Err(EINVAL);
+        }
+        if flags & CSIGNAL > SIGNALS as u32 {
             return Err(EINVAL);
         }
         if self.threads.len() >= self.threads_max {

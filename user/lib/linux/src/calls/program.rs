@@ -190,7 +190,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     ) -> Result<u64> {
         let file = self.store.map_file(inode)?;
         let (first, _) = executable.range();
-        let by = if executable.is_movable { base - first } else { 0 };
+        let by = if executable.is_movable { base.checked_sub(first).ok_or(ENOEXEC)? } else { 0 };
         for segment in &executable.segments {
             let (start, file_end, end) = segment.pages();
             let (start, file_end, end) = (start + by, file_end + by, end + by);
@@ -311,18 +311,19 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let by = self.map_executable(memory, program.inode, &program.executable, BASE)?;
         let (_, end) = program.executable.range();
         memory.begin_heap(end + by);
-        let entry = program.executable.entry + by;
+        let higher = |address: u64, by: u64| address.checked_add(by).ok_or(ENOEXEC);
+        let entry = higher(program.executable.entry, by)?;
         let (start, base) = match &program.interpreter {
             Some((inode, interpreter)) => {
                 let by = self.map_executable(memory, *inode, interpreter, INTERPRETER_BASE)?;
-                (interpreter.entry + by, interpreter.range().0 + by)
+                (higher(interpreter.entry, by)?, interpreter.range().0 + by)
             }
             None => (entry, 0),
         };
         let mut random = [0; 16];
         self.machine.random(&mut random);
         let owners = self.process(tid)?.owners.clone();
-        let headers = (program.executable.headers.0 + by, program.executable.headers.1);
+        let headers = (higher(program.executable.headers.0, by)?, program.executable.headers.1);
         let told = Told {
             headers,
             interpreter: base,
