@@ -11,6 +11,12 @@ use core::cell::RefCell;
 /// Highest number of a process or thread.
 pub const NUMBER_MAX: Tid = 32767;
 
+/// Most processes of a sandbox, those included that have ended and that no parent has waited for.
+pub const PROCESSES_MAX: usize = 256;
+
+/// Bytes of arguments, and of the environment, that `/proc` shows, at most.
+pub const ARGUMENTS_KEPT: usize = 64 << 10;
+
 /// Signals that there can be.
 pub const SIGNALS: usize = 64;
 
@@ -114,8 +120,8 @@ pub struct Process {
     pub name: Vec<u8>,
     /// Path of its program.
     pub program: Vec<u8>,
-    /// Arguments and environment, as they were at the beginning: a zero behind each.
-    pub arguments: [Vec<u8>; 2],
+    /// Arguments and environment, as they were at the beginning: a zero behind each. They end after [`ARGUMENTS_KEPT`]. Children share them.
+    pub arguments: [Rc<[u8]>; 2],
     /// Set when it has ended and its parent does not know yet.
     pub ended: Option<Status>,
     /// The signal by which it stands still.

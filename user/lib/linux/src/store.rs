@@ -35,7 +35,12 @@ pub struct Store<B, F> {
     mapped: BTreeMap<u64, (u64, u64)>,
     /// Pages of [`Self::cache`] that somebody may write to.
     written: BTreeSet<(u64, u64)>,
+    /// Files in [`Self::mapped`] from which on it is looked which are not used any more.
+    mapped_many: usize,
 }
+
+/// Files of which nothing is mapped, and that stay open all the same for their pages in the cache, at most; or as many as are mapped, if those are more.
+const UNMAPPED_MAX: usize = 64;
 
 impl<B: Bytes, F: FileSystem> Store<B, F> {
     /// Nothing used and nothing open.
@@ -44,7 +49,16 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
         let mut volume = Volume::new(Namespace::new(files, view.clone()));
         let root = volume.root();
         let (cache, mapped, written) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
-        Store { frames: Frames::new(bytes), volume, root, view, cache, mapped, written }
+        Store {
+            frames: Frames::new(bytes),
+            volume,
+            root,
+            view,
+            cache,
+            mapped,
+            written,
+            mapped_many: UNMAPPED_MAX,
+        }
     }
 
     /// The frame of a page that a process accesses, and what it may do there.
@@ -136,6 +150,26 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
             Some(_) => {}
         }
         Ok(FileNumber(inode.0))
+    }
+
+    /// Whether so many files are open for their pages that it is to be looked which are still mapped: then [`Store::keep_mapped`] is called.
+    pub fn has_many_mapped(&self) -> bool {
+        self.mapped.len() > self.mapped_many
+    }
+
+    /// Closes files whose pages nobody uses any more: all but these. Their cached pages go.
+    pub fn keep_mapped(&mut self, used: &BTreeSet<FileNumber>) {
+        let all: Vec<u64> = self.mapped.keys().copied().collect();
+        for file in all.into_iter().filter(|file| !used.contains(&FileNumber(*file))) {
+            let of = (file, 0)..=(file, u64::MAX);
+            let pages: Vec<(u64, u64)> = self.cache.range(of).map(|(page, _)| *page).collect();
+            for page in pages {
+                self.drop_page(page);
+            }
+            self.mapped.remove(&file);
+            let _ = self.volume.close(Inode(file));
+        }
+        self.mapped_many = UNMAPPED_MAX.max(2 * self.mapped.len());
     }
 
     /// Pages of a file are read anew that nobody has mapped.

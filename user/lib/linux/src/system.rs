@@ -4,7 +4,7 @@ use crate::calls;
 use crate::errno::{ESRCH, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Registers, Space, Tid};
-use crate::memory::{Fault, Memory, Rights};
+use crate::memory::{END, Fault, FileNumber, Memory, Rights};
 use crate::open::{Object, Open};
 use crate::pipe::End;
 use crate::process::{Blocked, Event, Process, Room, Shared, Status, Thread};
@@ -16,7 +16,7 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::RefCell;
 use linux_raw_sys::general::{SIGCHLD, SIGCONT, SIGHUP, SIGKILL};
-use vfs::FileSystem;
+use vfs::{FileSystem, Inode};
 
 /// Processes and threads of a sandbox.
 #[derive(Debug)]
@@ -376,6 +376,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let nowhere = Room { space: Space(0), memory: Memory::default() };
         let Some(process) = self.processes.get_mut(&pid) else { return };
         process.room = Rc::new(RefCell::new(nowhere));
+        self.let_mapped_files_go();
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        // Children that nobody waits for take little.
+        (process.arguments, process.program, process.directory) = Default::default();
+        process.pending = Default::default();
         let descriptors = process.descriptors.take_all();
         let (parent, group, signal) = (process.parent, process.group, process.exit_signal);
         process.alarm.0 = None;
@@ -445,6 +450,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         for pid in all {
             self.end_process(pid, Status::killed(SIGKILL));
         }
+        for file in self.store.written_files() {
+            let _ = self.store.write_back_all(file);
+        }
     }
 
     /// Gives back memory and address space of a process, unless its parent has them, too.
@@ -455,11 +463,22 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         let mut room = process.room.borrow_mut();
         self.machine.end_space(room.space);
+        let written = room.memory.shared_files(0..END);
         room.memory.clear(&mut self.store.frames);
         drop(room);
-        for file in self.store.written_files() {
-            let _ = self.store.write_back_all(file);
+        for file in written {
+            let _ = self.store.write_back_all(Inode(file.0));
         }
+    }
+
+    /// Closes files of which nothing is mapped any more, if they are many. All memories are those of processes when it is called.
+    pub fn let_mapped_files_go(&mut self) {
+        if !self.store.has_many_mapped() {
+            return;
+        }
+        let rooms = self.processes.values().map(|process| &process.room);
+        let used: BTreeSet<FileNumber> = rooms.flat_map(|room| room.borrow().memory.files()).collect();
+        self.store.keep_mapped(&used);
     }
 
     /// A process is forgotten. What it and its children have used is its parent's.

@@ -107,7 +107,7 @@ impl World {
     }
 
     fn fork(&mut self, process: usize) -> usize {
-        let copy = self.memories[process].copy(&mut self.frames);
+        let copy = self.memories[process].copy(&mut self.frames).unwrap();
         self.memories.push(copy);
         self.memories.len() - 1
     }

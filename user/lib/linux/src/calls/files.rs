@@ -1,7 +1,9 @@
 //! Bytes of open files.
 
 use super::{done, number};
-use crate::errno::{EAGAIN, EBADF, EFAULT, EFBIG, EINVAL, EISDIR, ENOSPC, EPIPE, ESPIPE, Result};
+use crate::errno::{
+    EAGAIN, EBADF, EFAULT, EFBIG, EINVAL, EISDIR, ENOENT, ENOSPC, EPIPE, ESPIPE, ESRCH, Result,
+};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open};
@@ -100,7 +102,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 let count = self.store.read_at(*inode, position, to)?;
                 advance(count)
             }
-            Object::Text { text, .. } => {
+            Object::Text { inode, .. } => {
+                let text = self.text_of(*inode)?;
                 let rest = text.get(position as usize..).unwrap_or_default();
                 let count = rest.len().min(to.len());
                 to[..count].copy_from_slice(&rest[..count]);
@@ -137,6 +140,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             Object::Writer(_) => Err(EBADF),
         }
+    }
+
+    /// Text of an open file of `/proc`.
+    fn text_of(&self, inode: Inode) -> Result<Rc<[u8]>> {
+        let special = Special::of(inode).ok_or(EINVAL)?;
+        self.proc_text(special).map_err(|error| if error == ENOENT { ESRCH } else { error })
     }
 
     fn read_device(&mut self, inode: Inode, to: &mut [u8]) -> Result<usize> {
@@ -343,7 +352,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let open = self.open_file(tid, fd)?;
         let len = match &open.object {
             Object::File { inode, .. } => self.store.volume.len(*inode)?,
-            Object::Text { text, .. } => text.len() as u64,
+            Object::Text { inode, .. } => self.text_of(*inode)?.len() as u64,
             Object::Directory { .. } => 0,
             Object::Device { .. } => return DONE,
             _ => return Err(ESPIPE),

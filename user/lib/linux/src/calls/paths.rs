@@ -169,8 +169,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let permissions = mode & 0o7777 & !self.process(tid)?.umask;
         let root = self.store.root;
         let inode = self.store.volume.open(root, path, how, permissions as u16)?;
-        if how.truncate {
-            self.store.truncate(inode, 0)?;
+        if how.truncate
+            && let Err(error) = self.store.truncate(inode, 0)
+        {
+            let _ = self.store.volume.close(inode);
+            return Err(error);
         }
         let kept = flags & !(O_CREAT | O_EXCL | O_TRUNC | O_DIRECTORY);
         Ok(Open::new(Object::File { inode, path: plain(path) }, kept))
@@ -184,8 +187,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Special::Device(Device::Tty | Device::Console) => Object::Terminal { inode },
             Special::Device(_) => Object::Device { inode, path },
             _ => {
-                let text = self.proc_text(special)?;
-                Object::Text { inode, path, text }
+                self.proc_text(special)?;
+                Object::Text { inode, path }
             }
         };
         Ok(Open::new(object, flags & !(O_CREAT | O_EXCL | O_TRUNC)))

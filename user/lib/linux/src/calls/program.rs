@@ -6,7 +6,7 @@ use crate::executable::{self, ARGUMENTS_MAX, BASE, Executable, HEAD_BYTES, INTER
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
 use crate::memory::{Kind, Memory, Rights, STACK_MAX, Source};
-use crate::process::{Event, NAME_BYTES, Room};
+use crate::process::{ARGUMENTS_KEPT, Event, NAME_BYTES, Room};
 use crate::signal::Stack;
 use crate::system::{Answer, Outcome, System};
 use abi::ThreadState;
@@ -58,6 +58,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let mut room = ARGUMENTS_MAX;
         let arguments = self.texts(tid, arguments, &mut room)?;
         let environment = self.texts(tid, environment, &mut room)?;
+        self.let_mapped_files_go();
         let program = self.find_program(tid, path, arguments)?;
         let begun = self.begin_program(tid, &program, &environment);
         self.let_files_go(&program);
@@ -284,7 +285,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 let name = program.path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
                 process.name = name[..name.len().min(NAME_BYTES)].to_vec();
                 process.program = super::paths::plain(&program.path);
-                process.arguments = [joined(&program.arguments), joined(environment)];
+                process.arguments = [kept(&program.arguments), kept(environment)];
                 process.has_begun = true;
                 for action in &mut process.actions {
                     if action.handler > 1 {
@@ -345,7 +346,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 }
 
-/// Texts one after the other, a zero behind each.
-fn joined(texts: &[Vec<u8>]) -> Vec<u8> {
-    texts.iter().flat_map(|text| [text.as_slice(), b"\0"].concat()).collect()
+/// Texts one after the other, a zero behind each, as far as `/proc` shows them.
+fn kept(texts: &[Vec<u8>]) -> Rc<[u8]> {
+    let bytes = texts.iter().flat_map(|text| text.iter().chain(&[0]));
+    bytes.take(ARGUMENTS_KEPT).copied().collect::<Vec<u8>>().into()
 }
