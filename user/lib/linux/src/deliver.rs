@@ -87,6 +87,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             if let Some(thread) = self.threads.get_mut(&tid) {
                 thread.pending.add(signal, cause);
             }
+            self.tell(Event::Signal(pid));
             return Ok(());
         }
         self.send_by(pid, signal, cause, taker, true)
@@ -120,6 +121,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Some(thread) => thread.pending.add(signal, cause),
             None => self.processes.get_mut(&pid).is_some_and(|process| process.pending.add(signal, cause)),
         };
+        self.tell(Event::Signal(pid));
         if let Some(tid) = taker {
             self.notify(tid);
         }

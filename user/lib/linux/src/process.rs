@@ -145,7 +145,7 @@ pub struct Process {
 }
 
 /// Something that a thread waits for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Event {
     /// Something changed at a pipe or a counter with that number.
     Ring(u64),
@@ -153,6 +153,8 @@ pub enum Event {
     Input,
     /// A child of that process has news.
     Child(Tid),
+    /// A signal waits for that process, or for one of its threads.
+    Signal(Tid),
     /// A child that `vfork` has made for that thread does not need its memory any more.
     Vfork(Tid),
     /// Somebody calls `futex` to wake whoever waits at that word of a frame.

@@ -86,30 +86,59 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
 
     /// Reads memory of a process.
     pub fn read(&mut self, memory: &mut Memory, address: u64, to: &mut [u8]) -> Result<()> {
-        let mut done = 0;
-        while done < to.len() {
-            let at = address.checked_add(done as u64).ok_or(EFAULT)?;
-            let (frame, _) = self.page(memory, at, Rights::READ).map_err(|_| EFAULT)?;
-            let offset = (at % PAGE) as usize;
-            let len = (to.len() - done).min(PAGE as usize - offset);
-            self.frames.bytes.read(frame, offset, &mut to[done..done + len]);
-            done += len;
-        }
-        Ok(())
+        if self.read_some(memory, address, to) < to.len() { Err(EFAULT) } else { Ok(()) }
     }
 
     /// Writes memory of a process.
     pub fn write(&mut self, memory: &mut Memory, address: u64, from: &[u8]) -> Result<()> {
+        if self.write_some(memory, address, from) < from.len() { Err(EFAULT) } else { Ok(()) }
+    }
+
+    /// Reads memory of a process up to where it has none. How many bytes those were.
+    pub fn read_some(&mut self, memory: &mut Memory, address: u64, to: &mut [u8]) -> usize {
+        let mut done = 0;
+        while done < to.len() {
+            let Some((frame, offset)) = self.place(memory, address, done, Rights::READ) else { break };
+            let len = (to.len() - done).min(PAGE as usize - offset);
+            self.frames.bytes.read(frame, offset, &mut to[done..done + len]);
+            done += len;
+        }
+        done
+    }
+
+    /// Writes memory of a process up to where it has none. How many bytes those were.
+    pub fn write_some(&mut self, memory: &mut Memory, address: u64, from: &[u8]) -> usize {
         let mut done = 0;
         while done < from.len() {
-            let at = address.checked_add(done as u64).ok_or(EFAULT)?;
-            let (frame, _) = self.page(memory, at, Rights::WRITE).map_err(|_| EFAULT)?;
-            let offset = (at % PAGE) as usize;
+            let Some((frame, offset)) = self.place(memory, address, done, Rights::WRITE) else { break };
             let len = (from.len() - done).min(PAGE as usize - offset);
             self.frames.bytes.write(frame, offset, &from[done..done + len]);
             done += len;
         }
-        Ok(())
+        done
+    }
+
+    /// Bytes from an address on that can be written, of so many.
+    pub fn writable(&mut self, memory: &mut Memory, address: u64, len: u64) -> u64 {
+        let mut done = 0;
+        while done < len {
+            let Some((_, offset)) = self.place(memory, address, done as usize, Rights::WRITE) else { break };
+            done += (len - done).min(PAGE - offset as u64);
+        }
+        done
+    }
+
+    /// Frame of a byte, and where in it, if it can be accessed.
+    fn place(
+        &mut self,
+        memory: &mut Memory,
+        address: u64,
+        by: usize,
+        wanted: Rights,
+    ) -> Option<(Frame, usize)> {
+        let at = address.checked_add(by as u64)?;
+        let (frame, _) = self.page(memory, at, wanted).ok()?;
+        Some((frame, (at % PAGE) as usize))
     }
 
     /// Bytes in front of a zero, at most so many.

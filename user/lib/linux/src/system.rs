@@ -6,7 +6,7 @@ use crate::frames::Bytes;
 use crate::machine::{Machine, Registers, Space, Tid};
 use crate::memory::{END, Fault, FileNumber, Memory, Rights};
 use crate::open::{Object, Open};
-use crate::pipe::End;
+use crate::pipe::{Budget, End};
 use crate::process::{Blocked, Event, Process, Room, Shared, Status, Thread};
 use crate::signal::Cause;
 use crate::store::Store;
@@ -47,6 +47,8 @@ pub struct System<M, B, F> {
     pub(crate) next: Tid,
     /// Number that the next pipe, or the like, gets.
     next_ring: u64,
+    /// Bytes of pipes.
+    pub pipes: Budget,
     /// Most processes and threads.
     pub threads_max: usize,
     /// How the first process has ended.
@@ -102,6 +104,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             unknown: BTreeSet::new(),
             next: 0,
             next_ring: 0,
+            pipes: Budget::default(),
             threads_max,
             ended: None,
         }
@@ -256,7 +259,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub fn settle(&mut self) {
         // A call that is made again may wake others, but each does something first.
         while !self.events.is_empty() {
-            let events = core::mem::take(&mut self.events);
+            let events: BTreeSet<Event> = core::mem::take(&mut self.events).into_iter().collect();
             let waits = |thread: &Thread| {
                 thread.blocked.as_ref().is_some_and(|blocked| blocked.on.iter().any(|on| events.contains(on)))
             };
