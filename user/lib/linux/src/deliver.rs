@@ -87,6 +87,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             if let Some(thread) = self.threads.get_mut(&tid) {
                 thread.pending.add(signal, cause);
             }
+            self.tell(Event::Signal(pid));
             return Ok(());
         }
         self.send_by(pid, signal, cause, taker, true)
@@ -120,6 +121,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Some(thread) => thread.pending.add(signal, cause),
             None => self.processes.get_mut(&pid).is_some_and(|process| process.pending.add(signal, cause)),
         };
+        self.tell(Event::Signal(pid));
         if let Some(tid) = taker {
             self.notify(tid);
         }
@@ -252,7 +254,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                     && !NOT_MADE_AGAIN.iter().any(|call| u64::from(*call) == number)
                 {
                     registers.rax = number;
-                    state.registers[register::RIP] -= SYSCALL_BYTES;
+                    let ip = &mut state.registers[register::RIP];
+                    *ip = ip.wrapping_sub(SYSCALL_BYTES);
                 }
                 registers.put(&mut state);
             }

@@ -43,12 +43,17 @@ pub struct Frames<B> {
     /// How often each is used: 0 if it is free. Those that were never used are not in it.
     uses: Vec<u32>,
     free: Vec<Frame>,
+    /// Bytes of tables of all that have frames.
+    tables: usize,
 }
+
+/// Most bytes of such tables.
+const TABLES_MAX: usize = 32 << 20;
 
 impl<B: Bytes> Frames<B> {
     /// All of them free.
     pub const fn new(bytes: B) -> Frames<B> {
-        Frames { bytes, uses: Vec::new(), free: Vec::new() }
+        Frames { bytes, uses: Vec::new(), free: Vec::new(), tables: 0 }
     }
 
     /// Frames that can still be had.
@@ -59,6 +64,16 @@ impl<B: Bytes> Frames<B> {
     /// Frames that are used.
     pub fn used(&self) -> usize {
         self.uses.len() - self.free.len()
+    }
+
+    /// Whether tables of those that have frames may have so many bytes more.
+    pub fn has_room(&self, bytes: usize) -> bool {
+        self.tables.saturating_add(bytes) <= TABLES_MAX
+    }
+
+    /// Takes note that a table has so many bytes now, and had so many before.
+    pub fn count_tables(&mut self, before: usize, now: usize) {
+        self.tables = (self.tables + now).saturating_sub(before);
     }
 
     /// A frame of zeros, used once.

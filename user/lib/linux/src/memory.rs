@@ -7,7 +7,7 @@
 use crate::errno::{EACCES, EEXIST, EFAULT, EINVAL, ENOMEM, Errno, Result};
 use crate::frames::{Bytes, Frame, Frames, PAGE};
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::ops::{BitOr, Range};
 
@@ -35,6 +35,11 @@ impl Rights {
     pub const EXECUTE: Rights = Rights(4);
     /// Read and write.
     pub const READ_WRITE: Rights = Rights(3);
+
+    /// Rights as a processor has them: there, all that can be written or executed can be read.
+    const fn in_processor(self) -> Rights {
+        if self.0 == 0 { self } else { Rights(self.0 | Rights::READ.0) }
+    }
 
     /// Whether it has all of these.
     pub const fn has(self, wanted: Rights) -> bool {
@@ -72,6 +77,8 @@ pub struct Kind {
     pub is_shared: bool,
     /// Whether it becomes longer downwards when it is accessed just below.
     pub grows_down: bool,
+    /// Whether nobody can get the right to write to it: it shows a file itself, which was opened to be read.
+    pub is_read_only: bool,
     /// Place in a file that its first page shows. Without one, zeros.
     pub source: Option<Source>,
 }
@@ -79,7 +86,7 @@ pub struct Kind {
 impl Kind {
     /// Private memory of zeros.
     pub const fn private(rights: Rights) -> Kind {
-        Kind { rights, is_shared: false, grows_down: false, source: None }
+        Kind { rights, is_shared: false, grows_down: false, is_read_only: false, source: None }
     }
 
     /// The kind `bytes` further up.
@@ -122,8 +129,20 @@ pub enum Access {
 #[derive(Clone, Debug, Default)]
 struct Pages(BTreeMap<u64, Box<Chunk>>);
 
-/// Pages of a chunk.
-const CHUNK: u64 = 512;
+/// Pages of a chunk. A process that touches one page of each has tables of [`CHUNK_BYTES`] for each page.
+const CHUNK: u64 = 64;
+
+/// Most chunks of a process.
+const CHUNKS_MAX: usize = 16_384;
+
+/// Bytes that a chunk counts for, with its place in the list.
+const CHUNK_BYTES: usize = 320;
+
+/// Most regions of a process: as many as in Linux.
+pub const REGIONS_MAX: usize = 65_530;
+
+/// Bytes that a region counts for.
+const REGION_BYTES: usize = 96;
 
 /// Numbers of frames, plus one; 0 where there is none.
 type Chunk = [u32; CHUNK as usize];
@@ -132,6 +151,10 @@ impl Pages {
     fn get(&self, page: u64) -> Option<Frame> {
         let number = self.0.get(&(page / CHUNK))?[(page % CHUNK) as usize];
         number.checked_sub(1).map(Frame)
+    }
+
+    fn has_chunk(&self, page: u64) -> bool {
+        self.0.contains_key(&(page / CHUNK))
     }
 
     fn set(&mut self, page: u64, frame: Frame) {
@@ -160,10 +183,11 @@ impl Pages {
                 chunk[(page % CHUNK) as usize] = 0;
             }
         }
-        // Whole chunks of a range are empty now.
-        let whole = pages.start.div_ceil(CHUNK)..pages.end / CHUNK;
-        if whole.start < whole.end {
-            self.0.retain(|number, _| !whole.contains(number));
+        let touched = pages.start / CHUNK..pages.end.div_ceil(CHUNK);
+        let is_empty = |chunk: &Chunk| chunk.iter().all(|frame| *frame == 0);
+        let empty = self.0.range(touched).filter(|(_, chunk)| is_empty(chunk));
+        for number in empty.map(|(number, _)| *number).collect::<Vec<u64>>() {
+            self.0.remove(&number);
         }
         all
     }
@@ -177,6 +201,8 @@ pub struct Memory {
     pages: Pages,
     /// Where the heap of `brk` begins, and where it ends.
     heap: (u64, u64),
+    /// Bytes that its tables have, as [`Frames`] count them.
+    counted: usize,
 }
 
 /// The next multiple of a page; none if there is none.
@@ -189,6 +215,24 @@ impl Memory {
     fn range(start: u64, len: u64) -> Result<Range<u64>> {
         let end = up(len).and_then(|len| start.checked_add(len)).ok_or(EINVAL)?;
         if !start.is_multiple_of(PAGE) || end > END { Err(EINVAL) } else { Ok(start..end) }
+    }
+
+    /// Tells how large the tables are, after each change of them.
+    fn count<B: Bytes>(&mut self, frames: &mut Frames<B>) {
+        let now = self.regions.len() * REGION_BYTES + self.pages.0.len() * CHUNK_BYTES;
+        frames.count_tables(self.counted, now);
+        self.counted = now;
+    }
+
+    /// Fails if there is no room for more regions.
+    fn check_regions<B: Bytes>(&self, frames: &Frames<B>, more: usize) -> Result<()> {
+        let has_room = self.regions.len() + more <= REGIONS_MAX && frames.has_room(more * REGION_BYTES);
+        if has_room { Ok(()) } else { Err(ENOMEM) }
+    }
+
+    /// Whether an address has parts of one region on both sides.
+    fn is_inside(&self, address: u64) -> bool {
+        self.region(address).is_some_and(|(start, _)| start < address)
     }
 
     /// The region that an address lies in.
@@ -250,6 +294,7 @@ impl Memory {
             return Err(EINVAL);
         }
         let len = up(len).filter(|&len| len < END).ok_or(ENOMEM)?;
+        self.check_regions(frames, 1)?;
         let start = match at {
             Some(start) => {
                 let range =
@@ -267,6 +312,7 @@ impl Memory {
             None => self.search(len)?,
         };
         self.insert(start, start + len, kind);
+        self.count(frames);
         Ok(start)
     }
 
@@ -309,6 +355,13 @@ impl Memory {
         if range.is_empty() {
             return Err(EINVAL);
         }
+        // A region loses its middle, and becomes two.
+        if self
+            .region(range.start)
+            .is_some_and(|(start, region)| start < range.start && range.end < region.end)
+        {
+            self.check_regions(frames, 1)?;
+        }
         for (start, _) in self.cut(&range) {
             self.regions.remove(&start);
         }
@@ -325,6 +378,7 @@ impl Memory {
             }
             frames.release(frame);
         }
+        self.count(frames);
     }
 
     /// Gives back the frames of private memory, which is zero afterwards, or what its file says: `MADV_DONTNEED`.
@@ -333,6 +387,11 @@ impl Memory {
         self.all_mapped(&range)?;
         self.forget(frames, range);
         Ok(())
+    }
+
+    /// Fails unless all of a range of whole pages is mapped.
+    pub fn check_mapped(&self, start: u64, len: u64) -> Result<()> {
+        self.all_mapped(&Memory::range(start, len).map_err(|_| ENOMEM)?)
     }
 
     /// Fails unless all of a range is mapped.
@@ -354,6 +413,13 @@ impl Memory {
     ) -> Result<()> {
         let range = Memory::range(start, len)?;
         self.all_mapped(&range)?;
+        if rights.has(Rights::WRITE) && self.kinds(&range).any(|kind| kind.is_read_only) {
+            return Err(EACCES);
+        }
+        let more = [range.start, range.end].into_iter().filter(|at| self.is_inside(*at)).count();
+        if more > 0 {
+            self.check_regions(frames, more)?;
+        }
         for (start, region) in self.cut(&range) {
             let before = region.kind.rights;
             // Also where nothing changes, so that pieces which were cut apart are one again. One that is not there had these rights, and is a part of the one
@@ -373,6 +439,7 @@ impl Memory {
                 }
             }
         }
+        self.count(frames);
         Ok(())
     }
 
@@ -418,6 +485,8 @@ impl Memory {
         }
         let kind = region.kind.from(from.start - first);
         let old_len = from.end - from.start;
+        // What is left of the region on both sides, and the new one.
+        self.check_regions(frames, 2)?;
         if let Move::To(at) = to {
             let target = Memory::range(at, len)?;
             if at < FIRST || target.start < from.end && from.start < target.end {
@@ -430,9 +499,12 @@ impl Memory {
             }
             return Ok(from.start);
         } else {
-            let more = from.end..from.start.checked_add(len).filter(|&end| end <= END).ok_or(ENOMEM)?;
-            if self.is_free(&more) {
+            let end = from.start.checked_add(len).filter(|&end| end <= END);
+            if let Some(more) = end.map(|end| from.end..end)
+                && self.is_free(&more)
+            {
                 self.insert(more.start, more.end, kind.from(old_len));
+                self.count(frames);
                 return Ok(from.start);
             }
             if to == Move::Never {
@@ -451,6 +523,7 @@ impl Memory {
             frames.bytes.withdraw(frame);
             self.pages.set(page - from.start / PAGE + at / PAGE, frame);
         }
+        self.count(frames);
         Ok(at)
     }
 
@@ -465,19 +538,25 @@ impl Memory {
             Some(found) => found,
             None => self.grow(address)?,
         };
-        let Kind { rights, is_shared, source, .. } = region.kind;
+        let Kind { is_shared, source, .. } = region.kind;
+        let rights = region.kind.rights.in_processor();
         if !rights.has(wanted) {
             return Err(Fault::Denied);
         }
         let page = address / PAGE;
         let no_memory = |_: Errno| Fault::NoMemory;
         let Some(frame) = self.pages.get(page) else {
+            let has_room = self.pages.0.len() < CHUNKS_MAX && frames.has_room(CHUNK_BYTES);
+            if !has_room && !self.pages.has_chunk(page) {
+                return Err(Fault::NoMemory);
+            }
             if let Some(source) = source {
                 let at = Source { offset: source.offset + (page * PAGE - start), ..source };
                 return Ok(Access::Wants(at, is_shared && rights.has(Rights::WRITE)));
             }
             let frame = frames.zeroed().map_err(no_memory)?;
             self.pages.set(page, frame);
+            self.count(frames);
             return Ok(Access::Mapped(frame, rights));
         };
         if is_shared || !frames.is_shared(frame) {
@@ -513,11 +592,16 @@ impl Memory {
         if self.pages.get(address / PAGE).is_none() {
             frames.share(frame);
             self.pages.set(address / PAGE, frame);
+            self.count(frames);
         }
     }
 
     /// A copy for another process. What is private is written to by neither before it has been copied.
-    pub fn copy<B: Bytes>(&self, frames: &mut Frames<B>) -> Memory {
+    pub fn copy<B: Bytes>(&self, frames: &mut Frames<B>) -> Result<Memory> {
+        if !frames.has_room(self.counted) {
+            return Err(ENOMEM);
+        }
+        frames.count_tables(0, self.counted);
         for (&start, region) in &self.regions {
             let is_writable = !region.kind.is_shared && region.kind.rights.has(Rights::WRITE);
             for (_, frame) in self.pages.among(start / PAGE..region.end / PAGE) {
@@ -527,7 +611,8 @@ impl Memory {
                 }
             }
         }
-        Memory { regions: self.regions.clone(), pages: self.pages.clone(), heap: self.heap }
+        let (regions, pages) = (self.regions.clone(), self.pages.clone());
+        Ok(Memory { regions, pages, heap: self.heap, counted: self.counted })
     }
 
     /// Gives all of it back.
@@ -535,6 +620,24 @@ impl Memory {
         self.regions.clear();
         self.forget(frames, 0..END);
         self.heap = (0, 0);
+    }
+
+    /// Files of which something is mapped.
+    pub fn files(&self) -> BTreeSet<FileNumber> {
+        let sources = self.regions.values().filter_map(|region| region.kind.source);
+        sources.map(|source| source.file).collect()
+    }
+
+    /// Files that are written to by who writes to a range of addresses.
+    pub fn shared_files(&self, range: Range<u64>) -> BTreeSet<FileNumber> {
+        let shared = self.kinds(&range).filter(|kind| kind.is_shared && !kind.is_read_only);
+        shared.filter_map(|kind| kind.source).map(|source| source.file).collect()
+    }
+
+    /// Kinds of the regions of a range, from the highest on.
+    fn kinds(&self, range: &Range<u64>) -> impl Iterator<Item = Kind> {
+        let (start, below) = (range.start, self.regions.range(..range.end).rev());
+        below.take_while(move |(_, region)| region.end > start).map(|(_, region)| region.kind)
     }
 
     /// Bytes that are mapped, and bytes that have frames.

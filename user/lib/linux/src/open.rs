@@ -36,14 +36,12 @@ pub enum Object {
         /// Its path, without symbolic links.
         path: Vec<u8>,
     },
-    /// Text of a file of `/proc` when it was opened.
+    /// A file of `/proc`. Its text is made anew for each read, as in Linux, so nobody can keep many of them.
     Text {
         /// Its inode.
         inode: Inode,
         /// Its path.
         path: Vec<u8>,
-        /// The text.
-        text: Vec<u8>,
     },
     /// The end of a pipe that reads.
     Reader(Rc<PipeEnds>),

@@ -3,11 +3,13 @@
 //! Nothing waits in here: a call that would have to wait is `EAGAIN`, and the caller makes it again when the other end has done something. A write of up to
 //! [`ATOMIC_BYTES`] is never taken apart.
 
-use crate::errno::{EAGAIN, EBUSY, EINVAL, EPERM, EPIPE, Errno, Result};
+use crate::errno::{EAGAIN, EBUSY, EINVAL, ENFILE, EPERM, EPIPE, Errno, Result};
 use crate::frames::PAGE;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::rc::Rc;
 use alloc::vec::Vec;
+use core::cell::Cell;
 use linux_raw_sys::general;
 
 /// Most bytes of a write that goes into a pipe whole or not at all: `PIPE_BUF`.
@@ -15,6 +17,25 @@ pub const ATOMIC_BYTES: usize = general::PIPE_BUF as usize;
 
 /// Bytes that a new pipe holds.
 pub const SIZE: usize = 64 << 10;
+
+/// Bytes that all pipes within a [`Budget`] can hold together, at most.
+pub const ALL_MAX: usize = 16 << 20;
+
+/// Bytes that pipes can hold together. A copy is the same budget.
+#[derive(Clone, Default, Debug)]
+pub struct Budget(Rc<Cell<usize>>);
+
+impl Budget {
+    /// Changes the size of a pipe, or makes one, if that leaves the sum below [`ALL_MAX`].
+    fn change(&self, before: usize, now: usize) -> bool {
+        let sum = self.0.get().saturating_sub(before).saturating_add(now);
+        let is_allowed = now <= before || sum <= ALL_MAX;
+        if is_allowed {
+            self.0.set(sum);
+        }
+        is_allowed
+    }
+}
 
 /// Most bytes that a pipe can be made to hold.
 pub const SIZE_MAX: usize = 1 << 20;
@@ -55,6 +76,15 @@ pub struct Pipe {
     size: usize,
     readers: u32,
     writers: u32,
+    budget: Option<Budget>,
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        if let Some(budget) = &self.budget {
+            budget.change(self.size, 0);
+        }
+    }
 }
 
 impl Default for Pipe {
@@ -66,7 +96,15 @@ impl Default for Pipe {
 impl Pipe {
     /// An empty pipe without readers and writers: each end is to be opened.
     pub const fn new() -> Pipe {
-        Pipe { pages: VecDeque::new(), first: 0, len: 0, size: SIZE, readers: 0, writers: 0 }
+        Pipe { pages: VecDeque::new(), first: 0, len: 0, size: SIZE, readers: 0, writers: 0, budget: None }
+    }
+
+    /// An empty pipe within a budget. It holds [`SIZE`], or a page if there is not so much left. `ENFILE`: not even that.
+    pub fn within(budget: &Budget) -> Result<Pipe> {
+        let size = [SIZE, PAGE_BYTES].into_iter().find(|size| budget.change(0, *size)).ok_or(ENFILE)?;
+        let mut pipe = Pipe::new();
+        (pipe.size, pipe.budget) = (size, Some(budget.clone()));
+        Ok(pipe)
     }
 
     fn users(&mut self, end: End) -> &mut u32 {
@@ -120,7 +158,7 @@ impl Pipe {
     }
 
     /// Bytes that can be written.
-    fn room(&self) -> usize {
+    pub fn room(&self) -> usize {
         self.size - self.len
     }
 
@@ -205,7 +243,7 @@ impl Pipe {
 
     /// Makes the pipe hold so many bytes, rounded up to a power of two of pages: `F_SETPIPE_SZ`. How many it is then.
     ///
-    /// `EPERM`: more than [`SIZE_MAX`]. `EBUSY`: more bytes are in it. `EINVAL`: no pipe is as large.
+    /// `EPERM`: more than [`SIZE_MAX`], or than its budget has left. `EBUSY`: more bytes are in it. `EINVAL`: no pipe is as large.
     pub fn resize(&mut self, bytes: u64) -> Result<usize> {
         if bytes == 0 || bytes > 1 << 31 {
             return Err(EINVAL);
@@ -216,6 +254,9 @@ impl Pipe {
         }
         if size < self.len {
             return Err(EBUSY);
+        }
+        if self.budget.as_ref().is_some_and(|budget| !budget.change(self.size, size)) {
+            return Err(EPERM);
         }
         self.size = size;
         Ok(size)

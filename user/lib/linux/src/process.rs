@@ -11,6 +11,12 @@ use core::cell::RefCell;
 /// Highest number of a process or thread.
 pub const NUMBER_MAX: Tid = 32767;
 
+/// Most processes of a sandbox, those included that have ended and that no parent has waited for.
+pub const PROCESSES_MAX: usize = 256;
+
+/// Bytes of arguments, and of the environment, that `/proc` shows, at most.
+pub const ARGUMENTS_KEPT: usize = 64 << 10;
+
 /// Signals that there can be.
 pub const SIGNALS: usize = 64;
 
@@ -114,8 +120,8 @@ pub struct Process {
     pub name: Vec<u8>,
     /// Path of its program.
     pub program: Vec<u8>,
-    /// Arguments and environment, as they were at the beginning: a zero behind each.
-    pub arguments: [Vec<u8>; 2],
+    /// Arguments and environment, as they were at the beginning: a zero behind each. They end after [`ARGUMENTS_KEPT`]. Children share them.
+    pub arguments: [Rc<[u8]>; 2],
     /// Set when it has ended and its parent does not know yet.
     pub ended: Option<Status>,
     /// The signal by which it stands still.
@@ -139,7 +145,7 @@ pub struct Process {
 }
 
 /// Something that a thread waits for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Event {
     /// Something changed at a pipe or a counter with that number.
     Ring(u64),
@@ -147,6 +153,8 @@ pub enum Event {
     Input,
     /// A child of that process has news.
     Child(Tid),
+    /// A signal waits for that process, or for one of its threads.
+    Signal(Tid),
     /// A child that `vfork` has made for that thread does not need its memory any more.
     Vfork(Tid),
     /// Somebody calls `futex` to wake whoever waits at that word of a frame.

@@ -316,8 +316,8 @@ pub fn frame(
     let mut begun = Box::new(*state);
     let registers = &mut begun.registers;
     registers[register::RDI] = signal.into();
-    registers[register::RSI] = address + CONTEXT_BYTES as u64;
-    registers[register::RDX] = address + 8;
+    registers[register::RSI] = address.wrapping_add(CONTEXT_BYTES as u64);
+    registers[register::RDX] = address.wrapping_add(8);
     registers[register::RAX] = 0;
     registers[register::RIP] = action.handler;
     registers[register::RSP] = address;

@@ -50,7 +50,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             limits: limits(),
             name: Vec::new(),
             program: Vec::new(),
-            arguments: [Vec::new(), Vec::new()],
+            arguments: Default::default(),
             ended: None,
             stopped: None,
             news: None,

@@ -18,9 +18,6 @@ pub const PATH_MAX: usize = 4096;
 /// Pages of files that stay in frames though nobody has them mapped.
 const CACHED_MAX: usize = 8192;
 
-/// Files whose pages are kept, at most, as far as none of them is in use.
-const FILES_MAX: usize = 256;
-
 /// Frames, files, and pages of files.
 #[derive(Debug)]
 pub struct Store<B, F> {
@@ -40,7 +37,12 @@ pub struct Store<B, F> {
     written: BTreeSet<(u64, u64)>,
     /// Pages of the cache that calls have written to, and that the file does not have yet.
     late: BTreeSet<(u64, u64)>,
+    /// Files in [`Self::mapped`] from which on it is looked which are not used any more.
+    mapped_many: usize,
 }
+
+/// Files of which nothing is mapped, and that stay open all the same for their pages in the cache, at most; or as many as are mapped, if those are more.
+const UNMAPPED_MAX: usize = 64;
 
 impl<B: Bytes, F: FileSystem> Store<B, F> {
     /// Nothing used and nothing open.
@@ -50,7 +52,8 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
         let root = volume.root();
         let (cache, mapped) = (BTreeMap::new(), BTreeMap::new());
         let (written, late) = (BTreeSet::new(), BTreeSet::new());
-        Store { frames: Frames::new(bytes), volume, root, view, cache, mapped, written, late }
+        let mapped_many = UNMAPPED_MAX;
+        Store { frames: Frames::new(bytes), volume, root, view, cache, mapped, written, late, mapped_many }
     }
 
     /// The frame of a page that a process accesses, and what it may do there.
@@ -78,30 +81,59 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
 
     /// Reads memory of a process.
     pub fn read(&mut self, memory: &mut Memory, address: u64, to: &mut [u8]) -> Result<()> {
-        let mut done = 0;
-        while done < to.len() {
-            let at = address.checked_add(done as u64).ok_or(EFAULT)?;
-            let (frame, _) = self.page(memory, at, Rights::READ).map_err(|_| EFAULT)?;
-            let offset = (at % PAGE) as usize;
-            let len = (to.len() - done).min(PAGE as usize - offset);
-            self.frames.bytes.read(frame, offset, &mut to[done..done + len]);
-            done += len;
-        }
-        Ok(())
+        if self.read_some(memory, address, to) < to.len() { Err(EFAULT) } else { Ok(()) }
     }
 
     /// Writes memory of a process.
     pub fn write(&mut self, memory: &mut Memory, address: u64, from: &[u8]) -> Result<()> {
+        if self.write_some(memory, address, from) < from.len() { Err(EFAULT) } else { Ok(()) }
+    }
+
+    /// Reads memory of a process up to where it has none. How many bytes those were.
+    pub fn read_some(&mut self, memory: &mut Memory, address: u64, to: &mut [u8]) -> usize {
+        let mut done = 0;
+        while done < to.len() {
+            let Some((frame, offset)) = self.place(memory, address, done, Rights::READ) else { break };
+            let len = (to.len() - done).min(PAGE as usize - offset);
+            self.frames.bytes.read(frame, offset, &mut to[done..done + len]);
+            done += len;
+        }
+        done
+    }
+
+    /// Writes memory of a process up to where it has none. How many bytes those were.
+    pub fn write_some(&mut self, memory: &mut Memory, address: u64, from: &[u8]) -> usize {
         let mut done = 0;
         while done < from.len() {
-            let at = address.checked_add(done as u64).ok_or(EFAULT)?;
-            let (frame, _) = self.page(memory, at, Rights::WRITE).map_err(|_| EFAULT)?;
-            let offset = (at % PAGE) as usize;
+            let Some((frame, offset)) = self.place(memory, address, done, Rights::WRITE) else { break };
             let len = (from.len() - done).min(PAGE as usize - offset);
             self.frames.bytes.write(frame, offset, &from[done..done + len]);
             done += len;
         }
-        Ok(())
+        done
+    }
+
+    /// Bytes from an address on that can be written, of so many.
+    pub fn writable(&mut self, memory: &mut Memory, address: u64, len: u64) -> u64 {
+        let mut done = 0;
+        while done < len {
+            let Some((_, offset)) = self.place(memory, address, done as usize, Rights::WRITE) else { break };
+            done += (len - done).min(PAGE - offset as u64);
+        }
+        done
+    }
+
+    /// Frame of a byte, and where in it, if it can be accessed.
+    fn place(
+        &mut self,
+        memory: &mut Memory,
+        address: u64,
+        by: usize,
+        wanted: Rights,
+    ) -> Option<(Frame, usize)> {
+        let at = address.checked_add(by as u64)?;
+        let (frame, _) = self.page(memory, at, wanted).ok()?;
+        Some((frame, (at % PAGE) as usize))
     }
 
     /// Bytes in front of a zero, at most so many.
@@ -135,9 +167,6 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
         let now = (found.len, found.modified);
         match self.mapped.get(&inode.0) {
             None => {
-                if self.mapped.len() >= FILES_MAX {
-                    self.close_unused()?;
-                }
                 self.volume.opened(inode)?;
                 self.mapped.insert(inode.0, now);
             }
@@ -150,17 +179,24 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
         Ok(FileNumber(inode.0))
     }
 
-    /// Closes files of which no page is in use.
-    fn close_unused(&mut self) -> Result<()> {
-        let files: Vec<u64> = self.mapped.keys().copied().collect();
-        for file in files {
-            self.forget_unmapped(Inode(file));
-            if self.cache.range((file, 0)..=(file, u64::MAX)).next().is_none() {
-                self.mapped.remove(&file);
-                self.volume.close(Inode(file))?;
+    /// Whether so many files are open for their pages that it is to be looked which are still mapped: then [`Store::keep_mapped`] is called.
+    pub fn has_many_mapped(&self) -> bool {
+        self.mapped.len() > self.mapped_many
+    }
+
+    /// Closes files whose pages nobody uses any more: all but these. Their cached pages go.
+    pub fn keep_mapped(&mut self, used: &BTreeSet<FileNumber>) {
+        let all: Vec<u64> = self.mapped.keys().copied().collect();
+        for file in all.into_iter().filter(|file| !used.contains(&FileNumber(*file))) {
+            let of = (file, 0)..=(file, u64::MAX);
+            let pages: Vec<(u64, u64)> = self.cache.range(of).map(|(page, _)| *page).collect();
+            for page in pages {
+                self.drop_page(page);
             }
+            self.mapped.remove(&file);
+            let _ = self.volume.close(Inode(file));
         }
-        Ok(())
+        self.mapped_many = UNMAPPED_MAX.max(2 * self.mapped.len());
     }
 
     /// Pages of a file are read anew that nobody has mapped.

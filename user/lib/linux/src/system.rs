@@ -4,9 +4,9 @@ use crate::calls;
 use crate::errno::{ESRCH, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Registers, Space, Tid};
-use crate::memory::{Fault, Memory, Rights};
+use crate::memory::{END, Fault, FileNumber, Memory, Rights};
 use crate::open::{Object, Open};
-use crate::pipe::End;
+use crate::pipe::{Budget, End};
 use crate::process::{Blocked, Event, Process, Room, Shared, Status, Thread};
 use crate::signal::Cause;
 use crate::store::Store;
@@ -17,7 +17,7 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::RefCell;
 use linux_raw_sys::general::{SIGCHLD, SIGCONT, SIGHUP, SIGKILL};
-use vfs::FileSystem;
+use vfs::{FileSystem, Inode};
 
 /// Processes and threads of a sandbox.
 #[derive(Debug)]
@@ -52,6 +52,8 @@ pub struct System<M, B, F> {
     pub(crate) next: Tid,
     /// Number that the next pipe, or the like, gets.
     next_ring: u64,
+    /// Bytes of pipes.
+    pub pipes: Budget,
     /// Most processes and threads.
     pub threads_max: usize,
     /// How the first process has ended.
@@ -109,6 +111,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             unknown: BTreeSet::new(),
             next: 0,
             next_ring: 0,
+            pipes: Budget::default(),
             threads_max,
             ended: None,
         }
@@ -268,7 +271,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub fn settle(&mut self) {
         // A call that is made again may wake others, but each does something first.
         while !self.events.is_empty() {
-            let events = core::mem::take(&mut self.events);
+            let events: BTreeSet<Event> = core::mem::take(&mut self.events).into_iter().collect();
             let waits = |thread: &Thread| {
                 thread.blocked.as_ref().is_some_and(|blocked| blocked.on.iter().any(|on| events.contains(on)))
             };
@@ -291,10 +294,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub fn time(&mut self) {
         let now = self.machine.now();
         self.times_changed = true;
-        while let Some((at, tid)) = self.timeouts.first().copied()
-            && at <= now
-        {
-            self.timeouts.pop_first();
+        // Each once: a call that waits until a time that is over comes again at the next time.
+        let due: Vec<(u64, Tid)> = self.timeouts.iter().take_while(|(at, _)| *at <= now).copied().collect();
+        for (at, tid) in due {
+            self.timeouts.remove(&(at, tid));
             self.again(tid);
         }
         if self.late_at.is_some_and(|at| at <= now) {
@@ -312,7 +315,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         for pid in due {
             if let Some(process) = self.processes.get_mut(&pid) {
                 let (_, again) = process.alarm;
-                process.alarm.0 = (again > 0).then(|| now + again);
+                process.alarm.0 = (again > 0).then(|| now.saturating_add(again));
             }
             let _ = self.send(pid, linux_raw_sys::general::SIGALRM, Cause::KERNEL);
         }
@@ -399,6 +402,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let nowhere = Room { space: Space(0), memory: Memory::default() };
         let Some(process) = self.processes.get_mut(&pid) else { return };
         process.room = Rc::new(RefCell::new(nowhere));
+        self.let_mapped_files_go();
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        // Children that nobody waits for take little.
+        (process.arguments, process.program, process.directory) = Default::default();
+        process.pending = Default::default();
         let descriptors = process.descriptors.take_all();
         let (parent, group, signal) = (process.parent, process.group, process.exit_signal);
         process.alarm.0 = None;
@@ -470,6 +478,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         for pid in all {
             self.end_process(pid, Status::killed(SIGKILL));
         }
+        for file in self.store.written_files() {
+            let _ = self.store.write_back_all(file);
+        }
     }
 
     /// Gives back memory and address space of a process, unless its parent has them, too.
@@ -480,11 +491,22 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         let mut room = process.room.borrow_mut();
         self.machine.end_space(room.space);
+        let written = room.memory.shared_files(0..END);
         room.memory.clear(&mut self.store.frames);
         drop(room);
-        for file in self.store.written_files() {
-            let _ = self.store.write_back_all(file);
+        for file in written {
+            let _ = self.store.write_back_all(Inode(file.0));
         }
+    }
+
+    /// Closes files of which nothing is mapped any more, if they are many. All memories are those of processes when it is called.
+    pub fn let_mapped_files_go(&mut self) {
+        if !self.store.has_many_mapped() {
+            return;
+        }
+        let rooms = self.processes.values().map(|process| &process.room);
+        let used: BTreeSet<FileNumber> = rooms.flat_map(|room| room.borrow().memory.files()).collect();
+        self.store.keep_mapped(&used);
     }
 
     /// A process is forgotten. What it and its children have used is its parent's.

@@ -92,7 +92,7 @@ impl<T> Table<T> {
     }
 
     /// Numbers and values, from the smallest number on.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&Tid, &T)> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&Tid, &T)> + Clone {
         let value = |slot: &u32| self.slots.get(*slot as usize)?.as_ref().map(|(_, value)| value);
         self.order.iter().filter_map(move |(tid, slot)| value(slot).map(|value| (tid, value)))
     }
@@ -103,13 +103,25 @@ impl<T> Table<T> {
     }
 
     /// Numbers, from the smallest on.
-    pub fn keys(&self) -> impl DoubleEndedIterator<Item = &Tid> {
+    pub fn keys(&self) -> impl DoubleEndedIterator<Item = &Tid> + Clone {
         self.order.keys()
     }
 
     /// Values, in the order of their numbers.
-    pub fn values(&self) -> impl DoubleEndedIterator<Item = &T> {
+    pub fn values(&self) -> impl DoubleEndedIterator<Item = &T> + Clone {
         self.iter().map(|(_, value)| value)
+    }
+}
+
+#[cfg(test)]
+impl<T> core::ops::Index<&Tid> for Table<T> {
+    type Output = T;
+
+    /// # Panics
+    ///
+    /// If the number has no value.
+    fn index(&self, tid: &Tid) -> &T {
+        self.get(tid).expect("a number without a value")
     }
 }
 

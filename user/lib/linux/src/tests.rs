@@ -1,5 +1,9 @@
 //! Memory of processes against a model that knows bytes alone: no frames, no copies, no rights of the machine.
 
+mod hostile;
+mod limits;
+mod world;
+
 use crate::errno::{EEXIST, EINVAL, ENOMEM};
 use crate::executable::{self, Executable, HEAD_BYTES, Told};
 use crate::frames::{Bytes, Frame, Frames, PAGE};
@@ -107,7 +111,7 @@ impl World {
     }
 
     fn fork(&mut self, process: usize) -> usize {
-        let copy = self.memories[process].copy(&mut self.frames);
+        let copy = self.memories[process].copy(&mut self.frames).unwrap();
         self.memories.push(copy);
         self.memories.len() - 1
     }

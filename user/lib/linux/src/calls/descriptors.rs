@@ -6,6 +6,7 @@ use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::{Descriptor, Object, Open, PipeEnds};
 use crate::pipe::{End, Pipe};
+use crate::process::Event;
 use crate::system::{Answer, DONE, System};
 use alloc::rc::Rc;
 use core::cell::{Cell, RefCell};
@@ -135,7 +136,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             },
             general::F_SETPIPE_SZ => match &open.object {
                 Object::Reader(ends) | Object::Writer(ends) => {
-                    number(ends.pipe.borrow_mut().resize(argument).map(|size| size as u64))
+                    let size = ends.pipe.borrow_mut().resize(argument)?;
+                    // There may be room for those who wait.
+                    self.tell(Event::Ring(ends.number));
+                    number(Ok(size as u64))
                 }
                 _ => Err(EBADF),
             },
@@ -161,7 +165,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     fn make_pipe(&mut self, tid: Tid, address: u64, flags: u32) -> Answer {
-        let mut pipe = Pipe::new();
+        let mut pipe = Pipe::within(&self.pipes)?;
         pipe.open(End::Read);
         pipe.open(End::Write);
         let ends = Rc::new(PipeEnds { number: self.ring(), pipe: RefCell::new(pipe) });

@@ -1,10 +1,13 @@
 //! Bytes of open files.
 
 use super::{done, number};
-use crate::errno::{EAGAIN, EBADF, EFAULT, EFBIG, EINVAL, EISDIR, ENOSPC, EPIPE, ESPIPE, Result};
+use crate::errno::{
+    EAGAIN, EBADF, EFAULT, EFBIG, EINVAL, EISDIR, ENOENT, ENOSPC, EPIPE, ESPIPE, ESRCH, Result,
+};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open};
+use crate::pipe::ATOMIC_BYTES;
 use crate::process::Event;
 use crate::signal::Cause;
 use crate::special::{Device, Special};
@@ -24,6 +27,11 @@ const CACHED_MAX: u64 = 16 << 10;
 
 /// Longest time in nanoseconds that a file waits for what was written to it.
 const LATE_NS: u64 = 1_000_000_000;
+/// Most bytes of one call to or from the terminal. A line of the machine is slow, and all processes stand still meanwhile.
+const TERMINAL_MAX: u64 = 4096;
+
+/// Bytes of the value of a counter.
+const COUNTER_BYTES: u64 = 8;
 
 /// Pieces of memory that one call may name.
 const PIECES_MAX: u64 = 1024;
@@ -82,19 +90,92 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         {
             return self.read_cached(tid, open, *inode, *piece, at);
         }
-        let mut bytes = vec![0; wanted.min(PIECE_MAX) as usize];
+        let (there, most) = self.to_be_read(open);
+        let mut len = wanted.min(most);
+        if there > 0 {
+            // Bytes that are taken away are lost if they cannot be given to the process.
+            let fits = self.fit(tid, pieces, len.min(there))?;
+            len = if fits < len.min(there) { fits } else { len };
+            if len == 0 {
+                return Err(EFAULT);
+            }
+        }
+        let mut bytes = vec![0; len as usize];
         let count = match self.take(open, &mut bytes, at)? {
             Taken::Bytes(count) => count,
             Taken::Nothing(_) if open.has(O_NONBLOCK) => return Err(EAGAIN),
             Taken::Nothing(until) => return Ok(Outcome::Wait(self.events_of(open), until)),
         };
-        let mut rest = &bytes[..count];
+        let given = self.give(tid, pieces, &bytes[..count])?;
+        if given < count && at.is_none() && matches!(open.object, Object::File { .. } | Object::Text { .. }) {
+            open.offset.set(open.offset.get().saturating_sub((count - given) as u64));
+        }
+        if given == 0 && count > 0 { Err(EFAULT) } else { number(Ok(given as u64)) }
+    }
+
+    /// Bytes that a read takes away for ever, and most bytes that it can have.
+    fn to_be_read(&self, open: &Open) -> (u64, u64) {
+        match &open.object {
+            Object::Reader(ends) => {
+                let len = ends.pipe.borrow().len() as u64;
+                (len, len.max(1))
+            }
+            Object::Counter { value, .. } => (if value.get() > 0 { COUNTER_BYTES } else { 0 }, COUNTER_BYTES),
+            Object::Terminal { .. } => (self.terminal.bytes_to_read() as u64, TERMINAL_MAX),
+            _ => (0, PIECE_MAX),
+        }
+    }
+
+    /// How many of so many bytes can be written to pieces of memory.
+    fn fit(&mut self, tid: Tid, pieces: &[Piece], len: u64) -> Result<u64> {
+        let room = self.room(tid)?;
+        let memory = &mut room.borrow_mut().memory;
+        let mut count = 0;
+        for (address, piece) in pieces {
+            let wanted = (*piece).min(len - count);
+            let fits = self.store.writable(memory, *address, wanted);
+            count += fits;
+            if fits < wanted {
+                break;
+            }
+        }
+        Ok(count)
+    }
+
+    /// Writes bytes to pieces of memory, up to where there is none. How many those were.
+    fn give(&mut self, tid: Tid, pieces: &[Piece], bytes: &[u8]) -> Result<usize> {
+        let room = self.room(tid)?;
+        let memory = &mut room.borrow_mut().memory;
+        let mut rest = bytes;
         for (address, len) in pieces {
-            let (now, later) = rest.split_at(rest.len().min(*len as usize));
-            self.write(tid, *address, now)?;
+            let (now, later) = rest.split_at(rest.len().min(usize::try_from(*len).unwrap_or(usize::MAX)));
+            let given = self.store.write_some(memory, *address, now);
+            if given < now.len() {
+                return Ok(bytes.len() - rest.len() + given);
+            }
             rest = later;
         }
-        number(Ok(count as u64))
+        Ok(bytes.len() - rest.len())
+    }
+
+    /// Bytes of pieces of memory behind the first `skipped`, at most so many. Whether all of them are there.
+    fn gather(&mut self, tid: Tid, pieces: &[Piece], skipped: u64, most: u64) -> Result<(Vec<u8>, bool)> {
+        let room = self.room(tid)?;
+        let memory = &mut room.borrow_mut().memory;
+        let (mut bytes, mut skipped) = (Vec::new(), skipped);
+        for (address, len) in pieces {
+            let from = skipped.min(*len);
+            skipped -= from;
+            let before = bytes.len();
+            let wanted = (len - from).min(most.saturating_sub(before as u64)) as usize;
+            bytes.resize(before + wanted, 0);
+            let found = self.store.read_some(memory, address.wrapping_add(from), &mut bytes[before..]);
+            if found < wanted {
+                bytes.truncate(before + found);
+                return Ok((bytes, false));
+            }
+        }
+        Ok((bytes, true))
     }
 
     /// Reads a little of a file.
@@ -102,6 +183,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let position = at.unwrap_or(open.offset.get());
         let room = self.room(tid)?;
         let count = self.store.read_cached(&mut room.borrow_mut().memory, inode, position, piece)?;
+        self.let_mapped_files_go();
         if at.is_none() {
             open.offset.set(position + count);
         }
@@ -143,7 +225,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 let count = self.store.read_at(*inode, position, to)?;
                 advance(count)
             }
-            Object::Text { text, .. } => {
+            Object::Text { inode, .. } => {
+                let text = self.text_of(*inode)?;
                 let rest = text.get(position as usize..).unwrap_or_default();
                 let count = rest.len().min(to.len());
                 to[..count].copy_from_slice(&rest[..count]);
@@ -182,6 +265,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
+    /// Text of an open file of `/proc`.
+    fn text_of(&self, inode: Inode) -> Result<Rc<[u8]>> {
+        let special = Special::of(inode).ok_or(EINVAL)?;
+        self.proc_text(special).map_err(|error| if error == ENOENT { ESRCH } else { error })
+    }
+
     fn read_device(&mut self, inode: Inode, to: &mut [u8]) -> Result<usize> {
         match Special::of(inode) {
             Some(Special::Device(Device::Zero | Device::Full)) => to.fill(0),
@@ -213,20 +302,17 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return number(Ok(count));
         }
         let done = self.thread(tid)?.done;
-        let mut bytes = Vec::new();
-        let mut skipped = done;
-        for (address, len) in pieces {
-            let from = skipped.min(*len);
-            skipped -= from;
-            let room = PIECE_MAX - bytes.len() as u64;
-            let mut piece = vec![0; (len - from).min(room) as usize];
-            if let Err(error) = self.read(tid, address.wrapping_add(from), &mut piece) {
-                if bytes.is_empty() {
-                    return Err(error);
-                }
-                break;
+        let most = match &open.object {
+            // More than one byte in excess is no use, but a write that may be taken apart has to look like one.
+            Object::Writer(ends) => {
+                (ends.pipe.borrow().room() as u64).clamp(ATOMIC_BYTES as u64 + 1, PIECE_MAX)
             }
-            bytes.extend_from_slice(&piece);
+            Object::Terminal { .. } => TERMINAL_MAX,
+            _ => PIECE_MAX,
+        };
+        let (bytes, is_there) = self.gather(tid, pieces, done, most)?;
+        if !is_there && bytes.is_empty() {
+            return if done > 0 { number(Ok(done)) } else { Err(EFAULT) };
         }
         let outcome = self.put(open, &bytes, at, done > 0);
         let count = match outcome {
@@ -240,7 +326,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         };
         let all = done + count as u64;
         let is_stuck = outcome == Err(EAGAIN);
-        let is_whole = !is_stuck && !matches!(open.object, Object::Writer(_)) || all >= wanted;
+        let is_end = !matches!(open.object, Object::Writer(_)) || !is_there && count == bytes.len();
+        let is_whole = !is_stuck && is_end || all >= wanted;
         if is_whole {
             return number(Ok(all));
         }
@@ -285,6 +372,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 Ok(count)
             }
             Object::Terminal { .. } => {
+                let from = &from[..from.len().min(TERMINAL_MAX as usize)];
                 let mut out = Vec::with_capacity(from.len() + 16);
                 let count = self.terminal.write(from, usize::MAX, &mut out)?;
                 self.machine.print(&out);
@@ -293,6 +381,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Counter { value, number, .. } => {
                 let bytes = from.get(..8).ok_or(EINVAL)?;
                 let more = u64::from_le_bytes(bytes.try_into().map_err(|_| EINVAL)?);
+                if more == u64::MAX {
+                    return Err(EINVAL);
+                }
                 let sum = value.get().checked_add(more).filter(|sum| *sum < u64::MAX).ok_or(EAGAIN)?;
                 value.set(sum);
                 self.tell(Event::Ring(*number));
@@ -391,7 +482,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let open = self.open_file(tid, fd)?;
         let len = match &open.object {
             Object::File { inode, .. } => self.store.volume.len(*inode)?,
-            Object::Text { text, .. } => text.len() as u64,
+            Object::Text { inode, .. } => self.text_of(*inode)?.len() as u64,
             Object::Directory { .. } => 0,
             Object::Device { .. } => return DONE,
             _ => return Err(ESPIPE),

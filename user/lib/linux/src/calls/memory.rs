@@ -1,20 +1,22 @@
 //! Memory: what is mapped where.
 
 use super::{done, number};
-use crate::errno::{EACCES, EBADF, EINVAL, ENODEV, ENOMEM, Result};
+use crate::errno::{EACCES, EBADF, EFAULT, EINVAL, ENODEV, ENOMEM, EOVERFLOW, Result};
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
-use crate::memory::{Kind, Move, Rights, Source};
+use crate::memory::{END, Kind, Move, Rights, Source};
 use crate::open::Object;
 use crate::special::{Device, Special};
 use crate::system::{Answer, DONE, System};
-use alloc::vec;
 use linux_raw_sys::general::{
     MADV_DONTNEED, MADV_FREE, MAP_ANONYMOUS, MAP_FIXED, MAP_FIXED_NOREPLACE, MAP_GROWSDOWN, MAP_PRIVATE,
     MAP_SHARED, MAP_SHARED_VALIDATE, MAP_TYPE, MREMAP_FIXED, MREMAP_MAYMOVE, MS_ASYNC, MS_INVALIDATE,
     MS_SYNC, PROT_EXEC, PROT_GROWSDOWN, PROT_GROWSUP, PROT_READ, PROT_WRITE, RLIMIT_AS,
 };
-use vfs::FileSystem;
+use vfs::{FileSystem, Inode};
+
+/// Most pages of one call of `mincore`: 4 GiB.
+const MINCORE_MAX: u64 = 1 << 20;
 
 /// Rights that a call names.
 fn rights(bits: u64) -> Rights {
@@ -39,13 +41,20 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if !is_shared && kind != MAP_PRIVATE || offset % PAGE != 0 || len == 0 {
             return Err(EINVAL);
         }
+        if flags & MAP_ANONYMOUS == 0 && len < END && offset > i64::MAX as u64 - len {
+            return Err(EOVERFLOW);
+        }
         self.check_limit(tid, len)?;
         let rights = rights(protection);
         let source = match flags & MAP_ANONYMOUS {
             0 => self.source(tid, fd, offset, is_shared && rights.has(Rights::WRITE))?,
             _ => None,
         };
-        let kind = Kind { rights, is_shared, grows_down: flags & MAP_GROWSDOWN != 0, source };
+        // A piece of a file does not begin earlier than it was asked for.
+        let grows_down = flags & MAP_GROWSDOWN != 0 && source.is_none();
+        let is_read_only = is_shared && source.is_some_and(|(_, may_write)| !may_write);
+        let source = source.map(|(source, _)| source);
+        let kind = Kind { rights, is_shared, grows_down, is_read_only, source };
         let room = self.room(tid)?;
         let mut room = room.borrow_mut();
         let frames = &mut self.store.frames;
@@ -68,16 +77,17 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if mapped.saturating_add(more) > limit { Err(ENOMEM) } else { Ok(()) }
     }
 
-    /// Source of a mapping of a descriptor. None: zeros.
-    fn source(&mut self, tid: Tid, fd: u64, offset: u64, writes: bool) -> Result<Option<Source>> {
+    /// Source of a mapping of a descriptor, and whether it may be written to. None: zeros.
+    fn source(&mut self, tid: Tid, fd: u64, offset: u64, writes: bool) -> Result<Option<(Source, bool)>> {
         let open = self.open_file(tid, fd)?;
         if !open.is_readable() || writes && !open.is_writable() {
             return Err(if open.has(linux_raw_sys::general::O_PATH) { EBADF } else { EACCES });
         }
         match &open.object {
             Object::File { inode, .. } => {
+                self.let_mapped_files_go();
                 let file = self.store.map_file(*inode)?;
-                Ok(Some(Source { file, offset }))
+                Ok(Some((Source { file, offset }, open.is_writable())))
             }
             Object::Device { inode, .. } if Special::of(*inode) == Some(Special::Device(Device::Zero)) => {
                 Ok(None)
@@ -88,7 +98,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_munmap(&mut self, tid: Tid, [at, len, ..]: [u64; 6]) -> Answer {
         let room = self.room(tid)?;
-        done(room.borrow_mut().memory.unmap(&mut self.store.frames, at, len))
+        let memory = &mut room.borrow_mut().memory;
+        let written = memory.shared_files(at..at.saturating_add(len));
+        memory.unmap(&mut self.store.frames, at, len)?;
+        // Nobody would look for it at the end of the process.
+        for file in written {
+            self.store.write_back_all(Inode(file.0))?;
+        }
+        DONE
     }
 
     pub(crate) fn sys_mprotect(&mut self, tid: Tid, [at, len, protection, ..]: [u64; 6]) -> Answer {
@@ -130,7 +147,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
-    pub(crate) fn sys_msync(&mut self, _: Tid, [at, _, flags, ..]: [u64; 6]) -> Answer {
+    pub(crate) fn sys_msync(&mut self, tid: Tid, [at, len, flags, ..]: [u64; 6]) -> Answer {
         let flags = flags as u32;
         if at % PAGE != 0
             || flags & !(MS_ASYNC | MS_SYNC | MS_INVALIDATE) != 0
@@ -138,7 +155,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         {
             return Err(EINVAL);
         }
-        for file in self.store.written_files() {
+        let room = self.room(tid)?;
+        let end = at.checked_add(len).ok_or(ENOMEM)?;
+        let files = room.borrow().memory.shared_files(at..end);
+        for file in files.into_iter().map(|file| Inode(file.0)) {
             self.store.write_back_all(file)?;
             if flags & MS_SYNC != 0 {
                 self.store.volume.sync(file)?;
@@ -151,9 +171,18 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if at % PAGE != 0 {
             return Err(EINVAL);
         }
-        let pages =
-            usize::try_from(len.div_ceil(PAGE)).ok().filter(|pages| *pages <= 1 << 24).ok_or(ENOMEM)?;
-        done(self.write(tid, to, &vec![1; pages]))
+        let pages = len.div_ceil(PAGE);
+        if pages > MINCORE_MAX {
+            return Err(ENOMEM);
+        }
+        self.room(tid)?.borrow().memory.check_mapped(at, len)?;
+        let mut done = 0;
+        while done < pages {
+            let piece = (pages - done).min(PAGE);
+            self.write(tid, to.checked_add(done).ok_or(EFAULT)?, &[1; PAGE as usize][..piece as usize])?;
+            done += piece;
+        }
+        DONE
     }
 
     /// Nothing is paged out, so all is locked.

@@ -270,10 +270,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             0 => (now, now),
             at => {
                 let [a, b, c, d] = self.words(tid, at)?;
-                (
-                    a.saturating_mul(SECOND) + b % 1_000_000 * 1000,
-                    c.saturating_mul(SECOND) + d % 1_000_000 * 1000,
-                )
+                let time = |seconds: u64, rest: u64| {
+                    seconds.saturating_mul(SECOND).saturating_add(rest % 1_000_000 * 1000)
+                };
+                (time(a, b), time(c, d))
             }
         };
         self.change_at(&path, Last::Follow, &Changes { times: Some(times), ..Changes::default() })

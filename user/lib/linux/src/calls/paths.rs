@@ -2,7 +2,7 @@
 
 use super::{HERE, number};
 use crate::errno::{
-    EEXIST, EINVAL, EISDIR, ELOOP, ENOENT, ENOTDIR, ENXIO, EOPNOTSUPP, ERANGE, ESRCH, Result,
+    EEXIST, EINVAL, EISDIR, ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR, ENXIO, EOPNOTSUPP, ERANGE, ESRCH, Result,
 };
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
@@ -42,7 +42,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// A path from the root on.
     pub fn whole_path(&mut self, tid: Tid, directory: u64, path: Vec<u8>) -> Result<Vec<u8>> {
         if path.first() == Some(&b'/') {
-            self.look_at_descriptors(&path);
+            self.look_at_links(tid, &path);
             return Ok(path);
         }
         let mut whole = if directory as u32 == HERE as u32 {
@@ -55,23 +55,42 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         };
         whole.push(b'/');
         whole.extend_from_slice(&path);
-        self.look_at_descriptors(&whole);
+        self.look_at_links(tid, &whole);
         Ok(whole)
     }
 
-    /// Names in `/proc/PID/fd` are there when somebody may look at them.
-    fn look_at_descriptors(&mut self, path: &[u8]) {
+    /// Links of a process in `/proc` are there when somebody looks at them: `exe` and `cwd`, and those in `fd`, which have their targets only if
+    /// the path leads through them.
+    fn look_at_links(&mut self, tid: Tid, path: &[u8]) {
         if !path.starts_with(b"/proc") && !path.starts_with(b"/dev") {
             return;
         }
+        let path = plain(path);
+        let mut names = names(&path);
+        let own: &[u8] = b"self";
+        let (owner, link) = match (names.next(), names.next()) {
+            (Some(b"proc"), Some(owner)) => (owner, names.next()),
+            (Some(b"dev"), link) => (own, link),
+            _ => return,
+        };
+        let number = |name: &[u8]| core::str::from_utf8(name).ok()?.parse::<u32>().ok();
+        let pid = if owner == own { self.pid(tid).ok() } else { number(owner) };
+        let Some((pid, process)) = pid.and_then(|pid| Some((pid, self.processes.get(&pid)?))) else { return };
+        let wanted = match link {
+            Some(b"stdin") => Some(0),
+            Some(b"stdout") => Some(1),
+            Some(b"stderr") => Some(2),
+            Some(b"fd") => names.next().and_then(number),
+            Some(b"exe" | b"cwd") => None,
+            _ => return,
+        };
         let mut view = self.store.view.borrow_mut();
-        for (pid, paths) in &mut view.processes {
-            let Some(process) = self.processes.get(pid) else { continue };
-            paths.program.clone_from(&process.program);
-            paths.directory.clone_from(&process.directory);
-            let all = process.descriptors.iter();
-            paths.descriptors = all.map(|(number, descriptor)| (number, descriptor.open.name())).collect();
-        }
+        let Some(paths) = view.processes.get_mut(&pid) else { return };
+        paths.program.clone_from(&process.program);
+        paths.directory.clone_from(&process.directory);
+        let name = |number: u32, open: &Open| if Some(number) == wanted { open.name() } else { Vec::new() };
+        let all = process.descriptors.iter();
+        paths.descriptors = all.map(|(at, descriptor)| (at, name(at, &descriptor.open))).collect();
     }
 
     /// Attributes of what is at a path.
@@ -81,34 +100,50 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if self.store.is_late(found.inode) { self.store.attributes(found.inode) } else { Ok(found) }
     }
 
-    /// The path of a directory, without symbolic links.
+    /// The path of a directory, without symbolic links. It has [`PATH_MAX`] bytes at most, and each name is looked up once, in its directory.
     pub fn canonical(&mut self, path: &[u8]) -> Result<Vec<u8>> {
+        let root = self.store.root;
         let mut left: Vec<Vec<u8>> = names(path).map(<[u8]>::to_vec).rev().collect();
         let mut found: Vec<Vec<u8>> = Vec::new();
+        let mut above = Vec::from([root]);
         let mut links = 0;
         while let Some(name) = left.pop() {
             if name == b".." {
                 found.pop();
+                above.truncate(found.len() + 1);
                 continue;
             }
-            found.push(name);
-            let here = joined(&found);
-            if self.look(&here, Last::Name)?.kind != Kind::Symlink {
-                continue;
+            let directory = above.last().copied().unwrap_or(root);
+            let here = self.store.volume.attributes_at(directory, &name, Last::Name)?;
+            match here.kind {
+                Kind::Symlink => {}
+                Kind::Directory => {
+                    found.push(name);
+                    above.push(here.inode);
+                    continue;
+                }
+                _ if left.is_empty() => {
+                    found.push(name);
+                    break;
+                }
+                _ => return Err(ENOTDIR),
             }
             links += 1;
             if links > LINKS_MAX {
                 return Err(ELOOP);
             }
-            let root = self.store.root;
-            let target = self.store.volume.readlink(root, &here)?;
-            found.pop();
+            let target = self.store.volume.readlink(directory, &name)?;
             if target.first() == Some(&b'/') {
                 found.clear();
+                above.truncate(1);
             }
             left.extend(names(&target).map(<[u8]>::to_vec).rev());
+            if left.iter().map(|name| name.len() + 1).sum::<usize>() > 2 * PATH_MAX {
+                return Err(ENAMETOOLONG);
+            }
         }
-        Ok(joined(&found))
+        let path = joined(&found);
+        if path.len() < PATH_MAX { Ok(path) } else { Err(ENAMETOOLONG) }
     }
 
     /// Opens what is at a path.
@@ -170,8 +205,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let permissions = mode & 0o7777 & !self.process(tid)?.umask;
         let root = self.store.root;
         let inode = self.store.volume.open(root, path, how, permissions as u16)?;
-        if how.truncate {
-            self.store.truncate(inode, 0)?;
+        if how.truncate
+            && let Err(error) = self.store.truncate(inode, 0)
+        {
+            let _ = self.store.volume.close(inode);
+            return Err(error);
         }
         let kept = flags & !(O_CREAT | O_EXCL | O_TRUNC | O_DIRECTORY);
         Ok(Open::new(Object::File { inode, path: plain(path) }, kept))
@@ -185,8 +223,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Special::Device(Device::Tty | Device::Console) => Object::Terminal { inode },
             Special::Device(_) => Object::Device { inode, path },
             _ => {
-                let text = self.proc_text(special)?;
-                Object::Text { inode, path, text }
+                self.proc_text(special)?;
+                Object::Text { inode, path }
             }
         };
         Ok(Open::new(object, flags & !(O_CREAT | O_EXCL | O_TRUNC)))

@@ -9,11 +9,14 @@ use crate::process::Process;
 use crate::special::{About, OfProcess, Special};
 use crate::system::System;
 use alloc::format;
+use alloc::rc::Rc;
 use alloc::string::String;
-use alloc::vec::Vec;
 use core::fmt::Write;
 use linux_raw_sys::general;
 use vfs::FileSystem;
+
+/// Bytes of a text, after which it ends.
+const TEXT_MAX: usize = 1 << 20;
 
 /// Limits by name, with their units.
 const LIMITS: [(&str, u32, &str); 6] = [
@@ -27,9 +30,9 @@ const LIMITS: [(&str, u32, &str); 6] = [
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Text of a special file, as it is now.
-    pub fn proc_text(&mut self, special: Special) -> Result<Vec<u8>> {
+    pub fn proc_text(&self, special: Special) -> Result<Rc<[u8]>> {
         match special {
-            Special::About(about) => Ok(self.about(about).into_bytes()),
+            Special::About(about) => Ok(self.about(about).into_bytes().into()),
             Special::OfProcess(pid, of) => self.of_process(pid, of),
             _ => Err(EINVAL),
         }
@@ -70,7 +73,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
-    fn of_process(&self, pid: Tid, of: OfProcess) -> Result<Vec<u8>> {
+    fn of_process(&self, pid: Tid, of: OfProcess) -> Result<Rc<[u8]>> {
         let process = self.processes.get(&pid).ok_or(ENOENT)?;
         let name = String::from_utf8_lossy(&process.name).into_owned();
         let text = match of {
@@ -88,7 +91,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             OfProcess::Limits => limits(process),
             OfProcess::Exe | OfProcess::Cwd | OfProcess::Root => return Err(EINVAL),
         };
-        Ok(text.into_bytes())
+        Ok(text.into_bytes().into())
     }
 
     fn state_of(&self, process: &Process) -> char {
@@ -160,6 +163,9 @@ fn maps(process: &Process) -> String {
             text.push_str("                          [stack]");
         }
         text.push('\n');
+        if text.len() > TEXT_MAX {
+            break;
+        }
     }
     text
 }

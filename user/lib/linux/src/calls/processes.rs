@@ -5,7 +5,7 @@ use super::{done, number};
 use crate::errno::{EAGAIN, ECHILD, EFAULT, EINVAL, EPERM, ESRCH, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
-use crate::process::{Event, LIMITS, Process, Room, Status, Thread};
+use crate::process::{Event, LIMITS, PROCESSES_MAX, Process, Room, SIGNALS, Status, Thread};
 use crate::signal::{self, Cause, Pending, Stack};
 use crate::system::{Answer, DONE, Outcome, System};
 use abi::state::{STATE_GS, register};
@@ -81,7 +81,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if !is_thread && flags & CLONE_VM != 0 && flags & CLONE_VFORK == 0 {
             return Err(EINVAL);
         }
-        if self.threads.len() >= self.threads_max {
+        if flags & CSIGNAL > SIGNALS as u32 {
+            return Err(EINVAL);
+        }
+        if self.threads.len() >= self.threads_max || !is_thread && self.processes.len() >= PROCESSES_MAX {
             return Err(EAGAIN);
         }
         let new = New { flags, stack, parent_tid, child_tid, fs_base };
@@ -118,7 +121,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             true => self.room(tid)?,
             false => {
                 let space = self.machine.make_space()?;
-                let memory = self.room(tid)?.borrow().memory.copy(&mut self.store.frames);
+                let copy = self.room(tid)?.borrow().memory.copy(&mut self.store.frames);
+                let memory = match copy {
+                    Ok(memory) => memory,
+                    Err(error) => {
+                        self.machine.end_space(space);
+                        return Err(error);
+                    }
+                };
                 Rc::new(RefCell::new(Room { space, memory }))
             }
         };

@@ -6,7 +6,7 @@ use crate::executable::{self, ARGUMENTS_MAX, BASE, Executable, HEAD_BYTES, INTER
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
 use crate::memory::{Kind, Memory, Rights, STACK_MAX, Source};
-use crate::process::{Event, NAME_BYTES, Room};
+use crate::process::{ARGUMENTS_KEPT, Event, NAME_BYTES, Room};
 use crate::signal::Stack;
 use crate::system::{Answer, Outcome, System};
 use abi::ThreadState;
@@ -58,6 +58,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let mut room = ARGUMENTS_MAX;
         let arguments = self.texts(tid, arguments, &mut room)?;
         let environment = self.texts(tid, environment, &mut room)?;
+        self.let_mapped_files_go();
         let program = self.find_program(tid, path, arguments)?;
         let begun = self.begin_program(tid, &program, &environment);
         self.let_files_go(&program);
@@ -190,7 +191,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     ) -> Result<u64> {
         let file = self.store.map_file(inode)?;
         let (first, _) = executable.range();
-        let by = if executable.is_movable { base - first } else { 0 };
+        let by = if executable.is_movable { base.checked_sub(first).ok_or(ENOEXEC)? } else { 0 };
         for segment in &executable.segments {
             let (start, file_end, end) = segment.pages();
             let (start, file_end, end) = (start + by, file_end + by, end + by);
@@ -284,7 +285,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 let name = program.path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
                 process.name = name[..name.len().min(NAME_BYTES)].to_vec();
                 process.program = super::paths::plain(&program.path);
-                process.arguments = [joined(&program.arguments), joined(environment)];
+                process.arguments = [kept(&program.arguments), kept(environment)];
                 process.has_begun = true;
                 for action in &mut process.actions {
                     if action.handler > 1 {
@@ -311,18 +312,19 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let by = self.map_executable(memory, program.inode, &program.executable, BASE)?;
         let (_, end) = program.executable.range();
         memory.begin_heap(end + by);
-        let entry = program.executable.entry + by;
+        let higher = |address: u64, by: u64| address.checked_add(by).ok_or(ENOEXEC);
+        let entry = higher(program.executable.entry, by)?;
         let (start, base) = match &program.interpreter {
             Some((inode, interpreter)) => {
                 let by = self.map_executable(memory, *inode, interpreter, INTERPRETER_BASE)?;
-                (interpreter.entry + by, interpreter.range().0 + by)
+                (higher(interpreter.entry, by)?, interpreter.range().0 + by)
             }
             None => (entry, 0),
         };
         let mut random = [0; 16];
         self.machine.random(&mut random);
         let owners = self.process(tid)?.owners.clone();
-        let headers = (program.executable.headers.0 + by, program.executable.headers.1);
+        let headers = (higher(program.executable.headers.0, by)?, program.executable.headers.1);
         let told = Told {
             headers,
             interpreter: base,
@@ -344,7 +346,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 }
 
-/// Texts one after the other, a zero behind each.
-fn joined(texts: &[Vec<u8>]) -> Vec<u8> {
-    texts.iter().flat_map(|text| [text.as_slice(), b"\0"].concat()).collect()
+/// Texts one after the other, a zero behind each, as far as `/proc` shows them.
+fn kept(texts: &[Vec<u8>]) -> Rc<[u8]> {
+    let bytes = texts.iter().flat_map(|text| text.iter().chain(&[0]));
+    bytes.take(ARGUMENTS_KEPT).copied().collect::<Vec<u8>>().into()
 }

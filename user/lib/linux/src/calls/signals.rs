@@ -4,7 +4,7 @@ use super::done;
 use crate::errno::{EAGAIN, EINVAL, ENOMEM, EPERM, ESRCH, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
-use crate::process::SIGNALS;
+use crate::process::{Event, SIGNALS};
 use crate::signal::{ACTION_BYTES, Action, Cause, Set, Signal, Stack, info};
 use crate::system::{Answer, DONE, Outcome, System};
 use alloc::vec::Vec;
@@ -131,13 +131,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             if until.is_some_and(|until| until <= self.machine.now()) {
                 return Err(EAGAIN);
             }
+            let pid = self.pid(tid)?;
             let thread = self.thread(tid)?;
-            // Signals that are waited for are blocked, and end the wait all the same.
+            // Signals that are waited for have no other effect meanwhile, also those that are ignored otherwise.
             if thread.mask_before.is_none() {
                 thread.mask_before = Some(thread.mask);
-                thread.mask = Set(thread.mask.0 & !wanted.0);
+                thread.mask = Set(thread.mask.0 | wanted.0).as_mask();
             }
-            return Ok(Outcome::Wait(Vec::new(), until));
+            return Ok(Outcome::Wait(Vec::from([Event::Signal(pid)]), until));
         };
         if to != 0 {
             self.write(tid, to, &info(signal, &cause))?;

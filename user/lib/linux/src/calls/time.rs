@@ -19,6 +19,10 @@ pub const SECOND: u64 = 1_000_000_000;
 /// Nanoseconds of a tick, in which `times` and `/proc` count.
 pub const TICK: u64 = 10_000_000;
 
+/// Shortest time after which a timer comes again, in nanoseconds. Each time is work of this server, so one that asks for less would keep it from all others.
+/// `getitimer` says this time then.
+const PERIOD_MIN: u64 = 1_000_000;
+
 /// Nanoseconds of `struct timespec`.
 pub fn nanoseconds([seconds, rest]: [u64; 2]) -> Result<u64> {
     if rest >= SECOND || seconds > i64::MAX as u64 {
@@ -143,7 +147,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let process = self.process(tid)?;
         let left = process.alarm.0.map_or(0, |at| at.saturating_sub(now).div_ceil(SECOND));
         let seconds = u64::from(seconds as u32);
-        process.alarm = ((seconds > 0).then(|| now + seconds * SECOND), 0);
+        process.alarm = ((seconds > 0).then(|| now.saturating_add(seconds * SECOND)), 0);
         self.times_changed = true;
         number(Ok(left))
     }
@@ -156,7 +160,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             0 => [0; 4],
             at => self.words(tid, at)?,
         };
-        let every = microseconds([every_seconds, every])?;
+        let every = match microseconds([every_seconds, every])? {
+            0 => 0,
+            every => every.max(PERIOD_MIN),
+        };
         let first = microseconds([seconds, rest])?;
         if old != 0 {
             self.sys_getitimer(tid, [kind, old, 0, 0, 0, 0])?;
