@@ -2,6 +2,7 @@
 
 use crate::errno::{EBADF, EMFILE, Result};
 use crate::pipe::Pipe;
+use crate::socket::Socket;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
@@ -70,6 +71,8 @@ pub enum Object {
         /// Number that no other has.
         number: u64,
     },
+    /// A socket.
+    Socket(Rc<Socket>),
 }
 
 /// A pipe.
@@ -115,6 +118,7 @@ impl Open {
             }
             Object::Terminal { .. } => b"/dev/pts/0".to_vec(),
             Object::Counter { .. } => b"anon_inode:[eventfd]".to_vec(),
+            Object::Socket(socket) => alloc::format!("socket:[{}]", socket.number).into_bytes(),
         }
     }
 }

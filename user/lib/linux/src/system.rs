@@ -1,6 +1,7 @@
 //! All processes of a sandbox: how calls are made, wait, and are made again, and how processes end.
 
 use crate::calls;
+use crate::calls::sockets::Sockets;
 use crate::errno::{ESRCH, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Registers, Space, Tid};
@@ -47,6 +48,8 @@ pub struct System<M, B, F> {
     pub(crate) next: Tid,
     /// Number that the next pipe, or the like, gets.
     next_ring: u64,
+    /// Sockets.
+    pub sockets: Sockets,
     /// Most processes and threads.
     pub threads_max: usize,
     /// How the first process has ended.
@@ -102,6 +105,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             unknown: BTreeSet::new(),
             next: 0,
             next_ring: 0,
+            sockets: Sockets::default(),
             threads_max,
             ended: None,
         }
@@ -324,6 +328,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 ends.pipe.borrow_mut().close(End::Write);
                 self.tell(Event::Ring(ends.number));
             }
+            Object::Socket(socket) => self.close_socket(&socket),
             Object::Text { .. }
             | Object::Device { .. }
             | Object::Terminal { .. }

@@ -135,6 +135,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 self.tell(Event::Ring(*number));
                 Ok(Taken::Bytes(8))
             }
+            Object::Socket(socket) => self.take_socket(socket, to),
             Object::Writer(_) => Err(EBADF),
         }
     }
@@ -154,6 +155,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Reader(ends) | Object::Writer(ends) => Vec::from([Event::Ring(ends.number)]),
             Object::Counter { number, .. } => Vec::from([Event::Ring(*number)]),
             Object::Terminal { .. } => Vec::from([Event::Input]),
+            Object::Socket(socket) => Vec::from([Event::Ring(socket.number)]),
             _ => Vec::new(),
         }
     }
@@ -183,6 +185,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let outcome = self.put(open, &bytes, at, done > 0);
         let count = match outcome {
             Err(EAGAIN) => 0,
+            Err(EPIPE) if !is_stream(open) => return Err(EPIPE),
             Err(EPIPE) => {
                 let pid = self.pid(tid)?;
                 let _ = self.send_to_thread(tid, SIGPIPE, Cause::process(pid, 0));
@@ -192,16 +195,23 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         };
         let all = done + count as u64;
         let is_stuck = outcome == Err(EAGAIN);
-        let is_whole = !is_stuck && !matches!(open.object, Object::Writer(_)) || all >= wanted;
+        let is_whole = !is_stuck && !is_stream(open) || all >= wanted;
         if is_whole {
             return number(Ok(all));
         }
         if open.has(O_NONBLOCK) {
             return if all > 0 { number(Ok(all)) } else { Err(EAGAIN) };
         }
+        let until = match &open.object {
+            Object::Socket(socket) => match self.socket_deadline(tid, socket.timeouts[1].get()) {
+                Err(error) => return if all > 0 { number(Ok(all)) } else { Err(error) },
+                Ok(until) => until,
+            },
+            _ => None,
+        };
         // A pipe takes all of it, when there is room.
         self.thread(tid)?.done = all;
-        Ok(Outcome::Wait(self.events_of(open), None))
+        Ok(Outcome::Wait(self.events_of(open), until))
     }
 
     /// Puts bytes into what is open: as many as it takes now. `goes_on`: these are the rest of a call.
@@ -250,8 +260,18 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 self.tell(Event::Ring(*number));
                 Ok(8)
             }
+            Object::Socket(socket) => self.put_socket(socket, from),
             Object::Reader(_) => Err(EBADF),
         }
+    }
+}
+
+/// Whether a write goes on until all bytes are in, and somebody who writes without readers hears of it by a signal.
+fn is_stream(open: &Open) -> bool {
+    match &open.object {
+        Object::Writer(_) => true,
+        Object::Socket(socket) => socket.kind == crate::socket::Kind::Stream,
+        _ => false,
     }
 }
 
@@ -331,7 +351,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         };
         let mut bytes = vec![0; count.min(PIECE_MAX) as usize];
         let Taken::Bytes(found) = self.take(&from, &mut bytes, Some(start))? else { return Err(EINVAL) };
-        let count = self.put(&to, &bytes[..found], None, false)? as u64;
+        let count = match self.put(&to, &bytes[..found], None, false) {
+            Err(EAGAIN) if matches!(to.object, Object::Socket(_)) && !to.has(O_NONBLOCK) => {
+                return Ok(Outcome::Wait(self.events_of(&to), None));
+            }
+            count => count? as u64,
+        };
         match at {
             0 => from.offset.set(start + count),
             at => self.write_words(tid, at, &[start + count])?,

@@ -5,12 +5,16 @@ pub mod files;
 pub mod futex;
 pub mod identity;
 pub mod memory;
+pub mod messages;
 pub mod names;
 pub mod paths;
 pub mod proc;
 pub mod processes;
 pub mod program;
+#[cfg(test)]
+pub mod rig;
 pub mod signals;
+pub mod sockets;
 pub mod stat;
 pub mod terminal;
 pub mod time;
@@ -70,6 +74,7 @@ fn find<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M, B, F
         .or_else(|| about_processes(number))
         .or_else(|| about_waiting(number))
         .or_else(|| about_owners(number))
+        .or_else(|| about_events(number))
 }
 
 fn about_files<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M, B, F>> {
@@ -261,10 +266,26 @@ fn about_owners<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call
         nr::__NR_getrandom => System::sys_getrandom,
         nr::__NR_getcpu => System::sys_getcpu,
         nr::__NR_rseq => System::sys_rseq,
-        nr::__NR_socket | nr::__NR_socketpair => System::sys_socket,
-        nr::__NR_getpeername | nr::__NR_getsockname | nr::__NR_getsockopt | nr::__NR_setsockopt => {
-            System::sys_of_socket
-        }
+        _ => return None,
+    })
+}
+
+/// Sockets and other objects that programs wait for.
+fn about_events<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M, B, F>> {
+    Some(match number {
+        nr::__NR_socket => System::sys_socket,
+        nr::__NR_socketpair => System::sys_socketpair,
+        nr::__NR_shutdown => System::sys_shutdown,
+        nr::__NR_getsockopt => System::sys_getsockopt,
+        nr::__NR_setsockopt => System::sys_setsockopt,
+        nr::__NR_sendto => System::sys_sendto,
+        nr::__NR_recvfrom => System::sys_recvfrom,
+        nr::__NR_sendmsg => System::sys_sendmsg,
+        nr::__NR_recvmsg => System::sys_recvmsg,
+        nr::__NR_sendmmsg => System::sys_sendmmsg,
+        nr::__NR_recvmmsg => System::sys_recvmmsg,
+        nr::__NR_getsockname => System::sys_getsockname,
+        nr::__NR_getpeername => System::sys_getpeername,
         _ => return None,
     })
 }

@@ -14,8 +14,8 @@ use alloc::vec;
 use linux_raw_sys::general::{O_NONBLOCK, SIGTTOU};
 use linux_raw_sys::ioctl::{
     FIOCLEX, FIONBIO, FIONCLEX, FIONREAD, TCFLSH, TCGETS, TCGETS2, TCSBRK, TCSBRKP, TCSETS, TCSETS2, TCSETSF,
-    TCSETSF2, TCSETSW, TCSETSW2, TCXONC, TIOCGPGRP, TIOCGSID, TIOCGWINSZ, TIOCNOTTY, TIOCSCTTY, TIOCSPGRP,
-    TIOCSWINSZ,
+    TCSETSF2, TCSETSW, TCSETSW2, TCXONC, TIOCGPGRP, TIOCGSID, TIOCGWINSZ, TIOCNOTTY, TIOCOUTQ, TIOCSCTTY,
+    TIOCSPGRP, TIOCSWINSZ,
 };
 use vfs::FileSystem;
 
@@ -43,6 +43,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             request => match &open.object {
                 Object::Terminal { .. } => self.terminal_request(tid, request, argument),
+                Object::Socket(socket) if request == TIOCOUTQ => {
+                    done(self.write(tid, argument, &(socket.sent() as u32).to_le_bytes()))
+                }
                 _ => Err(ENOTTY),
             },
         }
@@ -56,6 +59,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::File { inode, .. } => {
                 Ok(self.store.volume.len(*inode)?.saturating_sub(open.offset.get()) as usize)
             }
+            Object::Socket(socket) => Ok(socket.len()),
             _ => Err(ENOTTY),
         }
     }

@@ -41,6 +41,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 let output = if value.get() < u64::MAX - 1 { POLLOUT | POLLWRNORM } else { 0 };
                 input | output
             }
+            Object::Socket(socket) => socket.poll(),
             _ => ALWAYS,
         }
     }
