@@ -1,5 +1,6 @@
 //! Open files, and the numbers under which a process has them.
 
+use crate::epoll::Epoll;
 use crate::errno::{EBADF, EMFILE, Result};
 use crate::pipe::Pipe;
 use crate::socket::Socket;
@@ -73,6 +74,8 @@ pub enum Object {
     },
     /// A socket.
     Socket(Rc<Socket>),
+    /// A list of open files.
+    Epoll(Rc<Epoll>),
 }
 
 /// A pipe.
@@ -118,6 +121,7 @@ impl Open {
             }
             Object::Terminal { .. } => b"/dev/pts/0".to_vec(),
             Object::Counter { .. } => b"anon_inode:[eventfd]".to_vec(),
+            Object::Epoll(_) => b"anon_inode:[eventpoll]".to_vec(),
             Object::Socket(socket) => alloc::format!("socket:[{}]", socket.number).into_bytes(),
         }
     }

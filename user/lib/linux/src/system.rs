@@ -2,6 +2,7 @@
 
 use crate::calls;
 use crate::calls::sockets::Sockets;
+use crate::epoll::Watches;
 use crate::errno::{ESRCH, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Registers, Space, Tid};
@@ -48,6 +49,8 @@ pub struct System<M, B, F> {
     pub(crate) next: Tid,
     /// Number that the next pipe, or the like, gets.
     next_ring: u64,
+    /// Entries of lists of open files.
+    pub watches: Watches,
     /// Sockets.
     pub sockets: Sockets,
     /// Most processes and threads.
@@ -105,6 +108,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             unknown: BTreeSet::new(),
             next: 0,
             next_ring: 0,
+            watches: Watches::default(),
             sockets: Sockets::default(),
             threads_max,
             ended: None,
@@ -316,20 +320,22 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub fn close(&mut self, open: Rc<Open>) {
         // Locks of a file go with any descriptor of it that is closed; there are none yet.
         let Ok(open) = Rc::try_unwrap(open) else { return };
+        self.forget_watches(&open.object);
         match open.object {
             Object::File { inode, .. } | Object::Directory { inode, .. } => {
                 let _ = self.store.volume.close(inode);
             }
             Object::Reader(ends) => {
                 ends.pipe.borrow_mut().close(End::Read);
-                self.tell(Event::Ring(ends.number));
+                self.happened(ends.number, u32::MAX);
             }
             Object::Writer(ends) => {
                 ends.pipe.borrow_mut().close(End::Write);
-                self.tell(Event::Ring(ends.number));
+                self.happened(ends.number, u32::MAX);
             }
             Object::Socket(socket) => self.close_socket(&socket),
-            Object::Text { .. }
+            Object::Epoll(_)
+            | Object::Text { .. }
             | Object::Device { .. }
             | Object::Terminal { .. }
             | Object::Counter { .. } => {}

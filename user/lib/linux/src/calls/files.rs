@@ -5,8 +5,10 @@ use crate::errno::{EAGAIN, EBADF, EFAULT, EFBIG, EINVAL, EISDIR, ENOSPC, EPIPE, 
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open};
+use crate::pipe::{End, ready};
 use crate::process::Event;
 use crate::signal::Cause;
+use crate::socket::{READABLE, WRITABLE};
 use crate::special::{Device, Special};
 use crate::store::Store;
 use crate::system::{Answer, DONE, Outcome, System};
@@ -110,10 +112,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Device { inode, .. } => self.read_device(*inode, to).map(Taken::Bytes),
             _ if at.is_some() => Err(ESPIPE),
             Object::Reader(ends) => {
+                let was_full = ends.pipe.borrow().poll(End::Write) & ready::WRITE == 0;
                 let count = ends.pipe.borrow_mut().read(to);
                 match count {
                     Ok(count) => {
-                        self.tell(Event::Ring(ends.number));
+                        let news = if was_full { ready::WRITE } else { 0 };
+                        self.happened(ends.number, news.into());
                         Ok(Taken::Bytes(count))
                     }
                     Err(EAGAIN) => Ok(Taken::Nothing(None)),
@@ -132,10 +136,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 let taken = if *is_semaphore { 1 } else { now };
                 value.set(now - taken);
                 to[..8].copy_from_slice(&taken.to_le_bytes());
-                self.tell(Event::Ring(*number));
+                self.happened(*number, WRITABLE);
                 Ok(Taken::Bytes(8))
             }
             Object::Socket(socket) => self.take_socket(socket, to),
+            Object::Epoll(_) => Err(EINVAL),
             Object::Writer(_) => Err(EBADF),
         }
     }
@@ -156,6 +161,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Counter { number, .. } => Vec::from([Event::Ring(*number)]),
             Object::Terminal { .. } => Vec::from([Event::Input]),
             Object::Socket(socket) => Vec::from([Event::Ring(socket.number)]),
+            Object::Epoll(epoll) => Vec::from([Event::Ring(epoll.number)]),
             _ => Vec::new(),
         }
     }
@@ -243,7 +249,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 let mut pipe = ends.pipe.borrow_mut();
                 let count = if goes_on { pipe.write_rest(from) } else { pipe.write(from) }?;
                 drop(pipe);
-                self.tell(Event::Ring(ends.number));
+                self.happened(ends.number, ready::READ.into());
                 Ok(count)
             }
             Object::Terminal { .. } => {
@@ -257,10 +263,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 let more = u64::from_le_bytes(bytes.try_into().map_err(|_| EINVAL)?);
                 let sum = value.get().checked_add(more).filter(|sum| *sum < u64::MAX).ok_or(EAGAIN)?;
                 value.set(sum);
-                self.tell(Event::Ring(*number));
+                self.happened(*number, READABLE);
                 Ok(8)
             }
             Object::Socket(socket) => self.put_socket(socket, from),
+            Object::Epoll(_) => Err(EINVAL),
             Object::Reader(_) => Err(EBADF),
         }
     }
@@ -370,7 +377,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::File { inode, .. } => self.store.volume.len(*inode)?,
             Object::Text { text, .. } => text.len() as u64,
             Object::Directory { .. } => 0,
-            Object::Device { .. } => return DONE,
+            Object::Device { .. } | Object::Epoll(_) => return DONE,
             _ => return Err(ESPIPE),
         };
         let base = match whence as u32 {

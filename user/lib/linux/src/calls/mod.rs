@@ -1,6 +1,7 @@
 //! The calls, by their numbers.
 
 pub mod descriptors;
+pub mod epoll;
 pub mod files;
 pub mod futex;
 pub mod identity;
@@ -273,6 +274,12 @@ fn about_owners<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call
 /// Sockets and other objects that programs wait for.
 fn about_events<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M, B, F>> {
     Some(match number {
+        nr::__NR_epoll_create => System::sys_epoll_create,
+        nr::__NR_epoll_create1 => System::sys_epoll_create1,
+        nr::__NR_epoll_ctl => System::sys_epoll_ctl,
+        nr::__NR_epoll_wait => System::sys_epoll_wait,
+        nr::__NR_epoll_pwait => System::sys_epoll_pwait,
+        nr::__NR_epoll_pwait2 => System::sys_epoll_pwait2,
         nr::__NR_socket => System::sys_socket,
         nr::__NR_socketpair => System::sys_socketpair,
         nr::__NR_shutdown => System::sys_shutdown,

@@ -72,11 +72,6 @@ pub fn socket_of(open: &Open) -> Result<&Rc<Socket>> {
 }
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
-    /// Says that something has happened to an object with a number: bits of `poll` that may be new.
-    pub fn happened(&mut self, number: u64, _: u32) {
-        self.tell(Event::Ring(number));
-    }
-
     /// Identity of a thread's process.
     pub fn credentials(&mut self, tid: Tid) -> Result<Credentials> {
         let pid = self.pid(tid)?;

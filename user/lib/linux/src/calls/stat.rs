@@ -134,6 +134,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 Ok(Stat::nameless(S_IFIFO | 0o600, ends.number, 0))
             }
             Object::Counter { number, .. } => Ok(Stat::nameless(0o600, *number, 0)),
+            Object::Epoll(epoll) => Ok(Stat::nameless(0o600, epoll.number, 0)),
             Object::Socket(socket) => Ok(Stat::nameless(S_IFSOCK | 0o777, socket.number, 0)),
         }
     }

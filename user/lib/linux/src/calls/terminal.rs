@@ -2,12 +2,14 @@
 
 use super::done;
 use super::files::Taken;
+use crate::epoll::INPUT;
 use crate::errno::{EINVAL, ENOTTY, EPERM, ESRCH, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open};
 use crate::process::Event;
 use crate::signal::{Cause, Signal};
+use crate::socket::{READABLE, WRITABLE};
 use crate::system::{Answer, DONE, System};
 use crate::terminal::{Change, Happened, Read, TERMIOS_BYTES, TERMIOS2_BYTES, Window};
 use alloc::vec;
@@ -139,6 +141,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let happened = self.terminal.set_settings(bytes, change)?;
         self.apply(happened);
         self.tell(Event::Input);
+        self.hear(INPUT, READABLE | WRITABLE);
         DONE
     }
 
@@ -200,6 +203,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         if happened.wakes_readers || happened.wakes_writers {
             self.tell(Event::Input);
+            let read = if happened.wakes_readers { READABLE } else { 0 };
+            let write = if happened.wakes_writers { WRITABLE } else { 0 };
+            self.hear(INPUT, read | write);
         }
     }
 

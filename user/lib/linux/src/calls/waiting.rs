@@ -42,6 +42,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 input | output
             }
             Object::Socket(socket) => socket.poll(),
+            Object::Epoll(epoll) => self.list_ready(epoll),
             _ => ALWAYS,
         }
     }
