@@ -28,8 +28,11 @@ const PRIVATE: u32 = EPOLLWAKEUP | EPOLLONESHOT | EPOLLET | EPOLLEXCLUSIVE;
 const BESIDE_EXCLUSIVE: u32 =
     EPOLLIN | EPOLLOUT | EPOLLERR | EPOLLHUP | EPOLLWAKEUP | EPOLLET | EPOLLEXCLUSIVE;
 
-/// Number of something that happens: that of a pipe or the like, or [`INPUT`].
+/// Number of something that happens: that of a pipe or the like, or one of [`SIGNALS`], or [`INPUT`].
 pub type Source = u64;
+
+/// Signals of a process, by its number from here on.
+pub const SIGNALS: Source = 1 << 63;
 
 /// Input of the terminal.
 pub const INPUT: Source = u64::MAX;
@@ -267,6 +270,11 @@ impl Watches {
             }
             !is_closed
         });
+    }
+
+    /// Sources that are signals of a process.
+    pub fn signals(&self) -> Vec<Source> {
+        self.by_source.range(SIGNALS..INPUT).map(|(source, _)| *source).collect()
     }
 
     /// Lists that have an entry which hears of something.

@@ -145,6 +145,8 @@ pub enum Event {
     Ring(u64),
     /// The terminal has input.
     Input,
+    /// A signal has come for that process, or for one of its threads.
+    Signals(Tid),
     /// A child of that process has news.
     Child(Tid),
     /// A child that `vfork` has made for that thread does not need its memory any more.

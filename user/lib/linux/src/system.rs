@@ -2,6 +2,7 @@
 
 use crate::calls;
 use crate::calls::sockets::Sockets;
+use crate::calls::timers::Known;
 use crate::epoll::Watches;
 use crate::errno::{ESRCH, Result};
 use crate::frames::Bytes;
@@ -13,6 +14,7 @@ use crate::process::{Blocked, Event, Process, Room, Shared, Status, Thread};
 use crate::signal::Cause;
 use crate::store::Store;
 use crate::terminal::{Terminal, Window};
+use crate::timer::Timers;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::rc::Rc;
 use alloc::vec::Vec;
@@ -51,6 +53,10 @@ pub struct System<M, B, F> {
     next_ring: u64,
     /// Entries of lists of open files.
     pub watches: Watches,
+    /// Timers behind descriptors.
+    pub timers: Timers,
+    /// Signals that there were, for whoever reads them.
+    pub known: Known,
     /// Sockets.
     pub sockets: Sockets,
     /// Most processes and threads.
@@ -109,6 +115,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             next: 0,
             next_ring: 0,
             watches: Watches::default(),
+            timers: Timers::default(),
+            known: Known::default(),
             sockets: Sockets::default(),
             threads_max,
             ended: None,
@@ -263,6 +271,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Makes calls again that wait for what has happened, until nothing more happens.
     pub fn settle(&mut self) {
         // A call that is made again may wake others, but each does something first.
+        self.look_at_signals();
         while !self.events.is_empty() {
             let events = core::mem::take(&mut self.events);
             let waits = |thread: &Thread| {
@@ -273,10 +282,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             for tid in woken {
                 self.again(tid);
             }
+            self.look_at_signals();
         }
         let next = self.timeouts.first().map(|(at, _)| *at);
         let alarms = self.processes.values().filter_map(|process| process.alarm.0);
-        let next = alarms.chain(next).min();
+        let next = alarms.chain(next).chain(self.timers.next()).min();
         self.machine.wake_at(next);
     }
 
@@ -302,6 +312,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             let _ = self.send(pid, linux_raw_sys::general::SIGALRM, Cause::KERNEL);
         }
+        self.expire_timers();
         self.settle();
     }
 
@@ -334,6 +345,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 self.happened(ends.number, u32::MAX);
             }
             Object::Socket(socket) => self.close_socket(&socket),
+            Object::Timer(timer) => self.timers.forget(timer.number),
+            Object::Signals(_) => self.close_signals(),
             Object::Epoll(_)
             | Object::Text { .. }
             | Object::Device { .. }

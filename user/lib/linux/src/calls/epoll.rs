@@ -1,7 +1,7 @@
 //! `epoll`: calls about lists of open files.
 
 use super::{done, number};
-use crate::epoll::{Epoll, INPUT, NESTED_MAX, Source, Wanted, key};
+use crate::epoll::{Epoll, INPUT, NESTED_MAX, SIGNALS, Source, Wanted, key};
 use crate::errno::{EFAULT, EINVAL, ELOOP, EPERM, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
@@ -67,6 +67,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 }
                 self.watches.forget(epoll.number);
             }
+            Object::Signals(_) => {
+                for source in self.watches.signals() {
+                    self.watches.forget(source);
+                }
+            }
             object => {
                 if let Some(source) = source_of(object) {
                     self.watches.forget(source);
@@ -112,7 +117,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let wanted = Wanted { events, data: u64::from(low) | u64::from(high) << 32 };
         let (list, fd) = (u64::from(list as u32), fd as u32);
         let (holder, open) = (self.open_file(tid, list)?, self.open_file(tid, fd.into())?);
-        let source = source_of(&open.object).ok_or(EPERM)?;
+        let source = match &open.object {
+            Object::Signals(_) => SIGNALS | u64::from(self.pid(tid)?),
+            object => source_of(object).ok_or(EPERM)?,
+        };
         let epoll = list_of(&holder)?;
         if Rc::ptr_eq(&holder, &open) {
             return Err(EINVAL);
@@ -264,6 +272,7 @@ fn source_of(object: &Object) -> Option<Source> {
         Object::Counter { number, .. } => Some(*number),
         Object::Socket(socket) => Some(socket.number),
         Object::Epoll(epoll) => Some(epoll.number),
+        Object::Timer(timer) => Some(timer.number),
         Object::Terminal { .. } => Some(INPUT),
         _ => None,
     }

@@ -140,6 +140,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 Ok(Taken::Bytes(8))
             }
             Object::Socket(socket) => self.take_socket(socket, to),
+            Object::Timer(timer) => self.take_expirations(timer, to),
+            Object::Signals(list) => self.take_signals(list, to),
             Object::Epoll(_) => Err(EINVAL),
             Object::Writer(_) => Err(EBADF),
         }
@@ -162,6 +164,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Terminal { .. } => Vec::from([Event::Input]),
             Object::Socket(socket) => Vec::from([Event::Ring(socket.number)]),
             Object::Epoll(epoll) => Vec::from([Event::Ring(epoll.number)]),
+            Object::Timer(timer) => Vec::from([Event::Ring(timer.number)]),
+            Object::Signals(_) => self.signal_event().into_iter().collect(),
             _ => Vec::new(),
         }
     }
@@ -267,7 +271,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 Ok(8)
             }
             Object::Socket(socket) => self.put_socket(socket, from),
-            Object::Epoll(_) => Err(EINVAL),
+            Object::Epoll(_) | Object::Timer(_) | Object::Signals(_) => Err(EINVAL),
             Object::Reader(_) => Err(EBADF),
         }
     }
@@ -377,7 +381,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::File { inode, .. } => self.store.volume.len(*inode)?,
             Object::Text { text, .. } => text.len() as u64,
             Object::Directory { .. } => 0,
-            Object::Device { .. } | Object::Epoll(_) => return DONE,
+            Object::Device { .. } | Object::Epoll(_) | Object::Timer(_) | Object::Signals(_) => return DONE,
             _ => return Err(ESPIPE),
         };
         let base = match whence as u32 {

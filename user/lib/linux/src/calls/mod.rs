@@ -19,6 +19,7 @@ pub mod sockets;
 pub mod stat;
 pub mod terminal;
 pub mod time;
+pub mod timers;
 pub mod waiting;
 
 use crate::errno::{ENOSYS, Result};
@@ -280,6 +281,11 @@ fn about_events<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call
         nr::__NR_epoll_wait => System::sys_epoll_wait,
         nr::__NR_epoll_pwait => System::sys_epoll_pwait,
         nr::__NR_epoll_pwait2 => System::sys_epoll_pwait2,
+        nr::__NR_timerfd_create => System::sys_timerfd_create,
+        nr::__NR_timerfd_settime => System::sys_timerfd_settime,
+        nr::__NR_timerfd_gettime => System::sys_timerfd_gettime,
+        nr::__NR_signalfd => System::sys_signalfd,
+        nr::__NR_signalfd4 => System::sys_signalfd4,
         nr::__NR_socket => System::sys_socket,
         nr::__NR_socketpair => System::sys_socketpair,
         nr::__NR_shutdown => System::sys_shutdown,
