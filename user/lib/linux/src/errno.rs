@@ -70,6 +70,19 @@ errors! {
     EOPNOTSUPP "cannot be done with this one"
     EAFNOSUPPORT "no such family of addresses"
     ETIMEDOUT "too late"
+    EDESTADDRREQ "no address to send to"
+    EMSGSIZE "the message is too long"
+    EPROTOTYPE "a socket of another kind"
+    ENOPROTOOPT "no such option"
+    EPROTONOSUPPORT "no such protocol"
+    ESOCKTNOSUPPORT "no such kind of socket"
+    EADDRINUSE "the address is in use"
+    ECONNRESET "the other end is gone, with bytes that it has not read"
+    ENOBUFS "no room for a message"
+    EISCONN "connected already"
+    ENOTCONN "not connected"
+    ETOOMANYREFS "too many descriptors on the way"
+    ECONNREFUSED "nobody listens there"
 }
 
 impl Errno {

@@ -1,7 +1,11 @@
 //! Open files, and the numbers under which a process has them.
 
+use crate::calls::timers::SignalList;
+use crate::epoll::Epoll;
 use crate::errno::{EBADF, EMFILE, Result};
 use crate::pipe::Pipe;
+use crate::socket::Socket;
+use crate::timer::Timer;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
@@ -68,6 +72,14 @@ pub enum Object {
         /// Number that no other has.
         number: u64,
     },
+    /// A socket.
+    Socket(Rc<Socket>),
+    /// A list of open files.
+    Epoll(Rc<Epoll>),
+    /// A timer.
+    Timer(Rc<Timer>),
+    /// Signals that are read.
+    Signals(SignalList),
 }
 
 /// A pipe.
@@ -113,6 +125,10 @@ impl Open {
             }
             Object::Terminal { .. } => b"/dev/pts/0".to_vec(),
             Object::Counter { .. } => b"anon_inode:[eventfd]".to_vec(),
+            Object::Epoll(_) => b"anon_inode:[eventpoll]".to_vec(),
+            Object::Timer(_) => b"anon_inode:[timerfd]".to_vec(),
+            Object::Signals(_) => b"anon_inode:[signalfd]".to_vec(),
+            Object::Socket(socket) => alloc::format!("socket:[{}]", socket.number).into_bytes(),
         }
     }
 }

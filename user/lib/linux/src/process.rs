@@ -151,6 +151,8 @@ pub enum Event {
     Ring(u64),
     /// The terminal has input.
     Input,
+    /// A signal has come for that process, or for one of its threads.
+    Signals(Tid),
     /// A child of that process has news.
     Child(Tid),
     /// A signal waits for that process, or for one of its threads.

@@ -127,6 +127,7 @@ impl Cause {
 pub struct Pending {
     set: Set,
     causes: VecDeque<(Signal, Cause)>,
+    added: u64,
 }
 
 /// Signals that wait at once, at most.
@@ -143,7 +144,13 @@ impl Pending {
         }
         self.set.0 |= Set::of(signal).0;
         self.causes.push_back((signal, cause));
+        self.added += 1;
         true
+    }
+
+    /// Signals that have been added so far.
+    pub const fn added(&self) -> u64 {
+        self.added
     }
 
     /// Those that wait.

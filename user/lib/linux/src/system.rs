@@ -1,6 +1,9 @@
 //! All processes of a sandbox: how calls are made, wait, and are made again, and how processes end.
 
 use crate::calls;
+use crate::calls::sockets::Sockets;
+use crate::calls::timers::Known;
+use crate::epoll::Watches;
 use crate::errno::{ESRCH, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Registers, Space, Tid};
@@ -12,6 +15,7 @@ use crate::signal::Cause;
 use crate::store::Store;
 use crate::table::Table;
 use crate::terminal::{Terminal, Window};
+use crate::timer::Timers;
 use alloc::collections::BTreeSet;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
@@ -54,6 +58,14 @@ pub struct System<M, B, F> {
     next_ring: u64,
     /// Bytes of pipes.
     pub pipes: Budget,
+    /// Entries of lists of open files.
+    pub watches: Watches,
+    /// Timers behind descriptors.
+    pub timers: Timers,
+    /// Signals that there were, for whoever reads them.
+    pub known: Known,
+    /// Sockets.
+    pub sockets: Sockets,
     /// Most processes and threads.
     pub threads_max: usize,
     /// How the first process has ended.
@@ -112,6 +124,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             next: 0,
             next_ring: 0,
             pipes: Budget::default(),
+            watches: Watches::default(),
+            timers: Timers::default(),
+            known: Known::default(),
+            sockets: Sockets::default(),
             threads_max,
             ended: None,
         }
@@ -197,7 +213,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             None => Next::Nothing,
         };
-        if self.events.is_empty() && !self.times_changed {
+        if self.events.is_empty() && !self.times_changed && self.known.lists == 0 {
             return next;
         }
         // A signal that comes now is taken below: the registers of the thread are here, and not where a handler of a signal would find them.
@@ -270,6 +286,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Makes calls again that wait for what has happened, until nothing more happens.
     pub fn settle(&mut self) {
         // A call that is made again may wake others, but each does something first.
+        self.look_at_signals();
         while !self.events.is_empty() {
             let events: BTreeSet<Event> = core::mem::take(&mut self.events).into_iter().collect();
             let waits = |thread: &Thread| {
@@ -280,13 +297,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             for tid in woken {
                 self.again(tid);
             }
+            self.look_at_signals();
         }
         if !core::mem::take(&mut self.times_changed) {
             return;
         }
         let next = self.timeouts.first().map(|(at, _)| *at);
         let alarms = self.processes.values().filter_map(|process| process.alarm.0);
-        let next = alarms.chain(next).chain(self.late_at).min();
+        let next = alarms.chain(next).chain(self.late_at).chain(self.timers.next()).min();
         self.machine.wake_at(next);
     }
 
@@ -319,6 +337,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             let _ = self.send(pid, linux_raw_sys::general::SIGALRM, Cause::KERNEL);
         }
+        self.expire_timers();
         self.settle();
     }
 
@@ -337,6 +356,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub fn close(&mut self, open: Rc<Open>) {
         // Locks of a file go with any descriptor of it that is closed; there are none yet.
         let Ok(open) = Rc::try_unwrap(open) else { return };
+        self.forget_watches(&open.object);
         match open.object {
             Object::File { inode, .. } | Object::Directory { inode, .. } => {
                 let _ = self.store.write_late(inode);
@@ -344,13 +364,20 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             Object::Reader(ends) => {
                 ends.pipe.borrow_mut().close(End::Read);
-                self.tell(Event::Ring(ends.number));
+                self.happened(ends.number, u32::MAX);
             }
             Object::Writer(ends) => {
                 ends.pipe.borrow_mut().close(End::Write);
-                self.tell(Event::Ring(ends.number));
+                self.happened(ends.number, u32::MAX);
             }
-            Object::Text { .. }
+            Object::Socket(socket) => self.close_socket(&socket),
+            Object::Timer(timer) => {
+                self.timers.forget(timer.number);
+                self.times_changed = true;
+            }
+            Object::Signals(_) => self.close_signals(),
+            Object::Epoll(_)
+            | Object::Text { .. }
             | Object::Device { .. }
             | Object::Terminal { .. }
             | Object::Counter { .. } => {}

@@ -196,7 +196,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         DONE
     }
 
-    fn take_back(&mut self, tid: Tid, fd: u64) {
+    pub(super) fn take_back(&mut self, tid: Tid, fd: u64) {
         let taken = self.process(tid).and_then(|process| process.descriptors.take(fd as u32));
         if let Ok(taken) = taken {
             self.close(taken.open);

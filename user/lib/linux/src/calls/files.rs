@@ -7,9 +7,10 @@ use crate::errno::{
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open};
-use crate::pipe::ATOMIC_BYTES;
+use crate::pipe::{ATOMIC_BYTES, End, ready};
 use crate::process::Event;
 use crate::signal::Cause;
+use crate::socket::{READABLE, WRITABLE};
 use crate::special::{Device, Special};
 use crate::store::Store;
 use crate::system::{Answer, DONE, Outcome, System};
@@ -236,10 +237,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Device { inode, .. } => self.read_device(*inode, to).map(Taken::Bytes),
             _ if at.is_some() => Err(ESPIPE),
             Object::Reader(ends) => {
+                let was_full = ends.pipe.borrow().poll(End::Write) & ready::WRITE == 0;
                 let count = ends.pipe.borrow_mut().read(to);
                 match count {
                     Ok(count) => {
-                        self.tell(Event::Ring(ends.number));
+                        let news = if was_full { ready::WRITE } else { 0 };
+                        self.happened(ends.number, news.into());
                         Ok(Taken::Bytes(count))
                     }
                     Err(EAGAIN) => Ok(Taken::Nothing(None)),
@@ -258,9 +261,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 let taken = if *is_semaphore { 1 } else { now };
                 value.set(now - taken);
                 to[..8].copy_from_slice(&taken.to_le_bytes());
-                self.tell(Event::Ring(*number));
+                self.happened(*number, WRITABLE);
                 Ok(Taken::Bytes(8))
             }
+            Object::Socket(socket) => self.take_socket(socket, to),
+            Object::Timer(timer) => self.take_expirations(timer, to),
+            Object::Signals(list) => self.take_signals(list, to),
+            Object::Epoll(_) => Err(EINVAL),
             Object::Writer(_) => Err(EBADF),
         }
     }
@@ -286,6 +293,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Reader(ends) | Object::Writer(ends) => Vec::from([Event::Ring(ends.number)]),
             Object::Counter { number, .. } => Vec::from([Event::Ring(*number)]),
             Object::Terminal { .. } => Vec::from([Event::Input]),
+            Object::Socket(socket) => Vec::from([Event::Ring(socket.number)]),
+            Object::Epoll(epoll) => Vec::from([Event::Ring(epoll.number)]),
+            Object::Timer(timer) => Vec::from([Event::Ring(timer.number)]),
+            Object::Signals(_) => self.signal_event().into_iter().collect(),
             _ => Vec::new(),
         }
     }
@@ -317,6 +328,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let outcome = self.put(open, &bytes, at, done > 0);
         let count = match outcome {
             Err(EAGAIN) => 0,
+            Err(EPIPE) if !is_stream(open) => return Err(EPIPE),
             Err(EPIPE) => {
                 let pid = self.pid(tid)?;
                 let _ = self.send_to_thread(tid, SIGPIPE, Cause::process(pid, 0));
@@ -326,7 +338,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         };
         let all = done + count as u64;
         let is_stuck = outcome == Err(EAGAIN);
-        let is_end = !matches!(open.object, Object::Writer(_)) || !is_there && count == bytes.len();
+        let is_end = !is_stream(open) || !is_there && count == bytes.len();
         let is_whole = !is_stuck && is_end || all >= wanted;
         if is_whole {
             return number(Ok(all));
@@ -334,9 +346,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if open.has(O_NONBLOCK) {
             return if all > 0 { number(Ok(all)) } else { Err(EAGAIN) };
         }
+        let until = match &open.object {
+            Object::Socket(socket) => match self.socket_deadline(tid, socket.timeouts[1].get()) {
+                Err(error) => return if all > 0 { number(Ok(all)) } else { Err(error) },
+                Ok(until) => until,
+            },
+            _ => None,
+        };
         // A pipe takes all of it, when there is room.
         self.thread(tid)?.done = all;
-        Ok(Outcome::Wait(self.events_of(open), None))
+        Ok(Outcome::Wait(self.events_of(open), until))
     }
 
     /// Puts bytes into what is open: as many as it takes now. `goes_on`: these are the rest of a call.
@@ -368,7 +387,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 let mut pipe = ends.pipe.borrow_mut();
                 let count = if goes_on { pipe.write_rest(from) } else { pipe.write(from) }?;
                 drop(pipe);
-                self.tell(Event::Ring(ends.number));
+                self.happened(ends.number, ready::READ.into());
                 Ok(count)
             }
             Object::Terminal { .. } => {
@@ -386,11 +405,22 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 }
                 let sum = value.get().checked_add(more).filter(|sum| *sum < u64::MAX).ok_or(EAGAIN)?;
                 value.set(sum);
-                self.tell(Event::Ring(*number));
+                self.happened(*number, READABLE);
                 Ok(8)
             }
+            Object::Socket(socket) => self.put_socket(socket, from),
+            Object::Epoll(_) | Object::Timer(_) | Object::Signals(_) => Err(EINVAL),
             Object::Reader(_) => Err(EBADF),
         }
+    }
+}
+
+/// Whether a write goes on until all bytes are in, and somebody who writes without readers hears of it by a signal.
+fn is_stream(open: &Open) -> bool {
+    match &open.object {
+        Object::Writer(_) => true,
+        Object::Socket(socket) => socket.kind == crate::socket::Kind::Stream,
+        _ => false,
     }
 }
 
@@ -470,7 +500,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         };
         let mut bytes = vec![0; count.min(PIECE_MAX) as usize];
         let Taken::Bytes(found) = self.take(&from, &mut bytes, Some(start))? else { return Err(EINVAL) };
-        let count = self.put(&to, &bytes[..found], None, false)? as u64;
+        let count = match self.put(&to, &bytes[..found], None, false) {
+            Err(EAGAIN) if matches!(to.object, Object::Socket(_)) && !to.has(O_NONBLOCK) => {
+                return Ok(Outcome::Wait(self.events_of(&to), None));
+            }
+            count => count? as u64,
+        };
         match at {
             0 => from.offset.set(start + count),
             at => self.write_words(tid, at, &[start + count])?,
@@ -484,7 +519,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::File { inode, .. } => self.store.volume.len(*inode)?,
             Object::Text { inode, .. } => self.text_of(*inode)?.len() as u64,
             Object::Directory { .. } => 0,
-            Object::Device { .. } => return DONE,
+            Object::Device { .. } | Object::Epoll(_) | Object::Timer(_) | Object::Signals(_) => return DONE,
             _ => return Err(ESPIPE),
         };
         let base = match whence as u32 {

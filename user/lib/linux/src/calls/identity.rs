@@ -2,7 +2,7 @@
 
 use super::time::SECOND;
 use super::{done, number};
-use crate::errno::{EACCES, EAFNOSUPPORT, EFAULT, EINVAL, ENOSYS, ENOTSOCK, EPERM, ESRCH, Result};
+use crate::errno::{EACCES, EFAULT, EINVAL, ENOSYS, EPERM, ESRCH, Result};
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
 use crate::system::{Answer, DONE, Outcome, System};
@@ -224,16 +224,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Restartable sequences: a C library does without them.
     pub(crate) fn sys_rseq(&mut self, _: Tid, _: [u64; 6]) -> Answer {
         Err(ENOSYS)
-    }
-
-    /// There are no sockets yet: as if no family of addresses was known.
-    pub(crate) fn sys_socket(&mut self, _: Tid, _: [u64; 6]) -> Answer {
-        Err(EAFNOSUPPORT)
-    }
-
-    /// Nothing that is open is a socket.
-    pub(crate) fn sys_of_socket(&mut self, tid: Tid, [fd, ..]: [u64; 6]) -> Answer {
-        self.open_file(tid, fd).and(Err(ENOTSOCK))
     }
 }
 

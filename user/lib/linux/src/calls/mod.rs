@@ -1,19 +1,25 @@
 //! The calls, by their numbers.
 
 pub mod descriptors;
+pub mod epoll;
 pub mod files;
 pub mod futex;
 pub mod identity;
 pub mod memory;
+pub mod messages;
 pub mod names;
 pub mod paths;
 pub mod proc;
 pub mod processes;
 pub mod program;
+#[cfg(test)]
+pub mod rig;
 pub mod signals;
+pub mod sockets;
 pub mod stat;
 pub mod terminal;
 pub mod time;
+pub mod timers;
 pub mod waiting;
 
 use crate::errno::{ENOSYS, Result};
@@ -92,6 +98,7 @@ const fn find<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M
         about_processes(number),
         about_waiting(number),
         about_owners(number),
+        about_events(number),
     ];
     let mut kind = 0;
     while kind < kinds.len() {
@@ -292,10 +299,37 @@ const fn about_owners<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Optio
         nr::__NR_getrandom => System::sys_getrandom,
         nr::__NR_getcpu => System::sys_getcpu,
         nr::__NR_rseq => System::sys_rseq,
-        nr::__NR_socket | nr::__NR_socketpair => System::sys_socket,
-        nr::__NR_getpeername | nr::__NR_getsockname | nr::__NR_getsockopt | nr::__NR_setsockopt => {
-            System::sys_of_socket
-        }
+        _ => return None,
+    })
+}
+
+/// Sockets and other objects that programs wait for.
+const fn about_events<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M, B, F>> {
+    Some(match number {
+        nr::__NR_epoll_create => System::sys_epoll_create,
+        nr::__NR_epoll_create1 => System::sys_epoll_create1,
+        nr::__NR_epoll_ctl => System::sys_epoll_ctl,
+        nr::__NR_epoll_wait => System::sys_epoll_wait,
+        nr::__NR_epoll_pwait => System::sys_epoll_pwait,
+        nr::__NR_epoll_pwait2 => System::sys_epoll_pwait2,
+        nr::__NR_timerfd_create => System::sys_timerfd_create,
+        nr::__NR_timerfd_settime => System::sys_timerfd_settime,
+        nr::__NR_timerfd_gettime => System::sys_timerfd_gettime,
+        nr::__NR_signalfd => System::sys_signalfd,
+        nr::__NR_signalfd4 => System::sys_signalfd4,
+        nr::__NR_socket => System::sys_socket,
+        nr::__NR_socketpair => System::sys_socketpair,
+        nr::__NR_shutdown => System::sys_shutdown,
+        nr::__NR_getsockopt => System::sys_getsockopt,
+        nr::__NR_setsockopt => System::sys_setsockopt,
+        nr::__NR_sendto => System::sys_sendto,
+        nr::__NR_recvfrom => System::sys_recvfrom,
+        nr::__NR_sendmsg => System::sys_sendmsg,
+        nr::__NR_recvmsg => System::sys_recvmsg,
+        nr::__NR_sendmmsg => System::sys_sendmmsg,
+        nr::__NR_recvmmsg => System::sys_recvmmsg,
+        nr::__NR_getsockname => System::sys_getsockname,
+        nr::__NR_getpeername => System::sys_getpeername,
         _ => return None,
     })
 }

@@ -13,7 +13,7 @@ use crate::system::{Answer, DONE, System};
 use alloc::vec::Vec;
 use linux_raw_sys::general::{
     self, AT_EACCESS, AT_EMPTY_PATH, AT_NO_AUTOMOUNT, AT_STATX_DONT_SYNC, AT_STATX_FORCE_SYNC,
-    AT_SYMLINK_NOFOLLOW, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFREG,
+    AT_SYMLINK_NOFOLLOW, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFREG, S_IFSOCK,
 };
 use vfs::path::Last;
 use vfs::{Attributes, FileSystem, Inode, Kind};
@@ -134,6 +134,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 Ok(Stat::nameless(S_IFIFO | 0o600, ends.number, 0))
             }
             Object::Counter { number, .. } => Ok(Stat::nameless(0o600, *number, 0)),
+            Object::Epoll(epoll) => Ok(Stat::nameless(0o600, epoll.number, 0)),
+            Object::Timer(timer) => Ok(Stat::nameless(0o600, timer.number, 0)),
+            Object::Signals(list) => Ok(Stat::nameless(0o600, list.number, 0)),
+            Object::Socket(socket) => Ok(Stat::nameless(S_IFSOCK | 0o777, socket.number, 0)),
         }
     }
 

@@ -2,20 +2,22 @@
 
 use super::done;
 use super::files::Taken;
+use crate::epoll::INPUT;
 use crate::errno::{EINVAL, ENOTTY, EPERM, ESRCH, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open};
 use crate::process::Event;
 use crate::signal::{Cause, Signal};
+use crate::socket::{READABLE, WRITABLE};
 use crate::system::{Answer, DONE, System};
 use crate::terminal::{Change, Happened, Read, TERMIOS_BYTES, TERMIOS2_BYTES, Window};
 use alloc::vec;
 use linux_raw_sys::general::{O_NONBLOCK, SIGTTOU};
 use linux_raw_sys::ioctl::{
     FIOCLEX, FIONBIO, FIONCLEX, FIONREAD, TCFLSH, TCGETS, TCGETS2, TCSBRK, TCSBRKP, TCSETS, TCSETS2, TCSETSF,
-    TCSETSF2, TCSETSW, TCSETSW2, TCXONC, TIOCGPGRP, TIOCGSID, TIOCGWINSZ, TIOCNOTTY, TIOCSCTTY, TIOCSPGRP,
-    TIOCSWINSZ,
+    TCSETSF2, TCSETSW, TCSETSW2, TCXONC, TIOCGPGRP, TIOCGSID, TIOCGWINSZ, TIOCNOTTY, TIOCOUTQ, TIOCSCTTY,
+    TIOCSPGRP, TIOCSWINSZ,
 };
 use vfs::FileSystem;
 
@@ -43,6 +45,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             request => match &open.object {
                 Object::Terminal { .. } => self.terminal_request(tid, request, argument),
+                Object::Socket(socket) if request == TIOCOUTQ => {
+                    done(self.write(tid, argument, &(socket.sent() as u32).to_le_bytes()))
+                }
                 _ => Err(ENOTTY),
             },
         }
@@ -56,6 +61,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::File { inode, .. } => {
                 Ok(self.store.volume.len(*inode)?.saturating_sub(open.offset.get()) as usize)
             }
+            Object::Socket(socket) => Ok(socket.len()),
             _ => Err(ENOTTY),
         }
     }
@@ -135,6 +141,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let happened = self.terminal.set_settings(bytes, change)?;
         self.apply(happened);
         self.tell(Event::Input);
+        self.hear(INPUT, READABLE | WRITABLE);
         DONE
     }
 
@@ -196,6 +203,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         if happened.wakes_readers || happened.wakes_writers {
             self.tell(Event::Input);
+            let read = if happened.wakes_readers { READABLE } else { 0 };
+            let write = if happened.wakes_writers { WRITABLE } else { 0 };
+            self.hear(INPUT, read | write);
         }
     }
 

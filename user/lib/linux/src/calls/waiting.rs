@@ -41,6 +41,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 let output = if value.get() < u64::MAX - 1 { POLLOUT | POLLWRNORM } else { 0 };
                 input | output
             }
+            Object::Socket(socket) => socket.poll(),
+            Object::Epoll(epoll) => self.list_ready(epoll),
+            Object::Timer(timer) if timer.count(self.machine.now()) == 0 => 0,
+            Object::Signals(list) if self.signals_of(list).0 == 0 => 0,
+            // Both are read and not written.
+            Object::Timer(_) | Object::Signals(_) => POLLIN | POLLRDNORM,
             _ => ALWAYS,
         }
     }

@@ -1,0 +1,540 @@
+//! Messages of sockets: bytes in pieces of memory, with descriptors and the identity of the sender beside them.
+
+use super::sockets::socket_of;
+use super::{done, number};
+use crate::errno::{
+    EAGAIN, EBADF, EINVAL, EISCONN, EMSGSIZE, ENOBUFS, EOPNOTSUPP, EPERM, EPIPE, Errno, Result,
+};
+use crate::frames::Bytes;
+use crate::machine::{Machine, Tid};
+use crate::open::Open;
+use crate::process::Event;
+use crate::signal::Cause;
+use crate::socket::{Credentials, Enclosed, Kind, READABLE, Received, Socket, SocketName};
+use crate::system::{Answer, Outcome, System};
+use alloc::rc::Rc;
+use alloc::vec;
+use alloc::vec::Vec;
+use linux_raw_sys::general::{O_NONBLOCK, SIGPIPE};
+use linux_raw_sys::net::{
+    AF_UNIX, MSG_CMSG_CLOEXEC, MSG_CTRUNC, MSG_DONTWAIT, MSG_ERRQUEUE, MSG_NOSIGNAL, MSG_OOB, MSG_PEEK,
+    MSG_TRUNC, MSG_WAITALL, SCM_CREDENTIALS, SCM_RIGHTS, SOL_SOCKET,
+};
+use vfs::FileSystem;
+
+/// Most bytes that a call moves at once.
+const PIECE_MAX: u64 = 1 << 20;
+
+/// Most bytes of one call in Linux.
+const COUNT_MAX: u64 = 0x7fff_f000;
+
+/// Pieces of memory that one message may name.
+const PIECES_MAX: u64 = 1024;
+
+/// Messages of one call, at most.
+const MESSAGES_MAX: u64 = 1024;
+
+/// Most bytes beside those of a message.
+const CONTROL_MAX: u64 = 20 << 10;
+
+/// Descriptors of one message, at most.
+const RIGHTS_MAX: usize = 253;
+
+/// Bytes of the head of something beside a message: length, level, type.
+const HEAD_BYTES: usize = 16;
+
+/// Bytes of `struct ucred`.
+const CREDENTIALS_BYTES: usize = 12;
+
+/// Bytes of `struct mmsghdr`: a `struct msghdr`, and a length.
+const ENTRY_BYTES: u64 = 64;
+
+/// Flag of `recvmmsg`: only the first message is waited for.
+const MSG_WAITFORONE: u32 = 0x10000;
+
+/// Offset of the length in it.
+const ENTRY_LEN_AT: u64 = 56;
+
+/// A `struct msghdr`.
+#[derive(Debug, Default)]
+struct Header {
+    /// Where it is, if the process has one.
+    at: Option<u64>,
+    /// Where the name is, and its bytes.
+    name: (u64, u32),
+    /// Addresses and lengths.
+    pieces: Vec<(u64, u64)>,
+    /// Where the things beside the message are, and their bytes.
+    control: (u64, u64),
+}
+
+impl Header {
+    fn len(&self) -> u64 {
+        self.pieces.iter().map(|piece| piece.1).sum()
+    }
+}
+
+/// Bytes of the address of a socket with a name.
+pub fn address_bytes(name: Option<&SocketName>) -> Vec<u8> {
+    let mut bytes = (AF_UNIX as u16).to_le_bytes().to_vec();
+    if let Some(name) = name {
+        bytes.extend_from_slice(name);
+        // A path ends with a zero; other names begin with one.
+        if name.first() != Some(&0) {
+            bytes.push(0);
+        }
+    }
+    bytes
+}
+
+/// A number of 32 bits in bytes.
+fn half(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_le_bytes)
+}
+
+impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    fn header(&mut self, tid: Tid, at: u64) -> Result<Header> {
+        let [name, name_len, pieces, count, control, control_len, _] = self.words(tid, at)?;
+        let name_len = name_len as u32;
+        if name_len > i32::MAX as u32 {
+            return Err(EINVAL);
+        }
+        if count > PIECES_MAX {
+            return Err(EMSGSIZE);
+        }
+        let mut header = Header {
+            at: Some(at),
+            name: if name == 0 { (0, 0) } else { (name, name_len) },
+            pieces: Vec::new(),
+            control: if control == 0 { (0, 0) } else { (control, control_len) },
+        };
+        let mut total = 0u64;
+        for index in 0..count {
+            let [at, len] = self.words(tid, pieces.wrapping_add(index * 16))?;
+            if len > i64::MAX as u64 {
+                return Err(EINVAL);
+            }
+            // Linux moves no more than this by one call.
+            let len = len.min(COUNT_MAX - total);
+            total += len;
+            header.pieces.push((at, len));
+        }
+        Ok(header)
+    }
+
+    /// Bytes of pieces behind those that are done.
+    fn gathered(&mut self, tid: Tid, pieces: &[(u64, u64)], mut skipped: u64) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        for (address, len) in pieces {
+            let from = skipped.min(*len);
+            skipped -= from;
+            let room = PIECE_MAX - bytes.len() as u64;
+            let start = bytes.len();
+            bytes.resize(start + (len - from).min(room) as usize, 0);
+            self.read(tid, address.wrapping_add(from), &mut bytes[start..])?;
+        }
+        Ok(bytes)
+    }
+
+    fn scatter(&mut self, tid: Tid, pieces: &[(u64, u64)], mut skipped: u64, bytes: &[u8]) -> Result<()> {
+        let mut rest = bytes;
+        for (address, len) in pieces {
+            let from = skipped.min(*len);
+            skipped -= from;
+            let (now, later) = rest.split_at(rest.len().min((len - from) as usize));
+            self.write(tid, address.wrapping_add(from), now)?;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// Things that go with a message.
+    fn enclosed(&mut self, tid: Tid, (address, len): (u64, u64)) -> Result<Enclosed> {
+        let mut enclosed = Enclosed { files: Vec::new(), credentials: self.credentials(tid)? };
+        if len > CONTROL_MAX {
+            return Err(ENOBUFS);
+        }
+        let mut bytes = vec![0; len as usize];
+        self.read(tid, address, &mut bytes)?;
+        let mut rest = bytes.as_slice();
+        while rest.len() >= HEAD_BYTES {
+            let len = u64::from(half(rest, 0)) | u64::from(half(rest, 4)) << 32;
+            let len = usize::try_from(len).map_err(|_| EINVAL)?;
+            let body = rest.get(HEAD_BYTES..len).ok_or(EINVAL)?;
+            match (half(rest, 8), half(rest, 12)) {
+                (SOL_SOCKET, SCM_RIGHTS) => self.enclose_files(tid, body, &mut enclosed)?,
+                (SOL_SOCKET, SCM_CREDENTIALS) => {
+                    let own = enclosed.credentials;
+                    let [pid, owner, group] = [0, 4, 8].map(|at| half(body, at));
+                    let told = Credentials { pid, owner, group };
+                    if body.len() != CREDENTIALS_BYTES {
+                        return Err(EINVAL);
+                    }
+                    if told != own && own.owner != 0 {
+                        return Err(EPERM);
+                    }
+                    enclosed.credentials = told;
+                }
+                (SOL_SOCKET, _) => return Err(EINVAL),
+                _ => {}
+            }
+            rest = rest.get(len.next_multiple_of(8)..).unwrap_or_default();
+        }
+        Ok(enclosed)
+    }
+
+    fn enclose_files(&mut self, tid: Tid, body: &[u8], enclosed: &mut Enclosed) -> Result<()> {
+        if enclosed.files.len() + body.len() / 4 > RIGHTS_MAX {
+            return Err(EINVAL);
+        }
+        for at in (0..body.len() / 4).map(|index| index * 4) {
+            let open = self.open_file(tid, half(body, at).into())?;
+            if open.has(linux_raw_sys::general::O_PATH) {
+                return Err(EBADF);
+            }
+            enclosed.files.push(open);
+        }
+        Ok(())
+    }
+
+    /// Sends a message. `done`: bytes of it that are sent.
+    fn send_message(&mut self, tid: Tid, open: &Rc<Open>, header: &Header, flags: u32, done: u64) -> Answer {
+        let socket = socket_of(open)?;
+        if flags & MSG_OOB != 0 {
+            return Err(EOPNOTSUPP);
+        }
+        let control = if done > 0 { (0, 0) } else { header.control };
+        let mut enclosed = self.enclosed(tid, control)?;
+        let target = self.target(tid, socket, header.name)?;
+        let bytes = self.gathered(tid, &header.pieces, done)?;
+        let outcome = match &target {
+            Some(to) => socket.send_packet(to, &bytes, &mut enclosed).map(|count| (count, to.clone())),
+            None => socket.send(&bytes, &mut enclosed),
+        };
+        let (count, is_stuck) = match outcome {
+            Ok((count, to)) => {
+                self.happened(to.number, READABLE);
+                (count as u64, count < bytes.len())
+            }
+            Err(EAGAIN) => (0, true),
+            Err(_) if done > 0 => return number(Ok(done)),
+            Err(EPIPE) if socket.kind == Kind::Stream && flags & MSG_NOSIGNAL == 0 => {
+                let pid = self.pid(tid)?;
+                let _ = self.send_to_thread(tid, SIGPIPE, Cause::process(pid, 0));
+                return Err(EPIPE);
+            }
+            Err(error) => return Err(error),
+        };
+        let all = done + count;
+        if !is_stuck {
+            return number(Ok(all));
+        }
+        let is_brief = open.has(O_NONBLOCK) || flags & MSG_DONTWAIT != 0;
+        match self.socket_deadline(tid, socket.timeouts[1].get()) {
+            Ok(until) if !is_brief => {
+                self.thread(tid)?.done = all;
+                let full = target.or_else(|| socket.peer()).filter(|_| socket.kind == Kind::Datagram);
+                let numbers = full.map(|full| full.number).into_iter().chain([socket.number]);
+                Ok(Outcome::Wait(numbers.map(Event::Ring).collect(), until))
+            }
+            _ if all > 0 => number(Ok(all)),
+            _ => Err(EAGAIN),
+        }
+    }
+
+    /// The socket that a message names.
+    fn target(&mut self, _: Tid, socket: &Socket, (_, len): (u64, u32)) -> Result<Option<Rc<Socket>>> {
+        match socket.kind {
+            _ if len == 0 => Ok(None),
+            // A name is not looked at.
+            Kind::Packet => Ok(None),
+            Kind::Stream if socket.is_connected() => Err(EISCONN),
+            Kind::Stream => Err(EOPNOTSUPP),
+            Kind::Datagram => Err(crate::errno::ECONNREFUSED),
+        }
+    }
+
+    /// Receives a message. `done`: bytes of it that have been received.
+    fn receive_message(
+        &mut self,
+        tid: Tid,
+        open: &Rc<Open>,
+        header: &Header,
+        flags: u32,
+        done: u64,
+    ) -> Result<(Outcome, Received)> {
+        let socket = socket_of(open)?;
+        if flags & MSG_OOB != 0 {
+            return Err(if socket.kind == Kind::Stream { EINVAL } else { EOPNOTSUPP });
+        }
+        if flags & MSG_ERRQUEUE != 0 {
+            return Err(EAGAIN);
+        }
+        let wanted = header.len();
+        let room = (wanted - done.min(wanted)).min(PIECE_MAX) as usize;
+        let is_brief = open.has(O_NONBLOCK) || flags & MSG_DONTWAIT != 0;
+        let peeks = flags & MSG_PEEK != 0;
+        let mut received = match socket.receive(room, peeks) {
+            Err(EAGAIN) if !is_brief => match self.socket_deadline(tid, socket.timeouts[0].get()) {
+                Ok(until) => {
+                    self.thread(tid)?.done = done;
+                    return Ok((self.wait_for(socket, until), Received::default()));
+                }
+                Err(_) if done > 0 => Received::default(),
+                Err(error) => return Err(error),
+            },
+            Err(_) if done > 0 => Received { is_end: true, ..Received::default() },
+            received => received?,
+        };
+        self.tell_read(socket, &mut received);
+        if let Err(error) = self.scatter(tid, &header.pieces, done, &received.bytes) {
+            self.close_all(&mut received.files);
+            return Err(error);
+        }
+        let all = done + received.bytes.len() as u64;
+        let is_short = all < wanted && !received.is_end && !is_brief && !peeks;
+        if socket.kind == Kind::Stream && flags & MSG_WAITALL != 0 && is_short && received.files.is_empty() {
+            // Tried again at once, in case that only another sender has come next.
+            if let Ok(until) = self.socket_deadline(tid, socket.timeouts[0].get()) {
+                self.thread(tid)?.done = all;
+                self.tell(Event::Ring(socket.number));
+                return Ok((self.wait_for(socket, until), Received::default()));
+            }
+        }
+        let told =
+            if flags & MSG_TRUNC != 0 && socket.kind != Kind::Stream { received.whole as u64 } else { all };
+        Ok((Outcome::Value(told), received))
+    }
+
+    fn wait_for(&self, socket: &Socket, until: Option<u64>) -> Outcome {
+        Outcome::Wait(Vec::from([Event::Ring(socket.number)]), until)
+    }
+
+    fn close_all(&mut self, files: &mut Vec<Rc<Open>>) {
+        for open in core::mem::take(files) {
+            self.close(open);
+        }
+    }
+
+    /// Receives a message with all that is beside it.
+    fn receive_whole(&mut self, tid: Tid, open: &Rc<Open>, header: &Header, flags: u32, done: u64) -> Answer {
+        let (outcome, mut received) = self.receive_message(tid, open, header, flags, done)?;
+        if matches!(outcome, Outcome::Wait(..)) {
+            return Ok(outcome);
+        }
+        let told = self.write_beside(tid, open, header, flags, &mut received);
+        self.close_all(&mut received.files);
+        told.map(|()| outcome)
+    }
+
+    fn write_beside(
+        &mut self,
+        tid: Tid,
+        open: &Rc<Open>,
+        header: &Header,
+        flags: u32,
+        received: &mut Received,
+    ) -> Result<()> {
+        let Some(at) = header.at else { return Ok(()) };
+        let socket = socket_of(open)?;
+        let mut told = flags & MSG_CMSG_CLOEXEC;
+        if socket.kind != Kind::Stream && received.whole > received.bytes.len() {
+            told |= MSG_TRUNC;
+        }
+        let mut control = Control { room: header.control.1.min(CONTROL_MAX) as usize, ..Control::default() };
+        if let Some(credentials) = received.credentials.filter(|_| socket.tells_sender.get()) {
+            control.put(SCM_CREDENTIALS, &credentials.bytes());
+        }
+        self.put_files(tid, flags, &mut control, &mut received.files);
+        told |= if control.is_cut { MSG_CTRUNC } else { 0 };
+        self.write(tid, header.control.0, &control.bytes)?;
+        let name = received.from.as_ref().map(|name| address_bytes(Some(name))).unwrap_or_default();
+        if header.name.0 != 0 {
+            let count = name.len().min(header.name.1 as usize);
+            self.write(tid, header.name.0, &name[..count])?;
+            self.write(tid, at.wrapping_add(8), &(name.len() as u32).to_le_bytes())?;
+        }
+        self.write_words(tid, at.wrapping_add(40), &[control.bytes.len() as u64])?;
+        self.write(tid, at.wrapping_add(48), &told.to_le_bytes())
+    }
+
+    /// Gives a process the descriptors that have come, as many as there is room for.
+    fn put_files(&mut self, tid: Tid, flags: u32, control: &mut Control, files: &mut Vec<Rc<Open>>) {
+        if files.is_empty() {
+            return;
+        }
+        let room = control.left().saturating_sub(HEAD_BYTES) / 4;
+        let mut numbers = Vec::new();
+        for open in core::mem::take(files) {
+            let fits = numbers.len() < room * 4 && !control.is_cut;
+            let added = if fits {
+                self.add_descriptor(tid, open, flags & MSG_CMSG_CLOEXEC != 0, 0)
+            } else {
+                self.close(open);
+                Err(EBADF)
+            };
+            match added {
+                Ok(fd) => numbers.extend_from_slice(&(fd as u32).to_le_bytes()),
+                Err(_) => control.is_cut = true,
+            }
+        }
+        if !numbers.is_empty() {
+            control.put(SCM_RIGHTS, &numbers);
+        }
+    }
+
+    pub(crate) fn sys_sendto(&mut self, tid: Tid, [fd, at, len, flags, name, name_len]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        let name = if name == 0 { (0, 0) } else { (name, name_len as u32) };
+        let pieces = Vec::from([(at, len.min(COUNT_MAX))]);
+        let header = Header { name, pieces, ..Header::default() };
+        let done = self.thread(tid)?.done;
+        self.send_message(tid, &open, &header, flags as u32, done)
+    }
+
+    pub(crate) fn sys_recvfrom(
+        &mut self,
+        tid: Tid,
+        [fd, at, len, flags, name, name_len]: [u64; 6],
+    ) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        let header = Header { pieces: Vec::from([(at, len.min(COUNT_MAX))]), ..Header::default() };
+        let done = self.thread(tid)?.done;
+        let (outcome, mut received) = self.receive_message(tid, &open, &header, flags as u32, done)?;
+        self.close_all(&mut received.files);
+        if name != 0 && matches!(outcome, Outcome::Value(_)) {
+            let bytes = received.from.as_ref().map(|name| address_bytes(Some(name))).unwrap_or_default();
+            self.write_address(tid, (name, name_len), &bytes)?;
+        }
+        Ok(outcome)
+    }
+
+    /// Writes an address as far as there is room, and its whole length.
+    pub(super) fn write_address(&mut self, tid: Tid, (at, len_at): (u64, u64), bytes: &[u8]) -> Result<()> {
+        let mut room = [0; 4];
+        self.read(tid, len_at, &mut room)?;
+        let room = usize::try_from(i32::from_le_bytes(room)).map_err(|_| EINVAL)?;
+        self.write(tid, at, &bytes[..bytes.len().min(room)])?;
+        self.write(tid, len_at, &(bytes.len() as u32).to_le_bytes())
+    }
+
+    pub(crate) fn sys_sendmsg(&mut self, tid: Tid, [fd, at, flags, ..]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        socket_of(&open)?;
+        let header = self.header(tid, at)?;
+        let done = self.thread(tid)?.done;
+        self.send_message(tid, &open, &header, flags as u32, done)
+    }
+
+    pub(crate) fn sys_recvmsg(&mut self, tid: Tid, [fd, at, flags, ..]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        socket_of(&open)?;
+        let header = self.header(tid, at)?;
+        let done = self.thread(tid)?.done;
+        self.receive_whole(tid, &open, &header, flags as u32, done)
+    }
+
+    /// Sends messages until one has to wait. The first one waits.
+    pub(crate) fn sys_sendmmsg(&mut self, tid: Tid, [fd, at, count, flags, ..]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        socket_of(&open)?;
+        let mut sent = 0;
+        while sent < u64::from(count as u32).min(MESSAGES_MAX) {
+            let entry = at.wrapping_add(sent * ENTRY_BYTES);
+            let flags = flags as u32 | if sent > 0 { MSG_DONTWAIT } else { 0 };
+            let done = if sent > 0 { 0 } else { self.thread(tid)?.done };
+            let header = self.header(tid, entry);
+            let outcome = header.and_then(|header| self.send_message(tid, &open, &header, flags, done));
+            if let Some(stopped) = self.count_message(tid, entry, outcome, sent) {
+                return stopped;
+            }
+            sent += 1;
+        }
+        number(Ok(sent))
+    }
+
+    /// Receives messages: all that are wanted, or by `MSG_WAITFORONE` those that there are, one at least.
+    pub(crate) fn sys_recvmmsg(&mut self, tid: Tid, [fd, at, count, flags, timeout, _]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        socket_of(&open)?;
+        let mut flags = flags as u32 & !MSG_WAITALL;
+        let mut received = self.thread(tid)?.done;
+        let deadline = match timeout {
+            0 => None,
+            at => Some(super::time::nanoseconds(self.words(tid, at)?)?),
+        };
+        while received < u64::from(count as u32).min(MESSAGES_MAX) {
+            if received > 0 && (flags & MSG_WAITFORONE != 0 || deadline == Some(0)) {
+                flags |= MSG_DONTWAIT;
+            }
+            let entry = at.wrapping_add(received * ENTRY_BYTES);
+            let header = self.header(tid, entry);
+            let outcome = header.and_then(|header| self.receive_whole(tid, &open, &header, flags, 0));
+            if let Ok(Outcome::Wait(on, until)) = outcome {
+                self.thread(tid)?.done = received;
+                return Ok(Outcome::Wait(on, until));
+            }
+            if let Some(stopped) = self.count_message(tid, entry, outcome, received) {
+                return stopped;
+            }
+            received += 1;
+        }
+        number(Ok(received))
+    }
+
+    /// Notes the length of one of several messages. An answer, if the call ends with it.
+    fn count_message(&mut self, tid: Tid, entry: u64, outcome: Answer, before: u64) -> Option<Answer> {
+        match outcome {
+            Ok(Outcome::Value(len)) => {
+                let len = (len as u32).to_le_bytes();
+                let written = self.write(tid, entry.wrapping_add(ENTRY_LEN_AT), &len);
+                written.err().map(|error: Errno| if before > 0 { number(Ok(before)) } else { Err(error) })
+            }
+            Err(_) if before > 0 => Some(number(Ok(before))),
+            other => Some(other),
+        }
+    }
+
+    pub(crate) fn sys_getsockname(&mut self, tid: Tid, [fd, at, len, ..]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        let bytes = address_bytes(socket_of(&open)?.name.borrow().as_ref());
+        done(self.write_address(tid, (at, len), &bytes))
+    }
+
+    pub(crate) fn sys_getpeername(&mut self, tid: Tid, [fd, at, len, ..]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        let name = socket_of(&open)?.peer_name()?;
+        done(self.write_address(tid, (at, len), &address_bytes(name.as_ref())))
+    }
+}
+
+/// Things beside a message, as a process sees them.
+#[derive(Debug, Default)]
+struct Control {
+    bytes: Vec<u8>,
+    room: usize,
+    /// Whether something had no room.
+    is_cut: bool,
+}
+
+impl Control {
+    fn left(&self) -> usize {
+        self.room.saturating_sub(self.bytes.len())
+    }
+
+    fn put(&mut self, kind: u32, body: &[u8]) {
+        let left = self.left();
+        if left < HEAD_BYTES {
+            self.is_cut = true;
+            return;
+        }
+        let len = HEAD_BYTES + body.len();
+        self.is_cut |= len > left;
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&(len.min(left) as u64).to_le_bytes());
+        self.bytes.extend_from_slice(&SOL_SOCKET.to_le_bytes());
+        self.bytes.extend_from_slice(&kind.to_le_bytes());
+        self.bytes.extend_from_slice(body);
+        self.bytes.resize(start + len.next_multiple_of(8).min(left), 0);
+    }
+}

@@ -1,0 +1,309 @@
+//! Sockets: made, shut, asked for their options, and read and written as files are.
+
+use super::files::Taken;
+use super::{done, number};
+use crate::errno::{
+    EAFNOSUPPORT, EAGAIN, EDOM, EINVAL, EMFILE, ENOPROTOOPT, ENOTSOCK, EOPNOTSUPP, EPIPE, EPROTONOSUPPORT,
+    ESOCKTNOSUPPORT, Result,
+};
+use crate::frames::Bytes;
+use crate::machine::{Machine, Tid};
+use crate::open::{Object, Open};
+use crate::process::Event;
+use crate::socket::{
+    ANY, Credentials, Enclosed, Kind, READABLE, Received, SHUT_READ, SHUT_WRITE, SIZE_MAX, SIZES_MIN, Socket,
+    Traffic, WRITABLE,
+};
+use crate::system::{Answer, DONE, System};
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use linux_raw_sys::general::{O_CLOEXEC, O_NONBLOCK, O_RDWR};
+use linux_raw_sys::net::{
+    AF_UNIX, SHUT_RD, SHUT_RDWR, SHUT_WR, SO_ACCEPTCONN, SO_BROADCAST, SO_DEBUG, SO_DOMAIN, SO_DONTROUTE,
+    SO_ERROR, SO_KEEPALIVE, SO_LINGER, SO_MARK, SO_OOBINLINE, SO_PASSCRED, SO_PEERCRED, SO_PRIORITY,
+    SO_PROTOCOL, SO_RCVBUF, SO_RCVBUFFORCE, SO_RCVLOWAT, SO_RCVTIMEO_NEW, SO_RCVTIMEO_OLD, SO_REUSEADDR,
+    SO_REUSEPORT, SO_SNDBUF, SO_SNDBUFFORCE, SO_SNDLOWAT, SO_SNDTIMEO_NEW, SO_SNDTIMEO_OLD, SO_TIMESTAMP,
+    SO_TYPE, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET, SOCK_STREAM, SOL_SOCKET,
+};
+use vfs::FileSystem;
+
+/// Bits of the kind of a socket; the others are flags.
+const KIND_MASK: u32 = 0xf;
+
+/// Highest number of a kind.
+const KIND_MAX: u32 = 11;
+
+/// Nanoseconds of a microsecond.
+const MICROSECOND: u64 = 1000;
+
+/// Sockets of a sandbox.
+#[derive(Debug, Default)]
+pub struct Sockets {
+    /// Sums over all of them.
+    pub traffic: Rc<Traffic>,
+}
+
+/// Kind, and flags of its descriptor.
+fn kind_of(kind: u64) -> Result<(Kind, u32)> {
+    let kind = kind as u32;
+    let flags = kind & !KIND_MASK;
+    if flags & !(O_CLOEXEC | O_NONBLOCK) != 0 {
+        return Err(EINVAL);
+    }
+    match kind & KIND_MASK {
+        SOCK_STREAM => Ok((Kind::Stream, flags)),
+        SOCK_DGRAM | SOCK_RAW => Ok((Kind::Datagram, flags)),
+        SOCK_SEQPACKET => Ok((Kind::Packet, flags)),
+        0 | KIND_MAX.. => Err(EINVAL),
+        _ => Err(ESOCKTNOSUPPORT),
+    }
+}
+
+fn check_protocol(protocol: u64) -> Result<()> {
+    if matches!(protocol as u32, 0 | AF_UNIX) { Ok(()) } else { Err(EPROTONOSUPPORT) }
+}
+
+/// The socket that is open.
+pub fn socket_of(open: &Open) -> Result<&Rc<Socket>> {
+    match &open.object {
+        Object::Socket(socket) => Ok(socket),
+        _ => Err(ENOTSOCK),
+    }
+}
+
+impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    /// Identity of a thread's process.
+    pub fn credentials(&mut self, tid: Tid) -> Result<Credentials> {
+        let pid = self.pid(tid)?;
+        let owners = &self.process(tid)?.owners;
+        Ok(Credentials { pid, owner: owners.owner[1], group: owners.group[1] })
+    }
+
+    pub(super) fn new_socket(&mut self, kind: Kind) -> Rc<Socket> {
+        let number = self.ring();
+        Socket::new(number, kind, self.sockets.traffic.clone())
+    }
+
+    /// Gives a process a descriptor of a socket.
+    pub(super) fn add_socket(&mut self, tid: Tid, socket: Rc<Socket>, flags: u32) -> Result<u64> {
+        let open = Open::new(Object::Socket(socket), O_RDWR | flags & O_NONBLOCK);
+        self.add_descriptor(tid, open, flags & O_CLOEXEC != 0, 0)
+    }
+
+    pub(crate) fn sys_socket(&mut self, tid: Tid, [family, kind, protocol, ..]: [u64; 6]) -> Answer {
+        if family as u32 != AF_UNIX {
+            return Err(EAFNOSUPPORT);
+        }
+        let (kind, flags) = kind_of(kind)?;
+        check_protocol(protocol)?;
+        let socket = self.new_socket(kind);
+        number(self.add_socket(tid, socket, flags))
+    }
+
+    pub(crate) fn sys_socketpair(&mut self, tid: Tid, [family, kind, protocol, to, ..]: [u64; 6]) -> Answer {
+        if family as u32 != AF_UNIX {
+            return Err(if family as u32 == 2 { EOPNOTSUPP } else { EAFNOSUPPORT });
+        }
+        let (kind, flags) = kind_of(kind)?;
+        check_protocol(protocol)?;
+        let own = self.credentials(tid)?;
+        let (one, other) = (self.new_socket(kind), self.new_socket(kind));
+        one.connect(&other, own);
+        other.connect(&one, own);
+        let first = self.add_socket(tid, one, flags)?;
+        let Ok(second) = self.add_socket(tid, other, flags) else {
+            self.take_back(tid, first);
+            return Err(EMFILE);
+        };
+        if let Err(error) = self.write(tid, to, &(first | second << 32).to_le_bytes()) {
+            self.take_back(tid, first);
+            self.take_back(tid, second);
+            return Err(error);
+        }
+        DONE
+    }
+
+    /// Closes a socket, and what was on the way to it. That may be sockets, too, so it is done one after the other.
+    pub(crate) fn close_socket(&mut self, socket: &Socket) {
+        let mut left = self.release_socket(socket, false);
+        while let Some(open) = left.pop() {
+            match Rc::try_unwrap(open) {
+                Ok(Open { object: Object::Socket(socket), .. }) => {
+                    left.extend(self.release_socket(&socket, false));
+                }
+                Ok(other) => self.close(Rc::new(other)),
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn release_socket(&mut self, socket: &Socket, is_refused: bool) -> Vec<Rc<Open>> {
+        let (files, told) = socket.release(is_refused);
+        for (number, bits) in told {
+            self.happened(number, bits);
+        }
+        files
+    }
+
+    /// When a call that waits for a socket gives up. `EAGAIN`: it has waited so long.
+    pub(super) fn socket_deadline(&mut self, tid: Tid, timeout: u64) -> Result<Option<u64>> {
+        let now = self.machine.now();
+        match self.thread(tid)?.until {
+            Some(Some(until)) if until <= now => Err(EAGAIN),
+            Some(until) => Ok(until),
+            None => Ok((timeout > 0).then(|| now.saturating_add(timeout))),
+        }
+    }
+
+    /// Tells senders that their messages were read.
+    pub(super) fn tell_read(&mut self, socket: &Socket, received: &mut Received) {
+        let senders = core::mem::take(&mut received.senders);
+        if !senders.is_empty() {
+            self.tell(Event::Ring(socket.number));
+        }
+        for sender in senders {
+            self.happened(sender, WRITABLE);
+        }
+    }
+
+    /// Reads as from a file: descriptors that come along are closed.
+    pub(super) fn take_socket(&mut self, socket: &Rc<Socket>, to: &mut [u8]) -> Result<Taken> {
+        let mut received = match socket.receive(to.len(), false) {
+            Err(EAGAIN) => {
+                let tid = self.current.ok_or(EAGAIN)?;
+                return self.socket_deadline(tid, socket.timeouts[0].get()).map(Taken::Nothing);
+            }
+            received => received?,
+        };
+        self.tell_read(socket, &mut received);
+        for open in core::mem::take(&mut received.files) {
+            self.close(open);
+        }
+        let count = received.bytes.len();
+        to[..count].copy_from_slice(&received.bytes);
+        Ok(Taken::Bytes(count))
+    }
+
+    /// Writes as to a file.
+    pub(super) fn put_socket(&mut self, socket: &Rc<Socket>, from: &[u8]) -> Result<usize> {
+        let tid = self.current.ok_or(EPIPE)?;
+        let mut enclosed = Enclosed { files: Vec::new(), credentials: self.credentials(tid)? };
+        let (count, peer) = socket.send(from, &mut enclosed)?;
+        self.happened(peer.number, READABLE);
+        Ok(count)
+    }
+
+    pub(crate) fn sys_shutdown(&mut self, tid: Tid, [fd, how, ..]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        let socket = socket_of(&open)?;
+        let directions = match how as u32 {
+            SHUT_RD => SHUT_READ,
+            SHUT_WR => SHUT_WRITE,
+            SHUT_RDWR => SHUT_READ | SHUT_WRITE,
+            _ => return Err(EINVAL),
+        };
+        let peer = socket.shut_down(directions);
+        self.happened(socket.number, ANY);
+        if let Some(peer) = peer {
+            self.happened(peer.number, ANY);
+        }
+        DONE
+    }
+
+    pub(crate) fn sys_getsockopt(&mut self, tid: Tid, [fd, level, name, to, len, _]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        let socket = socket_of(&open)?;
+        let mut room = [0; 4];
+        self.read(tid, len, &mut room)?;
+        let room = usize::try_from(i32::from_le_bytes(room)).map_err(|_| EINVAL)?;
+        if level as u32 != SOL_SOCKET {
+            return Err(EOPNOTSUPP);
+        }
+        let bytes = option(socket, name as u32)?;
+        let bytes = &bytes[..bytes.len().min(room)];
+        self.write(tid, to, bytes)?;
+        done(self.write(tid, len, &(bytes.len() as u32).to_le_bytes()))
+    }
+
+    pub(crate) fn sys_setsockopt(&mut self, tid: Tid, [fd, level, name, at, len, _]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        let socket = socket_of(&open)?;
+        if level as u32 != SOL_SOCKET {
+            return Err(EOPNOTSUPP);
+        }
+        if (len as i32) < 4 {
+            return Err(EINVAL);
+        }
+        let mut bytes = [0; 4];
+        self.read(tid, at, &mut bytes)?;
+        let value = i32::from_le_bytes(bytes);
+        let size = |min: usize| {
+            let half = usize::try_from(value).unwrap_or(SIZE_MAX).min(SIZE_MAX / 2);
+            (half * 2).max(min)
+        };
+        match name as u32 {
+            SO_SNDBUF | SO_SNDBUFFORCE => {
+                socket.send_size.set(size(SIZES_MIN[0]));
+                self.happened(socket.number, WRITABLE);
+            }
+            SO_RCVBUF | SO_RCVBUFFORCE => socket.receive_size.set(size(SIZES_MIN[1])),
+            SO_PASSCRED => socket.tells_sender.set(value != 0),
+            SO_RCVTIMEO_OLD | SO_RCVTIMEO_NEW => return self.set_timeout(tid, socket, 0, (at, len)),
+            SO_SNDTIMEO_OLD | SO_SNDTIMEO_NEW => return self.set_timeout(tid, socket, 1, (at, len)),
+            // Options of other families, which have no effect on this one.
+            SO_REUSEADDR | SO_REUSEPORT | SO_KEEPALIVE | SO_BROADCAST | SO_LINGER | SO_PRIORITY
+            | SO_OOBINLINE | SO_RCVLOWAT | SO_DEBUG | SO_DONTROUTE | SO_TIMESTAMP | SO_MARK => {}
+            _ => return Err(ENOPROTOOPT),
+        }
+        DONE
+    }
+
+    fn set_timeout(&mut self, tid: Tid, socket: &Socket, which: usize, (at, len): (u64, u64)) -> Answer {
+        if (len as i32) < 16 {
+            return Err(EINVAL);
+        }
+        let [seconds, rest] = self.words(tid, at)?;
+        if rest >= 1_000_000 {
+            return Err(EDOM);
+        }
+        // A time before now gives up at once.
+        let time = match seconds as i64 {
+            ..0 => 1,
+            _ => seconds.saturating_mul(super::time::SECOND).saturating_add(rest * MICROSECOND),
+        };
+        if let Some(timeout) = socket.timeouts.get(which) {
+            timeout.set(time);
+        }
+        DONE
+    }
+}
+
+/// Value of an option.
+fn option(socket: &Socket, name: u32) -> Result<Vec<u8>> {
+    let value = match name {
+        SO_TYPE => socket.kind.number(),
+        SO_DOMAIN => AF_UNIX,
+        SO_ERROR => socket.error.take().map_or(0, |error| error.0.into()),
+        SO_SNDBUF => socket.send_size.get() as u32,
+        SO_RCVBUF => socket.receive_size.get() as u32,
+        SO_PASSCRED => socket.tells_sender.get().into(),
+        SO_RCVLOWAT | SO_SNDLOWAT => 1,
+        SO_ACCEPTCONN | SO_PROTOCOL | SO_REUSEADDR | SO_REUSEPORT | SO_KEEPALIVE | SO_BROADCAST
+        | SO_PRIORITY | SO_OOBINLINE | SO_DEBUG | SO_DONTROUTE | SO_TIMESTAMP | SO_MARK => 0,
+        SO_LINGER => return Ok([0; 8].to_vec()),
+        SO_PEERCRED => return Ok(socket.peer_credentials.get().bytes()),
+        SO_RCVTIMEO_OLD | SO_RCVTIMEO_NEW => return Ok(time_bytes(socket.timeouts[0].get())),
+        SO_SNDTIMEO_OLD | SO_SNDTIMEO_NEW => return Ok(time_bytes(socket.timeouts[1].get())),
+        _ => return Err(ENOPROTOOPT),
+    };
+    Ok(value.to_le_bytes().to_vec())
+}
+
+/// Bytes of `struct timeval`.
+fn time_bytes(time: u64) -> Vec<u8> {
+    let words = [time / super::time::SECOND, time % super::time::SECOND / MICROSECOND];
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+#[cfg(test)]
+mod tests;

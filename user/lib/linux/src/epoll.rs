@@ -1,0 +1,295 @@
+//! Lists of open files that programs wait for: `epoll`.
+//!
+//! A list remembers which of its entries have heard of something, and looks at these alone, so that a wait costs nothing for entries at which nothing happens.
+//! An entry that is told of changes only, `EPOLLET`, hears of each once; another one stays in the list for as long as it is ready.
+//!
+//! [`Watches`] leads from what happens to the entries that hear of it.
+
+use crate::errno::{EEXIST, EINVAL, ENOENT, ENOSPC, Result};
+use crate::open::{Object, Open};
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::rc::{Rc, Weak};
+use alloc::vec::Vec;
+use core::cell::RefCell;
+use linux_raw_sys::general::{
+    EPOLLERR, EPOLLET, EPOLLEXCLUSIVE, EPOLLHUP, EPOLLIN, EPOLLONESHOT, EPOLLOUT, EPOLLWAKEUP,
+};
+
+/// Entries of all lists, at most.
+const ENTRIES_MAX: usize = 16384;
+
+/// Lists that are entries of one another, at most, in one direction.
+pub const NESTED_MAX: usize = 4;
+
+/// Bits that say how an entry is told, and not of what.
+const PRIVATE: u32 = EPOLLWAKEUP | EPOLLONESHOT | EPOLLET | EPOLLEXCLUSIVE;
+
+/// Bits that may stand beside `EPOLLEXCLUSIVE`.
+const BESIDE_EXCLUSIVE: u32 =
+    EPOLLIN | EPOLLOUT | EPOLLERR | EPOLLHUP | EPOLLWAKEUP | EPOLLET | EPOLLEXCLUSIVE;
+
+/// Number of something that happens: that of a pipe or the like, or one of [`SIGNALS`], or [`INPUT`].
+pub type Source = u64;
+
+/// Signals of a process, by its number from here on.
+pub const SIGNALS: Source = 1 << 63;
+
+/// Input of the terminal.
+pub const INPUT: Source = u64::MAX;
+
+/// Descriptor, and address of the open file behind it. No other one has the address for as long as there is an entry.
+pub type Key = (u32, usize);
+
+/// Key of a descriptor.
+pub fn key(fd: u32, open: &Rc<Open>) -> Key {
+    (fd, Rc::as_ptr(open) as usize)
+}
+
+/// What a program wants to know of an entry, and the number by which it knows the entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wanted {
+    /// Bits `EPOLL…`.
+    pub events: u32,
+    /// The number.
+    pub data: u64,
+}
+
+/// An entry.
+#[derive(Debug)]
+struct Entry {
+    open: Weak<Open>,
+    source: Source,
+    /// Bits that can happen to the open file.
+    possible: u32,
+    wanted: Wanted,
+    is_queued: bool,
+}
+
+impl Entry {
+    /// Whether it was told once, and is to be told nothing more.
+    fn is_silent(&self) -> bool {
+        self.wanted.events & !PRIVATE == 0
+    }
+}
+
+/// A list.
+#[derive(Debug)]
+pub struct Epoll {
+    /// Number that no other has.
+    pub number: u64,
+    entries: RefCell<BTreeMap<Key, Entry>>,
+    /// Entries that have heard of something since they were looked at.
+    heard: RefCell<VecDeque<Key>>,
+}
+
+/// Everything but what is on the other side of a pipe, each end of which hears of itself alone.
+fn possible(open: &Open) -> u32 {
+    use crate::pipe::ready;
+    match open.object {
+        Object::Reader(_) => !u32::from(ready::WRITE),
+        Object::Writer(_) => !u32::from(ready::READ),
+        _ => u32::MAX,
+    }
+}
+
+impl Epoll {
+    /// An empty list.
+    pub fn new(number: u64) -> Rc<Epoll> {
+        Rc::new(Epoll { number, entries: RefCell::default(), heard: RefCell::default() })
+    }
+
+    fn check(wanted: Wanted, is_list: bool) -> Result<()> {
+        let is_exclusive = wanted.events & EPOLLEXCLUSIVE != 0;
+        if is_exclusive && (is_list || wanted.events & !BESIDE_EXCLUSIVE != 0) { Err(EINVAL) } else { Ok(()) }
+    }
+
+    /// Adds an entry.
+    pub fn add(&self, fd: u32, open: &Rc<Open>, source: Source, wanted: Wanted) -> Result<()> {
+        Epoll::check(wanted, matches!(open.object, Object::Epoll(_)))?;
+        let mut entries = self.entries.borrow_mut();
+        if entries.contains_key(&key(fd, open)) {
+            return Err(EEXIST);
+        }
+        let wanted = Wanted { events: wanted.events | EPOLLERR | EPOLLHUP, ..wanted };
+        let (possible, is_queued) = (possible(open), false);
+        let entry = Entry { open: Rc::downgrade(open), source, possible, wanted, is_queued };
+        entries.insert(key(fd, open), entry);
+        Ok(())
+    }
+
+    /// Changes an entry.
+    pub fn change(&self, key: Key, wanted: Wanted) -> Result<()> {
+        let mut entries = self.entries.borrow_mut();
+        let entry = entries.get_mut(&key).ok_or(ENOENT)?;
+        if (entry.wanted.events | wanted.events) & EPOLLEXCLUSIVE != 0 {
+            return Err(EINVAL);
+        }
+        entry.wanted = Wanted { events: wanted.events | EPOLLERR | EPOLLHUP, ..wanted };
+        Ok(())
+    }
+
+    /// Removes an entry. Number of what it has heard of.
+    pub fn remove(&self, key: Key) -> Result<Source> {
+        let entry = self.entries.borrow_mut().remove(&key).ok_or(ENOENT)?;
+        if entry.is_queued {
+            self.heard.borrow_mut().retain(|heard| *heard != key);
+        }
+        Ok(entry.source)
+    }
+
+    /// Entries, and what they hear of.
+    pub fn sources(&self) -> Vec<(Key, Source)> {
+        self.entries.borrow().iter().map(|(key, entry)| (*key, entry.source)).collect()
+    }
+
+    /// Open files of the entries.
+    pub fn files(&self) -> Vec<Rc<Open>> {
+        self.entries.borrow().values().filter_map(|entry| entry.open.upgrade()).collect()
+    }
+
+    /// Whether an entry's open file is closed.
+    fn is_closed(&self, key: Key) -> bool {
+        self.entries.borrow().get(&key).is_none_or(|entry| entry.open.strong_count() == 0)
+    }
+
+    /// An entry hears that bits may be new. Whether that is of interest.
+    pub fn hear(&self, key: Key, bits: u32) -> bool {
+        let mut entries = self.entries.borrow_mut();
+        let Some(entry) = entries.get_mut(&key) else { return false };
+        if entry.is_silent() || entry.wanted.events & !PRIVATE & entry.possible & bits == 0 {
+            return false;
+        }
+        if !entry.is_queued {
+            entry.is_queued = true;
+            self.heard.borrow_mut().push_back(key);
+        }
+        true
+    }
+
+    /// Entries that have heard of something.
+    pub fn heard(&self) -> usize {
+        self.heard.borrow().len()
+    }
+
+    /// Takes the next entry that has heard of something: its key, its open file, and what is wanted of it.
+    pub fn next(&self) -> Option<(Key, Rc<Open>, Wanted)> {
+        loop {
+            let key = self.heard.borrow_mut().pop_front()?;
+            let mut entries = self.entries.borrow_mut();
+            let Some(entry) = entries.get_mut(&key) else { continue };
+            entry.is_queued = false;
+            if let Some(open) = entry.open.upgrade() {
+                return Some((key, open, entry.wanted));
+            }
+        }
+    }
+
+    /// Puts an entry back that was [taken](Epoll::next), in front of all or behind them.
+    pub fn put_back(&self, key: Key, is_first: bool) {
+        let mut entries = self.entries.borrow_mut();
+        let Some(entry) = entries.get_mut(&key).filter(|entry| !entry.is_queued) else { return };
+        entry.is_queued = true;
+        let mut heard = self.heard.borrow_mut();
+        if is_first {
+            heard.push_front(key);
+        } else {
+            heard.push_back(key);
+        }
+    }
+
+    /// An entry was told of. It is looked at again the next time, unless it hears of changes alone, or of the first.
+    pub fn told(&self, key: Key) {
+        let mut entries = self.entries.borrow_mut();
+        let Some(entry) = entries.get_mut(&key) else { return };
+        let events = entry.wanted.events;
+        if events & EPOLLONESHOT != 0 {
+            entry.wanted.events &= PRIVATE;
+            return;
+        }
+        drop(entries);
+        if events & EPOLLET == 0 {
+            self.put_back(key, false);
+        }
+    }
+}
+
+/// An entry of a list that hears of something.
+#[derive(Debug)]
+struct Watch {
+    epoll: Weak<Epoll>,
+    key: Key,
+}
+
+/// Entries of all lists, by what they hear of.
+#[derive(Debug, Default)]
+pub struct Watches {
+    by_source: BTreeMap<Source, Vec<Watch>>,
+    count: usize,
+}
+
+impl Watches {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Whether there is room for one more.
+    pub fn check_room(&self) -> Result<()> {
+        if self.count >= ENTRIES_MAX { Err(ENOSPC) } else { Ok(()) }
+    }
+
+    /// An entry hears of something from now on.
+    pub fn add(&mut self, source: Source, epoll: &Rc<Epoll>, key: Key) {
+        self.count += 1;
+        self.by_source.entry(source).or_default().push(Watch { epoll: Rc::downgrade(epoll), key });
+    }
+
+    fn retain(&mut self, source: Source, keep: impl Fn(&Watch) -> bool) {
+        let Some(watches) = self.by_source.get_mut(&source) else { return };
+        let before = watches.len();
+        watches.retain(keep);
+        self.count -= before - watches.len();
+        if watches.is_empty() {
+            self.by_source.remove(&source);
+        }
+    }
+
+    /// An entry hears of nothing more.
+    pub fn remove(&mut self, source: Source, epoll: &Rc<Epoll>, key: Key) {
+        let is_it = |watch: &Watch| watch.key == key && watch.epoll.as_ptr() == Rc::as_ptr(epoll);
+        self.retain(source, |watch| !is_it(watch));
+    }
+
+    /// Removes entries whose open files are closed.
+    pub fn forget(&mut self, source: Source) {
+        self.retain(source, |watch| {
+            let Some(epoll) = watch.epoll.upgrade() else { return false };
+            let is_closed = epoll.is_closed(watch.key);
+            if is_closed {
+                let _ = epoll.remove(watch.key);
+            }
+            !is_closed
+        });
+    }
+
+    /// Sources that are signals of a process.
+    pub fn signals(&self) -> Vec<Source> {
+        self.by_source.range(SIGNALS..INPUT).map(|(source, _)| *source).collect()
+    }
+
+    /// Lists that have an entry which hears of something.
+    pub fn lists(&self, source: Source) -> Vec<Rc<Epoll>> {
+        let watches = self.by_source.get(&source).into_iter().flatten();
+        watches.filter_map(|watch| watch.epoll.upgrade()).collect()
+    }
+
+    /// Entries hear that bits may be new: numbers of the lists for which that is of interest. The entry that is the newest hears first, as in Linux.
+    pub fn hear(&self, source: Source, bits: u32) -> Vec<u64> {
+        let watches = self.by_source.get(&source).into_iter().flatten().rev();
+        let interested = watches.filter_map(|watch| {
+            let epoll = watch.epoll.upgrade()?;
+            epoll.hear(watch.key, bits).then_some(epoll.number)
+        });
+        interested.collect()
+    }
+}
