@@ -342,6 +342,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return;
         }
         process.news = Some(Status::CONTINUED);
+        self.tell(Event::Continued(pid));
+        let Some(process) = self.processes.get(&pid) else { return };
         let threads = process.threads.clone();
         for &tid in &threads {
             self.machine.pause(tid, false);

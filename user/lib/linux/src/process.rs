@@ -126,8 +126,10 @@ pub struct Process {
     pub exit_signal: u32,
     /// The thread that waits until it ends or begins another program.
     pub vfork: Option<Tid>,
-    /// Whether the terminal is that of its session.
-    pub has_terminal: bool,
+    /// Number of its controlling terminal.
+    pub terminal: Option<u32>,
+    /// The group that was in front at its controlling terminal when that hung up; 0: none. It hears of the end of the session.
+    pub left_group: Tid,
     /// Whether it has begun a program since it was made.
     pub has_begun: bool,
     /// When `SIGALRM` comes, and how long after that again.
@@ -143,10 +145,12 @@ pub struct Process {
 pub enum Event {
     /// Something changed at a pipe or a counter with that number.
     Ring(u64),
-    /// The terminal has input.
-    Input,
+    /// Something changed at the terminal with that number, at one of its sides.
+    Terminal(u32),
     /// A child of that process has news.
     Child(Tid),
+    /// That process goes on which stood still: all of its calls are made again, since they missed what happened meanwhile.
+    Continued(Tid),
     /// A child that `vfork` has made for that thread does not need its memory any more.
     Vfork(Tid),
     /// Somebody calls `futex` to wake whoever waits at that word of a frame.

@@ -8,9 +8,10 @@ use crate::memory::{Fault, Memory, Rights};
 use crate::open::{Object, Open};
 use crate::pipe::End;
 use crate::process::{Blocked, Event, Process, Room, Shared, Status, Thread};
+use crate::sessions::Loss;
 use crate::signal::Cause;
 use crate::store::Store;
-use crate::terminal::{Terminal, Window};
+use crate::terminals::Terminals;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::rc::Rc;
 use alloc::vec::Vec;
@@ -29,16 +30,16 @@ pub struct System<M, B, F> {
     pub processes: BTreeMap<Tid, Process>,
     /// Threads.
     pub threads: BTreeMap<Tid, Thread>,
-    /// The terminal.
-    pub terminal: Terminal,
-    /// The process group that has the terminal, and its session.
-    pub foreground: Tid,
+    /// Terminals.
+    pub terminals: Terminals,
     /// The thread whose call is made.
     pub current: Option<Tid>,
     /// Registers with which it was made.
     pub registers: Registers,
     /// Events since calls were made again last.
     events: Vec<Event>,
+    /// Processes that are to hear of the loss of a terminal.
+    pub(crate) losses: Vec<Loss>,
     /// Times at which threads wait no longer.
     pub timeouts: BTreeSet<(u64, Tid)>,
     /// Calls that are not there, each told once.
@@ -93,11 +94,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             store,
             processes: BTreeMap::new(),
             threads: BTreeMap::new(),
-            terminal: terminal(),
-            foreground: 0,
+            terminals: Terminals::default(),
             current: None,
             registers: Registers::default(),
             events: Vec::new(),
+            losses: Vec::new(),
             timeouts: BTreeSet::new(),
             unknown: BTreeSet::new(),
             next: 0,
@@ -235,8 +236,17 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Some(blocked)
     }
 
+    /// Whether the process of a thread stands still. Its calls are not made again before it goes on.
+    fn stands_still(&self, tid: Tid) -> bool {
+        let process = self.threads.get(&tid).and_then(|thread| self.processes.get(&thread.process));
+        process.is_some_and(|process| process.stopped.is_some())
+    }
+
     /// Makes a call again whose thread waits.
     fn again(&mut self, tid: Tid) {
+        if self.stands_still(tid) {
+            return;
+        }
         let Some(Blocked { mut registers, .. }) = self.unblock(tid) else { return };
         match self.attempt(tid, &mut registers) {
             Some(true) => self.complete(tid, registers),
@@ -255,10 +265,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Makes calls again that wait for what has happened, until nothing more happens.
     pub fn settle(&mut self) {
         // A call that is made again may wake others, but each does something first.
-        while !self.events.is_empty() {
+        while self.tell_loss() || !self.events.is_empty() {
             let events = core::mem::take(&mut self.events);
             let waits = |thread: &Thread| {
-                thread.blocked.as_ref().is_some_and(|blocked| blocked.on.iter().any(|on| events.contains(on)))
+                let goes_on = || events.contains(&Event::Continued(thread.process));
+                let has_happened = |blocked: &Blocked| blocked.on.iter().any(|on| events.contains(on));
+                thread.blocked.as_ref().is_some_and(|blocked| has_happened(blocked) || goes_on())
             };
             let woken: Vec<Tid> =
                 self.threads.iter().filter(|(_, thread)| waits(thread)).map(|(tid, _)| *tid).collect();
@@ -324,10 +336,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 ends.pipe.borrow_mut().close(End::Write);
                 self.tell(Event::Ring(ends.number));
             }
-            Object::Text { .. }
-            | Object::Device { .. }
-            | Object::Terminal { .. }
-            | Object::Counter { .. } => {}
+            Object::Terminal { number, .. } => self.close_slave(number),
+            Object::Master { number, .. } => self.close_master(number),
+            Object::Text { .. } | Object::Device { .. } | Object::Counter { .. } => {}
         }
     }
 
@@ -385,6 +396,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         for descriptor in descriptors {
             self.close(descriptor.open);
         }
+        self.end_session(pid);
         self.store.view.borrow_mut().processes.remove(&pid);
         if pid == 1 {
             return self.end_all(status);
@@ -488,11 +500,4 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             thread.mask = mask;
         }
     }
-}
-
-/// A terminal of the size that is usual. Nobody knows that of the line behind which it is.
-fn terminal() -> Terminal {
-    let mut terminal = Terminal::new();
-    terminal.set_window(Window { rows: 24, columns: 80, pixels: (0, 0) });
-    terminal
 }

@@ -10,10 +10,11 @@ use crate::signal::Cause;
 use crate::special::{Device, Special};
 use crate::store::Store;
 use crate::system::{Answer, DONE, Outcome, System};
+use crate::terminals::SYSTEM;
 use alloc::rc::Rc;
 use alloc::vec;
 use alloc::vec::Vec;
-use linux_raw_sys::general::{self, O_APPEND, O_NONBLOCK, SIGPIPE, SIGTTIN};
+use linux_raw_sys::general::{self, O_APPEND, O_NONBLOCK, SIGPIPE, SIGTTIN, SIGTTOU};
 use vfs::{FileSystem, Inode, Kind};
 
 /// Most bytes that a call moves at once: a longer one moves fewer than were asked for.
@@ -66,8 +67,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if wanted == 0 {
             return DONE;
         }
-        if matches!(open.object, Object::Terminal { .. })
-            && let Some(stopped) = self.keep_from_terminal(tid, SIGTTIN)?
+        if let Object::Terminal { number, .. } = open.object
+            && let Some(stopped) = self.keep_from_terminal(tid, number, SIGTTIN)?
         {
             return Ok(stopped);
         }
@@ -120,7 +121,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                     Err(error) => Err(error),
                 }
             }
-            Object::Terminal { .. } => self.read_terminal(to),
+            Object::Terminal { number, .. } => self.read_terminal(*number, to),
+            Object::Master { number, .. } => self.read_master(*number, to),
             Object::Counter { value, is_semaphore, number } => {
                 if to.len() < 8 {
                     return Err(EINVAL);
@@ -153,7 +155,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         match &open.object {
             Object::Reader(ends) | Object::Writer(ends) => Vec::from([Event::Ring(ends.number)]),
             Object::Counter { number, .. } => Vec::from([Event::Ring(*number)]),
-            Object::Terminal { .. } => Vec::from([Event::Input]),
+            Object::Terminal { number, .. } | Object::Master { number, .. } => {
+                Vec::from([Event::Terminal(*number)])
+            }
             _ => Vec::new(),
         }
     }
@@ -163,6 +167,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let wanted: u64 = pieces.iter().map(|piece| piece.1).sum();
         if !open.is_writable() {
             return Err(EBADF);
+        }
+        if let Object::Terminal { number, .. } = open.object
+            && self.stops_writers(number)
+            && let Some(stopped) = self.keep_from_terminal(tid, number, SIGTTOU)?
+        {
+            return Ok(stopped);
         }
         let done = self.thread(tid)?.done;
         let mut bytes = Vec::new();
@@ -188,10 +198,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 let _ = self.send_to_thread(tid, SIGPIPE, Cause::process(pid, 0));
                 return if done > 0 { number(Ok(done)) } else { Err(EPIPE) };
             }
+            Err(_) if done > 0 => return number(Ok(done)),
             other => other?,
         };
         let all = done + count as u64;
-        let is_stuck = outcome == Err(EAGAIN);
+        let is_stuck = match open.object {
+            Object::Terminal { .. } | Object::Master { .. } => count < bytes.len(),
+            _ => outcome == Err(EAGAIN),
+        };
         let is_whole = !is_stuck && !matches!(open.object, Object::Writer(_)) || all >= wanted;
         if is_whole {
             return number(Ok(all));
@@ -236,12 +250,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 self.tell(Event::Ring(ends.number));
                 Ok(count)
             }
-            Object::Terminal { .. } => {
-                let mut out = Vec::with_capacity(from.len() + 16);
-                let count = self.terminal.write(from, usize::MAX, &mut out)?;
-                self.machine.print(&out);
-                Ok(count)
-            }
+            Object::Terminal { number, .. } => self.write_terminal(*number, from),
+            Object::Master { number, .. } => self.write_master(*number, from),
             Object::Counter { value, number, .. } => {
                 let bytes = from.get(..8).ok_or(EINVAL)?;
                 let more = u64::from_le_bytes(bytes.try_into().map_err(|_| EINVAL)?);
@@ -322,7 +332,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if !to.is_writable() || !from.is_readable() {
             return Err(EBADF);
         }
-        if !matches!(from.object, Object::File { .. }) || matches!(to.object, Object::Writer(_)) {
+        let may_wait = match to.object {
+            Object::Writer(_) | Object::Master { .. } => true,
+            Object::Terminal { number, .. } => number != SYSTEM,
+            _ => false,
+        };
+        if !matches!(from.object, Object::File { .. }) || may_wait {
             return Err(EINVAL);
         }
         let start = match at {

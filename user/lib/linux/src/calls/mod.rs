@@ -10,6 +10,7 @@ pub mod paths;
 pub mod proc;
 pub mod processes;
 pub mod program;
+mod pty;
 pub mod signals;
 pub mod stat;
 pub mod terminal;
