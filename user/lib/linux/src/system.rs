@@ -223,7 +223,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
         }
         let thread = self.threads.get_mut(&tid)?;
-        (thread.until, thread.done, thread.is_woken, thread.began) = (None, 0, false, None);
+        thread.forget_call();
         Some(true)
     }
 
@@ -358,11 +358,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Words in memory that others look at, as a thread leaves them.
-    fn leave(&mut self, tid: Tid) {
+    pub(crate) fn leave(&mut self, tid: Tid) {
         self.unblock(tid);
+        self.leave_locks(tid);
         let clear = self.threads.get(&tid).map_or(0, |thread| thread.clear);
         if clear != 0 && self.write(tid, clear, &[0; 4]).is_ok() {
-            let _ = crate::calls::futex::wake(self, tid, clear, 1, u32::MAX);
+            let _ = self.wake_at(tid, clear, 1);
         }
         let used = self.machine.used(tid);
         if let Ok(process) = self.process(tid) {

@@ -4,6 +4,7 @@ pub mod descriptors;
 pub mod files;
 pub mod futex;
 pub mod identity;
+mod locks;
 pub mod memory;
 pub mod names;
 pub mod paths;
