@@ -40,7 +40,7 @@ enum Place {
 const SYSCALL_BYTES: u64 = 2;
 
 /// Calls that end with `EINTR` after a handler, whatever the action says: those that wait for signals or for a time.
-const NOT_MADE_AGAIN: [u32; 12] = [
+const NOT_MADE_AGAIN: [u32; 11] = [
     general::__NR_poll,
     general::__NR_select,
     general::__NR_nanosleep,
@@ -52,8 +52,15 @@ const NOT_MADE_AGAIN: [u32; 12] = [
     general::__NR_pselect6,
     general::__NR_ppoll,
     general::__NR_clock_nanosleep,
-    general::__NR_futex,
 ];
+
+/// Whether a call is made again behind a handler.
+fn is_made_again(number: u64, registers: &Registers, action: Action) -> bool {
+    if number == u64::from(general::__NR_futex) {
+        return crate::calls::futex::is_made_again(registers, action.has(general::SA_RESTART));
+    }
+    action.has(general::SA_RESTART) && !NOT_MADE_AGAIN.iter().any(|call| u64::from(*call) == number)
+}
 
 /// Signals that stop a process, if it says nothing of them.
 const STOPPING: [Signal; 4] = [SIGSTOP, general::SIGTSTP, general::SIGTTIN, general::SIGTTOU];
@@ -186,7 +193,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Ends the wait of a thread if a signal ends its process, or has a handler.
     pub fn interrupt_wait(&mut self, tid: Tid) {
         let is_stopped = self.process(tid).is_ok_and(|process| process.stopped.is_some());
-        if is_stopped || !self.has_signal(tid) {
+        // A call whose event has come ends by it, and the signal comes behind it.
+        let is_woken = self.threads.get(&tid).is_some_and(|thread| thread.is_woken);
+        if is_stopped || is_woken || !self.has_signal(tid) {
             return;
         }
         // Only a signal with a handler ends the wait.
@@ -195,8 +204,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let mut registers = blocked.registers;
         let number = registers.rax;
         let Some(thread) = self.threads.get_mut(&tid) else { return };
-        let done = core::mem::take(&mut thread.done);
-        (thread.until, thread.is_woken, thread.began) = (None, false, None);
+        let done = thread.done;
+        thread.forget_call();
         registers.rax = if done > 0 { done } else { crate::errno::EINTR.result() };
         let again = (done == 0).then_some(number);
         let Some(state) = self.machine.state(tid) else { return };
@@ -250,8 +259,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         match place {
             Place::Call(mut registers, again) => {
                 if let Some(number) = again
-                    && action.has(general::SA_RESTART)
-                    && !NOT_MADE_AGAIN.iter().any(|call| u64::from(*call) == number)
+                    && is_made_again(number, &registers, action)
                 {
                     registers.rax = number;
                     let ip = &mut state.registers[register::RIP];
@@ -345,6 +353,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return;
         }
         process.news = Some(Status::CONTINUED);
+        self.tell(Event::Continued(pid));
+        let Some(process) = self.processes.get(&pid) else { return };
         let threads = process.threads.clone();
         for &tid in &threads {
             self.machine.pause(tid, false);

@@ -28,14 +28,14 @@ const PRIVATE: u32 = EPOLLWAKEUP | EPOLLONESHOT | EPOLLET | EPOLLEXCLUSIVE;
 const BESIDE_EXCLUSIVE: u32 =
     EPOLLIN | EPOLLOUT | EPOLLERR | EPOLLHUP | EPOLLWAKEUP | EPOLLET | EPOLLEXCLUSIVE;
 
-/// Number of something that happens: that of a pipe or the like, or one of [`SIGNALS`], or [`INPUT`].
+/// Number of something that happens: that of a pipe or the like, or one of [`SIGNALS`], or one of [`TERMINALS`].
 pub type Source = u64;
 
 /// Signals of a process, by its number from here on.
 pub const SIGNALS: Source = 1 << 63;
 
-/// Input of the terminal.
-pub const INPUT: Source = u64::MAX;
+/// Number of the first terminal; each has one more than the one before.
+pub const TERMINALS: Source = u64::MAX << 32;
 
 /// Descriptor, and address of the open file behind it. No other one has the address for as long as there is an entry.
 pub type Key = (u32, usize);
@@ -274,7 +274,7 @@ impl Watches {
 
     /// Sources that are signals of a process.
     pub fn signals(&self) -> Vec<Source> {
-        self.by_source.range(SIGNALS..INPUT).map(|(source, _)| *source).collect()
+        self.by_source.range(SIGNALS..TERMINALS).map(|(source, _)| *source).collect()
     }
 
     /// Lists that have an entry which hears of something.

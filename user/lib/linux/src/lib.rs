@@ -2,8 +2,9 @@
 //!
 //! In reading order: [`errno`], how calls fail; [`frames`], pages of memory, each used by as many as have it; [`memory`], the address space of a process;
 //! [`executable`], how programs lie in files; [`machine`], what all of it needs from below; [`special`] and [`namespace`], `/dev` and `/proc` beside the
-//! files of a file system; [`store`], frames and files, and the pages of files that are in frames; [`pipe`], [`socket`] and [`terminal`]; [`epoll`] and [`timer`]; [`open`], what descriptors lead
-//! to; [`process`] and [`signal`]; [`system`], how calls are made, wait, and are made again; [`deliver`], how signals arrive; [`calls`], the calls themselves; [`decode`], calls as text;
+//! files of a file system; [`store`], frames and files, and the pages of files that are in frames; [`pipe`], [`socket`], [`terminal`] and [`terminals`]; [`epoll`] and [`timer`]; [`open`], what
+//! descriptors lead to; [`process`] and [`signal`]; [`table`], processes and threads by their numbers; [`system`], how calls are made, wait, and are made again; [`deliver`], how signals arrive;
+//! [`sessions`], who has a terminal; [`calls`], the calls themselves; [`decode`], calls as text;
 //! [`start`], how the first process begins; [`command_line`], what the program that runs a sandbox is asked for.
 //!
 //! The machine is behind traits, so all of it runs on the host.
@@ -29,6 +30,7 @@ pub mod namespace;
 pub mod open;
 pub mod pipe;
 pub mod process;
+pub mod sessions;
 pub mod signal;
 pub mod socket;
 pub mod special;
@@ -37,6 +39,9 @@ pub mod store;
 pub mod system;
 pub mod table;
 pub mod terminal;
+pub mod terminals;
 #[cfg(test)]
 mod tests;
 pub mod timer;
+#[cfg(test)]
+mod world;

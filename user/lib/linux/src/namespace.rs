@@ -1,6 +1,6 @@
 //! All files that a process sees: those of a file system, and in its root directory `/dev` and `/proc`, whatever the file system has there.
 
-use crate::special::{Link, OfProcess, Special};
+use crate::special::{Device, Link, OfProcess, Special};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::rc::Rc;
@@ -15,6 +15,18 @@ pub struct View {
     pub own: u32,
     /// All processes.
     pub processes: BTreeMap<u32, Paths>,
+    /// Pseudo-terminals with names: owner and group of each.
+    pub terminals: BTreeMap<u32, (u32, u32)>,
+}
+
+impl View {
+    /// Whether a directory has a number in it.
+    fn has(&self, directory: Special, number: u32) -> bool {
+        match directory {
+            Special::Terminals => self.terminals.contains_key(&number),
+            _ => self.processes.contains_key(&number),
+        }
+    }
 }
 
 /// Paths of a process.
@@ -69,11 +81,18 @@ impl<F: FileSystem> Namespace<F> {
         let (kind, permissions) = match special {
             _ if special.is_directory() => (Kind::Directory, 0o555),
             _ if special.is_link() => (Kind::Symlink, 0o777),
+            Special::Device(Device::Console) | Special::Terminal(_) => (Kind::Special, 0o620),
             Special::Device(_) => (Kind::Special, 0o666),
             _ => (Kind::File, 0o444),
         };
         let links = if kind == Kind::Directory { 2 } else { 1 };
-        let (len, allocated, owner, group) = (0, 0, 0, 0);
+        let (owner, group) = match special {
+            Special::Terminal(number) => {
+                self.view.borrow().terminals.get(&number).copied().unwrap_or_default()
+            }
+            _ => (0, 0),
+        };
+        let (len, allocated) = (0, 0);
         let (accessed, modified, changed) = (0, 0, 0);
         let inode = special.inode();
         Attributes {
@@ -99,6 +118,9 @@ impl<F: FileSystem> Namespace<F> {
             Special::Processes => {
                 names.extend(view.processes.keys().map(|pid| format!("{pid}").into_bytes()))
             }
+            Special::Terminals => {
+                names.extend(view.terminals.keys().map(|number| format!("{number}").into_bytes()))
+            }
             Special::Descriptors(process) => {
                 let of = view.processes.get(&process);
                 let numbers = of.into_iter().flat_map(|of| of.descriptors.keys());
@@ -108,7 +130,7 @@ impl<F: FileSystem> Namespace<F> {
         }
         let found = names.into_iter().zip(1..).skip(cursor as usize).take(count_max);
         let entry = |(name, next): (Vec<u8>, u64)| {
-            let found = special.lookup(&name, view.own, |process| view.processes.contains_key(&process))?;
+            let found = special.lookup(&name, view.own, |number| view.has(special, number))?;
             let kind = self.special_attributes(found).kind;
             Some(Entry { name, inode: found.inode(), kind, next })
         };
@@ -156,8 +178,7 @@ impl<F: FileSystem> FileSystem for Namespace<F> {
     fn lookup(&mut self, directory: Inode, name: Name) -> Result<Inode> {
         if let Some(special) = Special::of(directory) {
             let view = self.view.borrow();
-            let found =
-                special.lookup(name.bytes(), view.own, |process| view.processes.contains_key(&process));
+            let found = special.lookup(name.bytes(), view.own, |number| view.has(special, number));
             return found.map(Special::inode).ok_or(Error::NotFound);
         }
         match ADDED.iter().find(|(added, _)| *added == name.bytes()) {

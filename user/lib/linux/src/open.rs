@@ -58,10 +58,19 @@ pub enum Object {
         /// Its path.
         path: Vec<u8>,
     },
-    /// The terminal.
+    /// A terminal, which is the slave if it is a pseudo-terminal.
     Terminal {
         /// Its inode.
         inode: Inode,
+        /// Its number.
+        number: u32,
+    },
+    /// The master of a pseudo-terminal.
+    Master {
+        /// Its inode.
+        inode: Inode,
+        /// The number of the pseudo-terminal.
+        number: u32,
     },
     /// A counter that threads wait for.
     Counter {
@@ -123,7 +132,8 @@ impl Open {
             Object::Reader(ends) | Object::Writer(ends) => {
                 alloc::format!("pipe:[{}]", ends.number).into_bytes()
             }
-            Object::Terminal { .. } => b"/dev/pts/0".to_vec(),
+            Object::Terminal { number, .. } => alloc::format!("/dev/pts/{number}").into_bytes(),
+            Object::Master { .. } => b"/dev/ptmx".to_vec(),
             Object::Counter { .. } => b"anon_inode:[eventfd]".to_vec(),
             Object::Epoll(_) => b"anon_inode:[eventpoll]".to_vec(),
             Object::Timer(_) => b"anon_inode:[timerfd]".to_vec(),

@@ -1,7 +1,8 @@
 //! Processes and threads.
 
+use crate::frames::Frame;
 use crate::machine::{Registers, Space, Tid};
-use crate::memory::Memory;
+use crate::memory::{FileNumber, Memory};
 use crate::open::Descriptors;
 use crate::signal::{Action, Pending, Set, Stack};
 use alloc::rc::Rc;
@@ -132,8 +133,10 @@ pub struct Process {
     pub exit_signal: u32,
     /// The thread that waits until it ends or begins another program.
     pub vfork: Option<Tid>,
-    /// Whether the terminal is that of its session.
-    pub has_terminal: bool,
+    /// Number of its controlling terminal.
+    pub terminal: Option<u32>,
+    /// The group that was in front at its controlling terminal when that hung up; 0: none. It hears of the end of the session.
+    pub left_group: Tid,
     /// Whether it has begun a program since it was made.
     pub has_begun: bool,
     /// When `SIGALRM` comes, and how long after that again.
@@ -149,18 +152,35 @@ pub struct Process {
 pub enum Event {
     /// Something changed at a pipe or a counter with that number.
     Ring(u64),
-    /// The terminal has input.
-    Input,
+    /// Something changed at the terminal with that number, at one of its sides.
+    Terminal(u32),
     /// A signal has come for that process, or for one of its threads.
     Signals(Tid),
     /// A child of that process has news.
     Child(Tid),
     /// A signal waits for that process, or for one of its threads.
     Signal(Tid),
+    /// That process goes on which stood still: all of its calls are made again, since they missed what happened meanwhile.
+    Continued(Tid),
     /// A child that `vfork` has made for that thread does not need its memory any more.
     Vfork(Tid),
-    /// Somebody calls `futex` to wake whoever waits at that word of a frame.
-    Futex(u32, u32),
+    /// Somebody calls `futex` to wake whoever waits at that word.
+    Futex(Word),
+    /// Somebody gives up a lock that is that word.
+    Lock(Word),
+}
+
+/// The word of a futex, as all know it that mean the same one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Word {
+    /// One that only calls of its address space mean: at that address.
+    Private(Space, u64),
+    /// One that other processes could mean, if they had its memory: at that address.
+    Own(Space, u64),
+    /// A place in a file that is mapped to be shared.
+    OfFile(FileNumber, u64),
+    /// A place in a frame of shared memory that is no file's.
+    OfFrame(Frame, u64),
 }
 
 /// A call that waits.
@@ -201,6 +221,8 @@ pub struct Thread {
     pub began: Option<u64>,
     /// Bytes that a call has done before it had to wait.
     pub done: u64,
+    /// The futex at which it waits: that of the call which is made again, or one to which others have moved it.
+    pub futex: Option<Word>,
     /// Bits of the futex that the call which is being made waits for.
     pub bits: u32,
     /// Set if what it waited for came.
@@ -208,6 +230,12 @@ pub struct Thread {
 }
 
 impl Thread {
+    /// Its call is over: nothing of it is kept.
+    pub fn forget_call(&mut self) {
+        (self.until, self.began, self.futex) = (None, None, None);
+        (self.done, self.is_woken) = (0, false);
+    }
+
     /// A thread of a process.
     pub fn new(process: Tid, mask: Set) -> Thread {
         Thread {
@@ -222,6 +250,7 @@ impl Thread {
             until: None,
             began: None,
             done: 0,
+            futex: None,
             bits: u32::MAX,
             is_woken: false,
         }

@@ -16,6 +16,8 @@ pub enum Special {
     Device(Device),
     /// `/dev/pts`.
     Terminals,
+    /// A pseudo-terminal there.
+    Terminal(u32),
     /// `/proc`.
     Processes,
     /// A file of `/proc` about all.
@@ -48,8 +50,10 @@ pub enum Device {
     Urandom,
     /// The terminal of the process.
     Tty,
-    /// The terminal.
+    /// The terminal of the system.
     Console,
+    /// Masters of pseudo-terminals: each open makes one.
+    Ptmx,
 }
 
 /// Files about the whole system.
@@ -115,7 +119,7 @@ pub enum Link {
 }
 
 /// Names in `/dev`.
-const DEVICES: [(&str, Device); 7] = [
+const DEVICES: [(&str, Device); 8] = [
     ("null", Device::Null),
     ("zero", Device::Zero),
     ("full", Device::Full),
@@ -123,6 +127,7 @@ const DEVICES: [(&str, Device); 7] = [
     ("urandom", Device::Urandom),
     ("tty", Device::Tty),
     ("console", Device::Console),
+    ("ptmx", Device::Ptmx),
 ];
 
 /// Names in `/dev` of descriptors.
@@ -169,6 +174,7 @@ impl Special {
             Special::Descriptors(process) => (8, process, 0),
             Special::Descriptor(process, number) => (9, process, number),
             Special::Link(link) => (10, 0, link as u32),
+            Special::Terminal(number) => (11, 0, number),
         };
         Inode(MARK | class << 56 | u64::from(process) << 24 | u64::from(item))
     }
@@ -189,12 +195,14 @@ impl Special {
             8 => Special::Descriptors(process),
             9 => Special::Descriptor(process, item),
             10 => Special::Link([Link::Own, Link::Mounts, Link::Descriptors].get(item as usize).copied()?),
+            11 => Special::Terminal(item),
             _ => return None,
         };
         Some(found)
     }
 
-    /// The special file of a name in it. `own` is the process that looks; `is_there` knows processes.
+    /// The special file of a name in it. `own` is the process that looks; `is_there` knows the numbers in it, of processes or
+    /// pseudo-terminals.
     pub fn lookup(self, name: &[u8], own: u32, is_there: impl Fn(u32) -> bool) -> Option<Special> {
         let name = core::str::from_utf8(name).ok()?;
         let number =
@@ -209,7 +217,8 @@ impl Special {
                     .map(|number| Special::Descriptor(own, number as u32))
                     .or_else(|| of_name(&DEVICES, name).map(Special::Device)),
             },
-            Special::Terminals => (name == "0").then_some(Special::Device(Device::Console)),
+            Special::Terminals if name == "0" => Some(Special::Device(Device::Console)),
+            Special::Terminals => number().filter(|number| is_there(*number)).map(Special::Terminal),
             Special::Processes => match name {
                 "self" => Some(Special::Link(Link::Own)),
                 "mounts" => Some(Special::Link(Link::Mounts)),
@@ -262,6 +271,8 @@ impl Special {
             Special::Device(Device::Urandom) => (1, 9),
             Special::Device(Device::Tty) => (5, 0),
             Special::Device(Device::Console) => (136, 0),
+            Special::Device(Device::Ptmx) => (5, 2),
+            Special::Terminal(number) => (136, number.into()),
             _ => return 0,
         };
         major << 8 | minor

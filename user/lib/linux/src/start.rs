@@ -10,6 +10,7 @@ use crate::process::{Process, Room, SIGNALS, Status, Thread};
 use crate::signal::{Action, Pending, Set};
 use crate::special::{Device, Special};
 use crate::system::System;
+use crate::terminals::SYSTEM;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::RefCell;
@@ -31,7 +32,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let tid = self.number();
         let mut descriptors = Descriptors::default();
         let inode = Special::Device(Device::Console).inode();
-        let terminal = Open::new(Object::Terminal { inode }, O_RDWR);
+        let terminal = Open::new(Object::Terminal { inode, number: SYSTEM }, O_RDWR);
         for _ in 0..3 {
             descriptors.add(terminal.clone(), false, 0, 3)?;
         }
@@ -56,7 +57,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             news: None,
             exit_signal: 0,
             vfork: None,
-            has_terminal: true,
+            terminal: Some(SYSTEM),
+            left_group: 0,
             has_begun: false,
             alarm: (None, 0),
             used: [0; 2],
@@ -65,7 +67,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.processes.insert(tid, process);
         self.threads.insert(tid, Thread::new(tid, Set(0)));
         self.store.view.borrow_mut().processes.insert(tid, Default::default());
-        self.foreground = tid;
+        let line = self.terminals.line(SYSTEM)?;
+        (line.session, line.foreground) = (tid, tid);
         let begun = self.find_program(tid, path.to_vec(), arguments).and_then(|program| {
             let begun = self.begin_program(tid, &program, environment);
             self.let_files_go(&program);

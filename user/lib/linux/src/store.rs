@@ -290,7 +290,7 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
             Err(_) if self.shrink() => self.frames.zeroed().map_err(|_| Fault::NoMemory)?,
             Err(_) => return Err(Fault::NoMemory),
         };
-        let mut bytes = vec![0; (len - source.offset).min(PAGE) as usize];
+        let mut bytes = vec![0; len.saturating_sub(number * PAGE).min(PAGE) as usize];
         if self.read_file(Inode(file), number * PAGE, &mut bytes).is_err() {
             self.frames.release(frame);
             return Err(Fault::BehindEnd);

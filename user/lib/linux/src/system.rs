@@ -11,10 +11,11 @@ use crate::memory::{END, Fault, FileNumber, Memory, Rights};
 use crate::open::{Object, Open};
 use crate::pipe::{Budget, End};
 use crate::process::{Blocked, Event, Process, Room, Shared, Status, Thread};
+use crate::sessions::Loss;
 use crate::signal::Cause;
 use crate::store::Store;
 use crate::table::Table;
-use crate::terminal::{Terminal, Window};
+use crate::terminals::Terminals;
 use crate::timer::Timers;
 use alloc::collections::BTreeSet;
 use alloc::rc::Rc;
@@ -34,16 +35,16 @@ pub struct System<M, B, F> {
     pub processes: Table<Process>,
     /// Threads.
     pub threads: Table<Thread>,
-    /// The terminal.
-    pub terminal: Terminal,
-    /// The process group that has the terminal, and its session.
-    pub foreground: Tid,
+    /// Terminals.
+    pub terminals: Terminals,
     /// The thread whose call is made.
     pub current: Option<Tid>,
     /// Registers with which it was made.
     pub registers: Registers,
     /// Events since calls were made again last.
     events: Vec<Event>,
+    /// Processes that are to hear of the loss of a terminal.
+    pub(crate) losses: Vec<Loss>,
     /// Times at which threads wait no longer.
     pub timeouts: BTreeSet<(u64, Tid)>,
     /// When files get what was written to them, if there is something.
@@ -112,11 +113,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             store,
             processes: Table::new(),
             threads: Table::new(),
-            terminal: terminal(),
-            foreground: 0,
+            terminals: Terminals::default(),
             current: None,
             registers: Registers::default(),
             events: Vec::new(),
+            losses: Vec::new(),
             timeouts: BTreeSet::new(),
             late_at: None,
             times_changed: false,
@@ -213,7 +214,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             None => Next::Nothing,
         };
-        if self.events.is_empty() && !self.times_changed && self.known.lists == 0 {
+        let is_quiet = self.events.is_empty() && self.losses.is_empty();
+        if is_quiet && !self.times_changed && self.known.lists == 0 {
             return next;
         }
         // A signal that comes now is taken below: the registers of the thread are here, and not where a handler of a signal would find them.
@@ -252,7 +254,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
         }
         let thread = self.threads.get_mut(&tid)?;
-        (thread.until, thread.done, thread.is_woken, thread.began) = (None, 0, false, None);
+        thread.forget_call();
         Some(true)
     }
 
@@ -266,8 +268,17 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Some(blocked)
     }
 
+    /// Whether the process of a thread stands still. Its calls are not made again before it goes on.
+    fn stands_still(&self, tid: Tid) -> bool {
+        let process = self.threads.get(&tid).and_then(|thread| self.processes.get(&thread.process));
+        process.is_some_and(|process| process.stopped.is_some())
+    }
+
     /// Makes a call again whose thread waits.
     fn again(&mut self, tid: Tid) {
+        if self.stands_still(tid) {
+            return;
+        }
         let Some(Blocked { mut registers, .. }) = self.unblock(tid) else { return };
         match self.attempt(tid, &mut registers) {
             Some(true) => self.complete(tid, registers),
@@ -287,10 +298,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub fn settle(&mut self) {
         // A call that is made again may wake others, but each does something first.
         self.look_at_signals();
-        while !self.events.is_empty() {
+        while self.tell_loss() || !self.events.is_empty() {
             let events: BTreeSet<Event> = core::mem::take(&mut self.events).into_iter().collect();
             let waits = |thread: &Thread| {
-                thread.blocked.as_ref().is_some_and(|blocked| blocked.on.iter().any(|on| events.contains(on)))
+                let goes_on = || events.contains(&Event::Continued(thread.process));
+                let has_happened = |blocked: &Blocked| blocked.on.iter().any(|on| events.contains(on));
+                thread.blocked.as_ref().is_some_and(|blocked| has_happened(blocked) || goes_on())
             };
             let woken: Vec<Tid> =
                 self.threads.iter().filter(|(_, thread)| waits(thread)).map(|(tid, _)| *tid).collect();
@@ -370,17 +383,15 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 ends.pipe.borrow_mut().close(End::Write);
                 self.happened(ends.number, u32::MAX);
             }
+            Object::Terminal { number, .. } => self.close_slave(number),
+            Object::Master { number, .. } => self.close_master(number),
             Object::Socket(socket) => self.close_socket(&socket),
             Object::Timer(timer) => {
                 self.timers.forget(timer.number);
                 self.times_changed = true;
             }
             Object::Signals(_) => self.close_signals(),
-            Object::Epoll(_)
-            | Object::Text { .. }
-            | Object::Device { .. }
-            | Object::Terminal { .. }
-            | Object::Counter { .. } => {}
+            Object::Epoll(_) | Object::Text { .. } | Object::Device { .. } | Object::Counter { .. } => {}
         }
     }
 
@@ -400,11 +411,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Words in memory that others look at, as a thread leaves them.
-    fn leave(&mut self, tid: Tid) {
+    pub(crate) fn leave(&mut self, tid: Tid) {
         self.unblock(tid);
+        self.leave_locks(tid);
         let clear = self.threads.get(&tid).map_or(0, |thread| thread.clear);
         if clear != 0 && self.write(tid, clear, &[0; 4]).is_ok() {
-            let _ = crate::calls::futex::wake(self, tid, clear, 1, u32::MAX);
+            let _ = self.wake_at(tid, clear, 1);
         }
         let used = self.machine.used(tid);
         if let Ok(process) = self.process(tid) {
@@ -445,6 +457,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         for descriptor in descriptors {
             self.close(descriptor.open);
         }
+        self.end_session(pid);
         self.store.view.borrow_mut().processes.remove(&pid);
         if pid == 1 {
             return self.end_all(status);
@@ -562,11 +575,4 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             thread.mask = mask;
         }
     }
-}
-
-/// A terminal of the size that is usual. Nobody knows that of the line behind which it is.
-fn terminal() -> Terminal {
-    let mut terminal = Terminal::new();
-    terminal.set_window(Window { rows: 24, columns: 80, pixels: (0, 0) });
-    terminal
 }

@@ -102,6 +102,11 @@ impl<T> Table<T> {
         self.slots.iter_mut().flatten().map(|(tid, value)| (&*tid, value))
     }
 
+    /// Values, to be changed, in no order.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.slots.iter_mut().flatten().map(|(_, value)| value)
+    }
+
     /// Numbers, from the smallest on.
     pub fn keys(&self) -> impl DoubleEndedIterator<Item = &Tid> + Clone {
         self.order.keys()

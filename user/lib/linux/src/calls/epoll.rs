@@ -1,7 +1,7 @@
 //! `epoll`: calls about lists of open files.
 
 use super::{done, number};
-use crate::epoll::{Epoll, INPUT, NESTED_MAX, SIGNALS, Source, Wanted, key};
+use crate::epoll::{Epoll, NESTED_MAX, SIGNALS, Source, TERMINALS, Wanted, key};
 use crate::errno::{EFAULT, EINVAL, ELOOP, EPERM, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
@@ -39,6 +39,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub fn happened(&mut self, number: u64, bits: u32) {
         self.tell(Event::Ring(number));
         self.hear(number, bits);
+    }
+
+    /// Something has happened at a side of a terminal.
+    pub(crate) fn terminal_changed(&mut self, number: u32) {
+        self.tell(Event::Terminal(number));
+        self.hear(TERMINALS + u64::from(number), u32::MAX);
     }
 
     /// Lists hear of something, and lists of which they are entries. Each hears once, however the one is in the other.
@@ -273,7 +279,9 @@ fn source_of(object: &Object) -> Option<Source> {
         Object::Socket(socket) => Some(socket.number),
         Object::Epoll(epoll) => Some(epoll.number),
         Object::Timer(timer) => Some(timer.number),
-        Object::Terminal { .. } => Some(INPUT),
+        Object::Terminal { number, .. } | Object::Master { number, .. } => {
+            Some(TERMINALS + u64::from(*number))
+        }
         _ => None,
     }
 }

@@ -14,10 +14,11 @@ use crate::socket::{READABLE, WRITABLE};
 use crate::special::{Device, Special};
 use crate::store::Store;
 use crate::system::{Answer, DONE, Outcome, System};
+use crate::terminals::SYSTEM;
 use alloc::rc::Rc;
 use alloc::vec;
 use alloc::vec::Vec;
-use linux_raw_sys::general::{self, O_APPEND, O_NONBLOCK, SIGPIPE, SIGTTIN};
+use linux_raw_sys::general::{self, O_APPEND, O_NONBLOCK, SIGPIPE, SIGTTIN, SIGTTOU};
 use vfs::{FileSystem, Inode, Kind};
 
 /// Most bytes that a call moves at once: a longer one moves fewer than were asked for.
@@ -81,8 +82,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if wanted == 0 {
             return DONE;
         }
-        if matches!(open.object, Object::Terminal { .. })
-            && let Some(stopped) = self.keep_from_terminal(tid, SIGTTIN)?
+        if let Object::Terminal { number, .. } = open.object
+            && let Some(stopped) = self.keep_from_terminal(tid, number, SIGTTIN)?
         {
             return Ok(stopped);
         }
@@ -122,7 +123,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 (len, len.max(1))
             }
             Object::Counter { value, .. } => (if value.get() > 0 { COUNTER_BYTES } else { 0 }, COUNTER_BYTES),
-            Object::Terminal { .. } => (self.terminal.bytes_to_read() as u64, TERMINAL_MAX),
+            Object::Terminal { number, .. } => {
+                let line = self.terminals.get(*number);
+                (line.map_or(0, |line| line.terminal.bytes_to_read() as u64), TERMINAL_MAX)
+            }
             _ => (0, PIECE_MAX),
         }
     }
@@ -249,7 +253,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                     Err(error) => Err(error),
                 }
             }
-            Object::Terminal { .. } => self.read_terminal(to),
+            Object::Terminal { number, .. } => self.read_terminal(*number, to),
+            Object::Master { number, .. } => self.read_master(*number, to),
             Object::Counter { value, is_semaphore, number } => {
                 if to.len() < 8 {
                     return Err(EINVAL);
@@ -292,7 +297,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         match &open.object {
             Object::Reader(ends) | Object::Writer(ends) => Vec::from([Event::Ring(ends.number)]),
             Object::Counter { number, .. } => Vec::from([Event::Ring(*number)]),
-            Object::Terminal { .. } => Vec::from([Event::Input]),
+            Object::Terminal { number, .. } | Object::Master { number, .. } => {
+                Vec::from([Event::Terminal(*number)])
+            }
             Object::Socket(socket) => Vec::from([Event::Ring(socket.number)]),
             Object::Epoll(epoll) => Vec::from([Event::Ring(epoll.number)]),
             Object::Timer(timer) => Vec::from([Event::Ring(timer.number)]),
@@ -312,13 +319,19 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         {
             return number(Ok(count));
         }
+        if let Object::Terminal { number, .. } = open.object
+            && self.stops_writers(number)
+            && let Some(stopped) = self.keep_from_terminal(tid, number, SIGTTOU)?
+        {
+            return Ok(stopped);
+        }
         let done = self.thread(tid)?.done;
         let most = match &open.object {
             // More than one byte in excess is no use, but a write that may be taken apart has to look like one.
             Object::Writer(ends) => {
                 (ends.pipe.borrow().room() as u64).clamp(ATOMIC_BYTES as u64 + 1, PIECE_MAX)
             }
-            Object::Terminal { .. } => TERMINAL_MAX,
+            Object::Terminal { number: SYSTEM, .. } => TERMINAL_MAX,
             _ => PIECE_MAX,
         };
         let (bytes, is_there) = self.gather(tid, pieces, done, most)?;
@@ -334,10 +347,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 let _ = self.send_to_thread(tid, SIGPIPE, Cause::process(pid, 0));
                 return if done > 0 { number(Ok(done)) } else { Err(EPIPE) };
             }
+            Err(_) if done > 0 => return number(Ok(done)),
             other => other?,
         };
         let all = done + count as u64;
-        let is_stuck = outcome == Err(EAGAIN);
+        let is_stuck = match open.object {
+            Object::Terminal { .. } | Object::Master { .. } => count < bytes.len(),
+            _ => outcome == Err(EAGAIN),
+        };
         let is_end = !is_stream(open) || !is_there && count == bytes.len();
         let is_whole = !is_stuck && is_end || all >= wanted;
         if is_whole {
@@ -390,13 +407,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 self.happened(ends.number, ready::READ.into());
                 Ok(count)
             }
-            Object::Terminal { .. } => {
-                let from = &from[..from.len().min(TERMINAL_MAX as usize)];
-                let mut out = Vec::with_capacity(from.len() + 16);
-                let count = self.terminal.write(from, usize::MAX, &mut out)?;
-                self.machine.print(&out);
-                Ok(count)
-            }
+            Object::Terminal { number, .. } => self.write_terminal(*number, from),
+            Object::Master { number, .. } => self.write_master(*number, from),
             Object::Counter { value, number, .. } => {
                 let bytes = from.get(..8).ok_or(EINVAL)?;
                 let more = u64::from_le_bytes(bytes.try_into().map_err(|_| EINVAL)?);
@@ -491,7 +503,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if !to.is_writable() || !from.is_readable() {
             return Err(EBADF);
         }
-        if !matches!(from.object, Object::File { .. }) || matches!(to.object, Object::Writer(_)) {
+        let may_wait = match to.object {
+            Object::Writer(_) | Object::Master { .. } => true,
+            Object::Terminal { number, .. } => number != SYSTEM,
+            _ => false,
+        };
+        if !matches!(from.object, Object::File { .. }) || may_wait {
             return Err(EINVAL);
         }
         let start = match at {

@@ -1,64 +1,85 @@
-//! Futexes: threads that wait at a word of memory, which is known by its frame, so that processes that share the memory meet there.
+//! Futexes: threads that wait at a word of memory.
+//!
+//! A word is known by its address space and address if only one process has it, so that it stays the same when the page gets another frame; in shared memory
+//! by its place in the file, or in the frame, so that processes that share the memory meet there. Locks whose owners are known are in [`super::locks`].
 
 use super::number;
 use crate::errno::{EAGAIN, EFAULT, EINVAL, ENOSYS, ETIMEDOUT, Result};
 use crate::frames::{Bytes, PAGE};
-use crate::machine::{Machine, Tid};
+use crate::machine::{Machine, Registers, Tid};
 use crate::memory::Rights;
-use crate::process::Event;
+use crate::process::{Event, Word};
 use crate::system::{Answer, DONE, Outcome, System};
 use alloc::vec::Vec;
 use linux_raw_sys::general::{
-    FUTEX_CLOCK_REALTIME, FUTEX_CMP_REQUEUE, FUTEX_PRIVATE_FLAG, FUTEX_REQUEUE, FUTEX_WAIT,
-    FUTEX_WAIT_BITSET, FUTEX_WAKE, FUTEX_WAKE_BITSET, FUTEX_WAKE_OP,
+    FUTEX_CLOCK_REALTIME, FUTEX_CMP_REQUEUE, FUTEX_LOCK_PI, FUTEX_LOCK_PI2, FUTEX_PRIVATE_FLAG,
+    FUTEX_REQUEUE, FUTEX_TRYLOCK_PI, FUTEX_UNLOCK_PI, FUTEX_WAIT, FUTEX_WAIT_BITSET, FUTEX_WAKE,
+    FUTEX_WAKE_BITSET, FUTEX_WAKE_OP,
 };
 use vfs::FileSystem;
 
-/// Wakes at most so many threads that wait at a word with some of these bits. Gives back how many.
-pub fn wake<M: Machine, B: Bytes, F: FileSystem>(
-    system: &mut System<M, B, F>,
-    tid: Tid,
-    address: u64,
-    count: u32,
-    bits: u32,
-) -> Result<u32> {
-    let at = system.futex_at(tid, address)?;
-    Ok(system.wake_waiters(at, count, bits))
+/// Kind of a call, without its flags.
+pub(super) fn kind(op: u32) -> u32 {
+    op & !(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME)
+}
+
+/// Whether a wait begins again behind a handler, which wants that or not. One that ends at a time does not; one for a lock does in any case.
+pub(crate) fn is_made_again(registers: &Registers, is_wanted: bool) -> bool {
+    match kind(registers.rsi as u32) {
+        FUTEX_LOCK_PI | FUTEX_LOCK_PI2 => true,
+        _ => is_wanted && registers.r10 == 0,
+    }
 }
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
-    /// The word of a futex.
-    fn futex_at(&mut self, tid: Tid, address: u64) -> Result<Event> {
+    /// The word that a call means.
+    pub(super) fn futex_at(&mut self, tid: Tid, address: u64, op: u32) -> Result<Word> {
         if !address.is_multiple_of(4) {
             return Err(EINVAL);
         }
         let room = self.room(tid)?;
+        let space = room.borrow().space;
+        if op & FUTEX_PRIVATE_FLAG != 0 {
+            return if address < crate::memory::END {
+                Ok(Word::Private(space, address))
+            } else {
+                Err(EFAULT)
+            };
+        }
         let memory = &mut room.borrow_mut().memory;
-        // A page that a fork has left to both becomes the process's own, so that its word keeps its frame. One that may not be written stays as it is.
-        let page = self.store.page(memory, address, Rights::WRITE);
-        let (frame, _) =
-            page.or_else(|_| self.store.page(memory, address, Rights::READ)).map_err(|_| EFAULT)?;
-        Ok(Event::Futex(frame.0, (address % PAGE) as u32))
+        let kind = memory.kind_at(address).ok_or(EFAULT)?;
+        match kind.source {
+            _ if !kind.is_shared => Ok(Word::Own(space, address)),
+            Some(source) => Ok(Word::OfFile(source.file, source.offset)),
+            None => {
+                let (frame, _) = self.store.page(memory, address, Rights::READ).map_err(|_| EFAULT)?;
+                Ok(Word::OfFrame(frame, address % PAGE))
+            }
+        }
     }
 
-    fn word(&mut self, tid: Tid, address: u64) -> Result<u32> {
+    /// The number at a word.
+    pub(super) fn word(&mut self, tid: Tid, address: u64) -> Result<u32> {
         let mut bytes = [0; 4];
         self.read(tid, address, &mut bytes)?;
         Ok(u32::from_le_bytes(bytes))
     }
 
-    /// Threads that wait at a word.
-    fn waiters(&self, at: Event) -> Vec<(Tid, u32)> {
+    /// Threads that wait for an event of a word, in the order in which they came, and their bits.
+    pub(super) fn waiters(&self, at: Event) -> Vec<(Tid, u32)> {
         let waits = |(tid, thread): (&Tid, &crate::process::Thread)| {
             let blocked = thread.blocked.as_ref()?;
-            (blocked.on.first() == Some(&at) && !thread.is_woken).then_some((*tid, blocked.bits))
+            let is_here = blocked.on.first() == Some(&at) && !thread.is_woken;
+            is_here.then_some((thread.began.unwrap_or(0), *tid, blocked.bits))
         };
-        self.threads.iter().filter_map(waits).collect()
+        let mut waiters: Vec<(u64, Tid, u32)> = self.threads.iter().filter_map(waits).collect();
+        waiters.sort_unstable();
+        waiters.into_iter().map(|(_, tid, bits)| (tid, bits)).collect()
     }
 
-    fn wake_waiters(&mut self, at: Event, count: u32, bits: u32) -> u32 {
+    fn wake_waiters(&mut self, at: Word, count: u32, bits: u32) -> u32 {
         let mut woken = 0;
-        for (tid, wanted) in self.waiters(at) {
+        for (tid, wanted) in self.waiters(Event::Futex(at)) {
             if woken == count {
                 break;
             }
@@ -70,9 +91,26 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
         }
         if woken > 0 {
-            self.tell(at);
+            self.tell(Event::Futex(at));
         }
         woken
+    }
+
+    /// Wakes threads at a word that other processes may have.
+    pub(crate) fn wake_at(&mut self, tid: Tid, address: u64, count: u32) -> Result<()> {
+        let at = self.futex_at(tid, address, 0)?;
+        self.wake_waiters(at, count, u32::MAX);
+        Ok(())
+    }
+
+    fn wake(&mut self, tid: Tid, address: u64, (op, count): (u32, u32), bits: u32) -> Answer {
+        if bits == 0 {
+            return Err(EINVAL);
+        }
+        let at = self.futex_at(tid, address, op)?;
+        // One is woken at least, in Linux, too.
+        let count = (count as i32).max(1).unsigned_abs();
+        number(Ok(self.wake_waiters(at, count, bits).into()))
     }
 
     pub(crate) fn sys_futex(
@@ -82,65 +120,93 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     ) -> Answer {
         let op = op as u32;
         let (value, bits) = (value as u32, bits as u32);
-        match op & !(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME) {
-            FUTEX_WAIT => self.wait_at(tid, address, value, (timeout, false, op), u32::MAX),
+        match kind(op) {
+            FUTEX_WAIT => self.wait_at(tid, (address, op), value, timeout, u32::MAX),
             FUTEX_WAIT_BITSET if bits == 0 => Err(EINVAL),
-            FUTEX_WAIT_BITSET => self.wait_at(tid, address, value, (timeout, true, op), bits),
-            FUTEX_WAKE => number(wake(self, tid, address, value, u32::MAX).map(u64::from)),
-            FUTEX_WAKE_BITSET if bits == 0 => Err(EINVAL),
-            FUTEX_WAKE_BITSET => number(wake(self, tid, address, value, bits).map(u64::from)),
-            FUTEX_REQUEUE => self.move_waiters(tid, (address, other), value, timeout as u32),
+            FUTEX_WAIT_BITSET => self.wait_at(tid, (address, op), value, timeout, bits),
+            FUTEX_WAKE => self.wake(tid, address, (op, value), u32::MAX),
+            FUTEX_WAKE_BITSET => self.wake(tid, address, (op, value), bits),
+            FUTEX_REQUEUE => self.move_waiters(tid, (address, other), op, (value, timeout as u32)),
             FUTEX_CMP_REQUEUE => {
                 if self.word(tid, address)? != bits {
                     return Err(EAGAIN);
                 }
-                self.move_waiters(tid, (address, other), value, timeout as u32)
+                self.move_waiters(tid, (address, other), op, (value, timeout as u32))
             }
-            FUTEX_WAKE_OP => self.wake_two(tid, (address, other), (value, timeout as u32), bits),
+            FUTEX_WAKE_OP => self.wake_two(tid, (address, other), op, (value, timeout as u32), bits),
+            FUTEX_LOCK_PI | FUTEX_LOCK_PI2 => self.lock(tid, address, op, timeout),
+            FUTEX_TRYLOCK_PI => self.try_lock(tid, address, op),
+            FUTEX_UNLOCK_PI => self.unlock(tid, address, op),
             _ => Err(ENOSYS),
         }
+    }
+
+    /// When a call gives up that names a time of a clock, or none. A call that is made again has begun before.
+    pub(super) fn absolute_deadline(&mut self, tid: Tid, timeout: u64, is_date: bool) -> Result<Option<u64>> {
+        if timeout == 0 || self.thread(tid)?.until.is_some() {
+            return self.deadline(tid, timeout);
+        }
+        let wanted = super::time::nanoseconds(self.words(tid, timeout)?)?;
+        let now = if is_date { self.machine.date() } else { self.machine.now() };
+        Ok(Some(self.machine.now().saturating_add(wanted.saturating_sub(now))))
     }
 
     fn wait_at(
         &mut self,
         tid: Tid,
-        address: u64,
+        (address, op): (u64, u32),
         value: u32,
-        (timeout, is_absolute, op): (u64, bool, u32),
+        timeout: u64,
         bits: u32,
     ) -> Answer {
-        if self.thread(tid)?.is_woken {
+        let thread = self.thread(tid)?;
+        if thread.is_woken {
             return DONE;
         }
-        let at = self.futex_at(tid, address)?;
-        let is_again = self.thread(tid)?.until.is_some();
-        if !is_again && self.word(tid, address)? != value {
-            return Err(EAGAIN);
-        }
-        let until = match timeout {
-            _ if is_again || !is_absolute || timeout == 0 => self.deadline(tid, timeout)?,
-            timeout => {
-                let wanted = super::time::nanoseconds(self.words(tid, timeout)?)?;
-                let is_date = op & FUTEX_CLOCK_REALTIME != 0;
-                let now = if is_date { self.machine.date() } else { self.machine.now() };
-                Some(self.machine.now().saturating_add(wanted.saturating_sub(now)))
+        let at = match thread.futex {
+            Some(at) => at,
+            None => {
+                let at = self.futex_at(tid, address, op)?;
+                if self.word(tid, address)? != value {
+                    return Err(EAGAIN);
+                }
+                at
             }
         };
-        if until.is_some_and(|until| until <= self.machine.now()) {
+        let until = match kind(op) {
+            FUTEX_WAIT_BITSET => self.absolute_deadline(tid, timeout, op & FUTEX_CLOCK_REALTIME != 0)?,
+            _ => self.deadline(tid, timeout)?,
+        };
+        let now = self.machine.now();
+        if until.is_some_and(|until| until <= now) {
             return Err(ETIMEDOUT);
         }
-        self.thread(tid)?.bits = bits;
-        Ok(Outcome::Wait(Vec::from([at]), until))
+        let thread = self.thread(tid)?;
+        (thread.bits, thread.futex) = (bits, Some(at));
+        thread.began.get_or_insert(now);
+        Ok(Outcome::Wait(Vec::from([Event::Futex(at)]), until))
     }
 
     /// Wakes some, and lets others wait at another word.
-    fn move_waiters(&mut self, tid: Tid, (from, to): (u64, u64), count: u32, moved_max: u32) -> Answer {
-        let (from, to) = (self.futex_at(tid, from)?, self.futex_at(tid, to)?);
+    fn move_waiters(
+        &mut self,
+        tid: Tid,
+        (from, to): (u64, u64),
+        op: u32,
+        (count, moved_max): (u32, u32),
+    ) -> Answer {
+        if (count as i32) < 0 || (moved_max as i32) < 0 {
+            return Err(EINVAL);
+        }
+        let (from, to) = (self.futex_at(tid, from, op)?, self.futex_at(tid, to, op)?);
         let woken = self.wake_waiters(from, count, u32::MAX);
+        let now = self.machine.now();
         let mut moved = 0;
-        for (waiter, _) in self.waiters(from).into_iter().take(moved_max as usize) {
-            if let Some(blocked) = self.threads.get_mut(&waiter).and_then(|thread| thread.blocked.as_mut()) {
-                blocked.on = Vec::from([to]);
+        for (waiter, _) in self.waiters(Event::Futex(from)).into_iter().take(moved_max as usize) {
+            let Some(thread) = self.threads.get_mut(&waiter) else { continue };
+            if let Some(blocked) = &mut thread.blocked {
+                blocked.on = Vec::from([Event::Futex(to)]);
+                (thread.futex, thread.began) = (Some(to), Some(now));
                 moved += 1;
             }
         }
@@ -152,12 +218,15 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         &mut self,
         tid: Tid,
         (first, second): (u64, u64),
+        op: u32,
         (count, other_count): (u32, u32),
         code: u32,
     ) -> Answer {
-        let (at, other) = (self.futex_at(tid, first)?, self.futex_at(tid, second)?);
+        let (at, other) = (self.futex_at(tid, first, op)?, self.futex_at(tid, second, op)?);
         let before = self.word(tid, second)?;
-        let argument = code >> 12 & 0xfff;
+        // Both numbers have a sign.
+        let (argument, compared) = ((code << 8) as i32 >> 20, (code << 20) as i32 >> 20);
+        let argument = argument as u32;
         let argument = if code >> 31 != 0 { 1u32.wrapping_shl(argument) } else { argument };
         let after = match code >> 28 & 7 {
             0 => argument,
@@ -168,7 +237,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             _ => return Err(ENOSYS),
         };
         self.write(tid, second, &after.to_le_bytes())?;
-        let (before, compared) = (before as i32, (code & 0xfff) as i32);
+        let before = before as i32;
         let fits = match code >> 24 & 15 {
             0 => before == compared,
             1 => before != compared,

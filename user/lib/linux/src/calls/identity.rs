@@ -92,7 +92,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(EPERM);
         }
         let process = self.process(tid)?;
-        (process.session, process.group, process.has_terminal) = (pid, pid, false);
+        (process.session, process.group, process.terminal) = (pid, pid, None);
         number(Ok(pid.into()))
     }
 

@@ -5,6 +5,7 @@ pub mod epoll;
 pub mod files;
 pub mod futex;
 pub mod identity;
+mod locks;
 pub mod memory;
 pub mod messages;
 pub mod names;
@@ -12,6 +13,7 @@ pub mod paths;
 pub mod proc;
 pub mod processes;
 pub mod program;
+mod pty;
 #[cfg(test)]
 pub mod rig;
 pub mod signals;

@@ -222,8 +222,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let inode = special.inode();
         let path = plain(path);
         let object = match special {
-            Special::Device(Device::Tty) if !self.process(tid)?.has_terminal => return Err(ENXIO),
-            Special::Device(Device::Tty | Device::Console) => Object::Terminal { inode },
+            Special::Device(Device::Tty | Device::Console | Device::Ptmx) | Special::Terminal(_) => {
+                return self.open_terminal(tid, special, flags);
+            }
             Special::Device(_) => Object::Device { inode, path },
             _ => {
                 self.proc_text(special)?;

@@ -108,8 +108,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let state = self.state_of(process);
         let [own, children] = self.used(pid).map(|used| used / TICK);
         let (mapped, present) = process.room.borrow().memory.sizes();
+        let line = process.terminal.and_then(|number| Some((number, self.terminals.get(number)?)));
         let (terminal, foreground) =
-            if process.has_terminal { (0x8800, self.foreground as i32) } else { (0, -1) };
+            line.map_or((0, -1), |(number, line)| (0x8800 + number, line.foreground as i32));
         let Process { parent, group, session, threads, since, .. } = process;
         format!(
             "{pid} ({name}) {state} {parent} {group} {session} {terminal} {foreground} 0 0 0 0 0 {own} 0 {children} 0 20 0 \

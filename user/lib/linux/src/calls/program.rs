@@ -261,7 +261,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     fn end_other_threads(&mut self, tid: Tid, pid: Tid) {
         let threads = self.processes.get(&pid).map(|process| process.threads.clone()).unwrap_or_default();
         for other in threads.into_iter().filter(|other| *other != tid) {
-            self.unblock(other);
+            self.leave(other);
             self.machine.end_thread(other);
             self.threads.remove(&other);
         }
@@ -269,6 +269,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// The thread that begins a program is the first of its process from then on.
     fn replace_thread(&mut self, tid: Tid, pid: Tid) {
+        self.leave(tid);
         self.machine.end_thread(tid);
         if let Some(mut thread) = self.threads.remove(&tid) {
             (thread.clear, thread.robust, thread.stack) = (0, (0, 0), Stack::NONE);

@@ -7,9 +7,10 @@ use crate::errno::{EACCES, EINVAL, ENOENT, Result};
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open};
-use crate::special::Special;
+use crate::special::{Device, Special};
 use crate::store::Store;
 use crate::system::{Answer, DONE, System};
+use crate::terminals::SYSTEM;
 use alloc::vec::Vec;
 use linux_raw_sys::general::{
     self, AT_EACCESS, AT_EMPTY_PATH, AT_NO_AUTOMOUNT, AT_STATX_DONT_SYNC, AT_STATX_FORCE_SYNC,
@@ -125,11 +126,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             | Object::Directory { inode, .. }
             | Object::Text { inode, .. }
             | Object::Device { inode, .. } => self.stat_of(*inode),
-            Object::Terminal { .. } => {
-                let named = self.look(b"/dev/pts/0", Last::Follow)?;
-                let found = Stat::of(&named);
-                Ok(Stat { mode: S_IFCHR | 0o620, ..found })
-            }
+            Object::Master { inode, .. } => self.stat_of(*inode),
+            Object::Terminal { number, .. } => self.stat_of(match *number {
+                SYSTEM => Special::Device(Device::Console).inode(),
+                number => Special::Terminal(number).inode(),
+            }),
             Object::Reader(ends) | Object::Writer(ends) => {
                 Ok(Stat::nameless(S_IFIFO | 0o600, ends.number, 0))
             }

@@ -31,11 +31,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         match &open.object {
             Object::Reader(ends) => ends.pipe.borrow().poll(End::Read).into(),
             Object::Writer(ends) => ends.pipe.borrow().poll(End::Write).into(),
-            Object::Terminal { .. } => {
-                let input = if self.terminal.is_readable() { POLLIN | POLLRDNORM } else { 0 };
-                let output = if self.terminal.is_writable() { POLLOUT | POLLWRNORM } else { 0 };
-                input | output
-            }
+            Object::Terminal { number, .. } => self.terminal_ready(*number),
+            Object::Master { number, .. } => self.master_ready(*number),
             Object::Counter { value, .. } => {
                 let input = if value.get() > 0 { POLLIN | POLLRDNORM } else { 0 };
                 let output = if value.get() < u64::MAX - 1 { POLLOUT | POLLWRNORM } else { 0 };

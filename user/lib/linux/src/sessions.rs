@@ -1,0 +1,95 @@
+//! Sessions at their terminals: who gets control of one and loses it, and process groups that nobody can continue any more.
+//!
+//! Processes hear of a loss when the call that causes it is over: each of them may end by it, and cause another one.
+
+use crate::errno::Result;
+use crate::frames::Bytes;
+use crate::machine::{Machine, Tid};
+use crate::signal::Cause;
+use crate::system::System;
+use linux_raw_sys::general::{SIGCONT, SIGHUP};
+use vfs::FileSystem;
+
+/// Processes that are to hear that their terminal, or their session, is lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Loss {
+    /// A process: it goes on, too.
+    Process(Tid),
+    /// All of a process group: they go on, too.
+    Group(Tid),
+    /// All of a process group: whoever stands still stays so.
+    GroupInFront(Tid),
+}
+
+impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    /// Gives the session of a process control of a terminal, with its group in front.
+    pub fn take_control(&mut self, pid: Tid, number: u32) -> Result<()> {
+        let line = self.terminals.line(number)?;
+        if let Some(process) = self.processes.get_mut(&pid) {
+            (line.session, line.foreground) = (process.session, process.group);
+            (process.terminal, process.left_group) = (Some(number), 0);
+        }
+        Ok(())
+    }
+
+    /// Takes control of a terminal from its session. Gives back the session, and the group that was in front.
+    pub fn take_from_session(&mut self, number: u32) -> (Tid, Tid) {
+        let Ok(line) = self.terminals.line(number) else { return (0, 0) };
+        let lost = (line.session, line.foreground);
+        (line.session, line.foreground) = (0, 0);
+        for process in self.processes.values_mut().filter(|process| process.terminal == Some(number)) {
+            process.terminal = None;
+        }
+        lost
+    }
+
+    /// Nobody is at the other side of a terminal any more.
+    pub fn lose_terminal(&mut self, number: u32) {
+        let (session, foreground) = self.take_from_session(number);
+        if let Some(leader) = self.processes.get_mut(&session).filter(|leader| leader.ended.is_none()) {
+            leader.left_group = foreground;
+            self.losses.push(Loss::Process(session));
+        }
+    }
+
+    /// The leader of a session ends, which gives its terminal up.
+    pub fn end_session(&mut self, pid: Tid) {
+        let Some(leader) = self.processes.get_mut(&pid).filter(|process| process.session == pid) else {
+            return;
+        };
+        let left = core::mem::take(&mut leader.left_group);
+        if let Some(number) = leader.terminal {
+            let (_, foreground) = self.take_from_session(number);
+            self.losses.push(Loss::GroupInFront(foreground));
+        } else if left != 0 {
+            self.losses.push(Loss::Group(left));
+        }
+    }
+
+    /// Tells the next of those who have lost something. Whether there was one.
+    pub fn tell_loss(&mut self) -> bool {
+        match self.losses.pop() {
+            None => return false,
+            Some(Loss::Process(pid)) => {
+                let _ = self.send(pid, SIGHUP, Cause::KERNEL);
+                let _ = self.send(pid, SIGCONT, Cause::KERNEL);
+            }
+            Some(Loss::Group(group)) => {
+                self.send_to_group(group, SIGHUP, Cause::KERNEL);
+                self.send_to_group(group, SIGCONT, Cause::KERNEL);
+            }
+            Some(Loss::GroupInFront(group)) => self.send_to_group(group, SIGHUP, Cause::KERNEL),
+        }
+        true
+    }
+
+    /// Whether nobody can continue a process group: no parent of its processes is in its session and outside of it.
+    pub fn is_orphaned(&self, group: Tid) -> bool {
+        let mut members =
+            self.processes.values().filter(|process| process.group == group && process.ended.is_none());
+        !members.any(|process| {
+            let parent = self.processes.get(&process.parent);
+            parent.is_some_and(|parent| parent.group != group && parent.session == process.session)
+        })
+    }
+}
