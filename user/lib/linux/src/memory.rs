@@ -4,12 +4,14 @@
 //! The machine's mappings follow: a frame is mapped by a fault, and taken from whoever must not have it any more by [`Bytes::protect`] and
 //! [`Bytes::withdraw`], which take it from all that have it: the others get it back by another fault.
 
+mod pages;
+
 use crate::errno::{EACCES, EEXIST, EFAULT, EINVAL, ENOMEM, Errno, Result};
 use crate::frames::{Bytes, Frame, Frames, PAGE};
-use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::ops::{BitOr, Range};
+use pages::Pages;
 
 /// Lowest address that can be mapped: an access through a null pointer with an offset must fail.
 pub const FIRST: u64 = 0x1_0000;
@@ -125,73 +127,11 @@ pub enum Access {
     Wants(Source, bool),
 }
 
-/// Frames of pages, by the pages' numbers.
-#[derive(Clone, Debug, Default)]
-struct Pages(BTreeMap<u64, Box<Chunk>>);
-
-/// Pages of a chunk. A process that touches one page of each has tables of [`CHUNK_BYTES`] for each page.
-const CHUNK: u64 = 64;
-
-/// Most chunks of a process.
-const CHUNKS_MAX: usize = 16_384;
-
-/// Bytes that a chunk counts for, with its place in the list.
-const CHUNK_BYTES: usize = 320;
-
 /// Most regions of a process: as many as in Linux.
 pub const REGIONS_MAX: usize = 65_530;
 
 /// Bytes that a region counts for.
 const REGION_BYTES: usize = 96;
-
-/// Numbers of frames, plus one; 0 where there is none.
-type Chunk = [u32; CHUNK as usize];
-
-impl Pages {
-    fn get(&self, page: u64) -> Option<Frame> {
-        let number = self.0.get(&(page / CHUNK))?[(page % CHUNK) as usize];
-        number.checked_sub(1).map(Frame)
-    }
-
-    fn has_chunk(&self, page: u64) -> bool {
-        self.0.contains_key(&(page / CHUNK))
-    }
-
-    fn set(&mut self, page: u64, frame: Frame) {
-        let chunk = self.0.entry(page / CHUNK).or_insert_with(|| Box::new([0; CHUNK as usize]));
-        chunk[(page % CHUNK) as usize] = frame.0 + 1;
-    }
-
-    /// Pages of a range that have frames.
-    fn among(&self, pages: Range<u64>) -> impl Iterator<Item = (u64, Frame)> {
-        let chunks = pages.start / CHUNK..pages.end.div_ceil(CHUNK);
-        self.0.range(chunks).flat_map(move |(number, chunk)| {
-            let first = number * CHUNK;
-            let from = pages.start.max(first) - first;
-            let to = pages.end.min(first + CHUNK) - first;
-            (from..to).filter_map(move |at| {
-                chunk[at as usize].checked_sub(1).map(|frame| (first + at, Frame(frame)))
-            })
-        })
-    }
-
-    /// Takes all frames of a range.
-    fn take(&mut self, pages: Range<u64>) -> Vec<(u64, Frame)> {
-        let all: Vec<(u64, Frame)> = self.among(pages.clone()).collect();
-        for (page, _) in &all {
-            if let Some(chunk) = self.0.get_mut(&(page / CHUNK)) {
-                chunk[(page % CHUNK) as usize] = 0;
-            }
-        }
-        let touched = pages.start / CHUNK..pages.end.div_ceil(CHUNK);
-        let is_empty = |chunk: &Chunk| chunk.iter().all(|frame| *frame == 0);
-        let empty = self.0.range(touched).filter(|(_, chunk)| is_empty(chunk));
-        for number in empty.map(|(number, _)| *number).collect::<Vec<u64>>() {
-            self.0.remove(&number);
-        }
-        all
-    }
-}
 
 /// Memory of a process.
 #[derive(Debug, Default)]
@@ -219,7 +159,7 @@ impl Memory {
 
     /// Tells how large the tables are, after each change of them.
     fn count<B: Bytes>(&mut self, frames: &mut Frames<B>) {
-        let now = self.regions.len() * REGION_BYTES + self.pages.0.len() * CHUNK_BYTES;
+        let now = self.regions.len() * REGION_BYTES + self.pages.bytes();
         frames.count_tables(self.counted, now);
         self.counted = now;
     }
@@ -546,8 +486,8 @@ impl Memory {
         let page = address / PAGE;
         let no_memory = |_: Errno| Fault::NoMemory;
         let Some(frame) = self.pages.get(page) else {
-            let has_room = self.pages.0.len() < CHUNKS_MAX && frames.has_room(CHUNK_BYTES);
-            if !has_room && !self.pages.has_chunk(page) {
+            let more = self.pages.more_bytes(page).ok_or(Fault::NoMemory)?;
+            if more > 0 && !frames.has_room(more) {
                 return Err(Fault::NoMemory);
             }
             if let Some(source) = source {

@@ -7,6 +7,7 @@ pub mod identity;
 pub mod memory;
 pub mod names;
 pub mod paths;
+mod pieces;
 pub mod proc;
 pub mod processes;
 pub mod program;
