@@ -5,13 +5,15 @@
 //! [`Bytes::withdraw`], which take it from all that have it: the others get it back by another fault.
 
 mod pages;
+mod rights;
 
 use crate::errno::{EACCES, EEXIST, EFAULT, EINVAL, ENOMEM, Errno, Result};
 use crate::frames::{Bytes, Frame, Frames, PAGE};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use core::ops::{BitOr, Range};
+use core::ops::Range;
 use pages::Pages;
+pub use rights::Rights;
 
 /// Lowest address that can be mapped: an access through a null pointer with an offset must fail.
 pub const FIRST: u64 = 0x1_0000;
@@ -21,41 +23,6 @@ pub const END: u64 = 0x7fff_ffff_f000;
 const MAPPINGS_END: u64 = 0x7fff_f000_0000;
 /// Bytes between a stack and what is below it.
 const STACK_GAP: u64 = 256 * PAGE;
-
-/// Rights to a page: bits as in `PROT_READ` and its like.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Rights(pub u8);
-
-impl Rights {
-    /// Nothing.
-    pub const NONE: Rights = Rights(0);
-    /// Read.
-    pub const READ: Rights = Rights(1);
-    /// Write.
-    pub const WRITE: Rights = Rights(2);
-    /// Execute.
-    pub const EXECUTE: Rights = Rights(4);
-    /// Read and write.
-    pub const READ_WRITE: Rights = Rights(3);
-
-    /// Rights as a processor has them: there, all that can be written or executed can be read.
-    const fn in_processor(self) -> Rights {
-        if self.0 == 0 { self } else { Rights(self.0 | Rights::READ.0) }
-    }
-
-    /// Whether it has all of these.
-    pub const fn has(self, wanted: Rights) -> bool {
-        self.0 & wanted.0 == wanted.0
-    }
-}
-
-impl BitOr for Rights {
-    type Output = Rights;
-
-    fn bitor(self, other: Rights) -> Rights {
-        Rights(self.0 | other.0)
-    }
-}
 
 /// Number of a file whose pages are mapped, as its owner knows it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -368,11 +335,17 @@ impl Memory {
                 continue;
             }
             self.insert(start, region.end, Kind { rights, ..region.kind });
-            if rights.has(before) {
+            let (before, now) = (before.in_processor(), rights.in_processor());
+            if region.kind.is_shared && region.kind.source.is_some() && !before.has(now) {
+                // Pages that were read are asked for once more, so that it is known who writes to the file.
+                self.forget(frames, start..region.end);
+                continue;
+            }
+            if now.has(before) {
                 continue;
             }
             for (_, frame) in self.pages.among(start / PAGE..region.end / PAGE) {
-                if rights.has(Rights(before.0 & !Rights::WRITE.0)) {
+                if now.has(Rights(before.0 & !Rights::WRITE.0)) {
                     frames.bytes.protect(frame);
                 } else {
                     frames.bytes.withdraw(frame);
@@ -425,7 +398,7 @@ impl Memory {
         }
         let kind = region.kind.from(from.start - first);
         let old_len = from.end - from.start;
-        // What is left of the region on both sides, and the new one.
+        // Pieces of the region on both sides, and the new one.
         self.check_regions(frames, 2)?;
         if let Move::To(at) = to {
             let target = Memory::range(at, len)?;

@@ -35,7 +35,7 @@ pub struct Store<B, F> {
     mapped: BTreeMap<u64, (u64, u64)>,
     /// Pages of [`Self::cache`] that somebody may write to.
     written: BTreeSet<(u64, u64)>,
-    /// Files in [`Self::mapped`] from which on it is looked which are not used any more.
+    /// Number of files in [`Self::mapped`] above which those are closed that nobody uses any more.
     mapped_many: usize,
 }
 
