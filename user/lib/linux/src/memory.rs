@@ -4,12 +4,16 @@
 //! The machine's mappings follow: a frame is mapped by a fault, and taken from whoever must not have it any more by [`Bytes::protect`] and
 //! [`Bytes::withdraw`], which take it from all that have it: the others get it back by another fault.
 
+mod pages;
+mod rights;
+
 use crate::errno::{EACCES, EEXIST, EFAULT, EINVAL, ENOMEM, Errno, Result};
 use crate::frames::{Bytes, Frame, Frames, PAGE};
-use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use core::ops::{BitOr, Range};
+use core::ops::Range;
+use pages::Pages;
+pub use rights::Rights;
 
 /// Lowest address that can be mapped: an access through a null pointer with an offset must fail.
 pub const FIRST: u64 = 0x1_0000;
@@ -19,41 +23,6 @@ pub const END: u64 = 0x7fff_ffff_f000;
 const MAPPINGS_END: u64 = 0x7fff_f000_0000;
 /// Bytes between a stack and what is below it.
 const STACK_GAP: u64 = 256 * PAGE;
-
-/// Rights to a page: bits as in `PROT_READ` and its like.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Rights(pub u8);
-
-impl Rights {
-    /// Nothing.
-    pub const NONE: Rights = Rights(0);
-    /// Read.
-    pub const READ: Rights = Rights(1);
-    /// Write.
-    pub const WRITE: Rights = Rights(2);
-    /// Execute.
-    pub const EXECUTE: Rights = Rights(4);
-    /// Read and write.
-    pub const READ_WRITE: Rights = Rights(3);
-
-    /// Rights as a processor has them: there, all that can be written or executed can be read.
-    const fn in_processor(self) -> Rights {
-        if self.0 == 0 { self } else { Rights(self.0 | Rights::READ.0) }
-    }
-
-    /// Whether it has all of these.
-    pub const fn has(self, wanted: Rights) -> bool {
-        self.0 & wanted.0 == wanted.0
-    }
-}
-
-impl BitOr for Rights {
-    type Output = Rights;
-
-    fn bitor(self, other: Rights) -> Rights {
-        Rights(self.0 | other.0)
-    }
-}
 
 /// Number of a file whose pages are mapped, as its owner knows it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -125,73 +94,11 @@ pub enum Access {
     Wants(Source, bool),
 }
 
-/// Frames of pages, by the pages' numbers.
-#[derive(Clone, Debug, Default)]
-struct Pages(BTreeMap<u64, Box<Chunk>>);
-
-/// Pages of a chunk. A process that touches one page of each has tables of [`CHUNK_BYTES`] for each page.
-const CHUNK: u64 = 64;
-
-/// Most chunks of a process.
-const CHUNKS_MAX: usize = 16_384;
-
-/// Bytes that a chunk counts for, with its place in the list.
-const CHUNK_BYTES: usize = 320;
-
 /// Most regions of a process: as many as in Linux.
 pub const REGIONS_MAX: usize = 65_530;
 
 /// Bytes that a region counts for.
 const REGION_BYTES: usize = 96;
-
-/// Numbers of frames, plus one; 0 where there is none.
-type Chunk = [u32; CHUNK as usize];
-
-impl Pages {
-    fn get(&self, page: u64) -> Option<Frame> {
-        let number = self.0.get(&(page / CHUNK))?[(page % CHUNK) as usize];
-        number.checked_sub(1).map(Frame)
-    }
-
-    fn has_chunk(&self, page: u64) -> bool {
-        self.0.contains_key(&(page / CHUNK))
-    }
-
-    fn set(&mut self, page: u64, frame: Frame) {
-        let chunk = self.0.entry(page / CHUNK).or_insert_with(|| Box::new([0; CHUNK as usize]));
-        chunk[(page % CHUNK) as usize] = frame.0 + 1;
-    }
-
-    /// Pages of a range that have frames.
-    fn among(&self, pages: Range<u64>) -> impl Iterator<Item = (u64, Frame)> {
-        let chunks = pages.start / CHUNK..pages.end.div_ceil(CHUNK);
-        self.0.range(chunks).flat_map(move |(number, chunk)| {
-            let first = number * CHUNK;
-            let from = pages.start.max(first) - first;
-            let to = pages.end.min(first + CHUNK) - first;
-            (from..to).filter_map(move |at| {
-                chunk[at as usize].checked_sub(1).map(|frame| (first + at, Frame(frame)))
-            })
-        })
-    }
-
-    /// Takes all frames of a range.
-    fn take(&mut self, pages: Range<u64>) -> Vec<(u64, Frame)> {
-        let all: Vec<(u64, Frame)> = self.among(pages.clone()).collect();
-        for (page, _) in &all {
-            if let Some(chunk) = self.0.get_mut(&(page / CHUNK)) {
-                chunk[(page % CHUNK) as usize] = 0;
-            }
-        }
-        let touched = pages.start / CHUNK..pages.end.div_ceil(CHUNK);
-        let is_empty = |chunk: &Chunk| chunk.iter().all(|frame| *frame == 0);
-        let empty = self.0.range(touched).filter(|(_, chunk)| is_empty(chunk));
-        for number in empty.map(|(number, _)| *number).collect::<Vec<u64>>() {
-            self.0.remove(&number);
-        }
-        all
-    }
-}
 
 /// Memory of a process.
 #[derive(Debug, Default)]
@@ -219,7 +126,7 @@ impl Memory {
 
     /// Tells how large the tables are, after each change of them.
     fn count<B: Bytes>(&mut self, frames: &mut Frames<B>) {
-        let now = self.regions.len() * REGION_BYTES + self.pages.0.len() * CHUNK_BYTES;
+        let now = self.regions.len() * REGION_BYTES + self.pages.bytes();
         frames.count_tables(self.counted, now);
         self.counted = now;
     }
@@ -433,11 +340,17 @@ impl Memory {
                 continue;
             }
             self.insert(start, region.end, Kind { rights, ..region.kind });
-            if rights.has(before) {
+            let (before, now) = (before.in_processor(), rights.in_processor());
+            if region.kind.is_shared && region.kind.source.is_some() && !before.has(now) {
+                // Pages that were read are asked for once more, so that it is known who writes to the file.
+                self.forget(frames, start..region.end);
+                continue;
+            }
+            if now.has(before) {
                 continue;
             }
             for (_, frame) in self.pages.among(start / PAGE..region.end / PAGE) {
-                if rights.has(Rights(before.0 & !Rights::WRITE.0)) {
+                if now.has(Rights(before.0 & !Rights::WRITE.0)) {
                     frames.bytes.protect(frame);
                 } else {
                     frames.bytes.withdraw(frame);
@@ -490,7 +403,7 @@ impl Memory {
         }
         let kind = region.kind.from(from.start - first);
         let old_len = from.end - from.start;
-        // What is left of the region on both sides, and the new one.
+        // Pieces of the region on both sides, and the new one.
         self.check_regions(frames, 2)?;
         if let Move::To(at) = to {
             let target = Memory::range(at, len)?;
@@ -551,8 +464,8 @@ impl Memory {
         let page = address / PAGE;
         let no_memory = |_: Errno| Fault::NoMemory;
         let Some(frame) = self.pages.get(page) else {
-            let has_room = self.pages.0.len() < CHUNKS_MAX && frames.has_room(CHUNK_BYTES);
-            if !has_room && !self.pages.has_chunk(page) {
+            let more = self.pages.more_bytes(page).ok_or(Fault::NoMemory)?;
+            if more > 0 && !frames.has_room(more) {
                 return Err(Fault::NoMemory);
             }
             if let Some(source) = source {

@@ -37,7 +37,7 @@ pub struct Store<B, F> {
     written: BTreeSet<(u64, u64)>,
     /// Pages of the cache that calls have written to, and that the file does not have yet.
     late: BTreeSet<(u64, u64)>,
-    /// Files in [`Self::mapped`] from which on it is looked which are not used any more.
+    /// Number of files in [`Self::mapped`] above which those are closed that nobody uses any more.
     mapped_many: usize,
 }
 

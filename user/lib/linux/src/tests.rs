@@ -1,5 +1,6 @@
 //! Memory of processes against a model that knows bytes alone: no frames, no copies, no rights of the machine.
 
+mod bytes;
 mod cache;
 mod hostile;
 mod limits;

@@ -1,5 +1,6 @@
 //! Bytes of open files.
 
+use super::pieces::Piece;
 use super::{done, number};
 use crate::errno::{
     EAGAIN, EBADF, EFAULT, EFBIG, EINVAL, EISDIR, ENOENT, ENOSPC, EPIPE, ESPIPE, ESRCH, Result,
@@ -35,9 +36,6 @@ const TERMINAL_MAX: u64 = 4096;
 /// Bytes of the value of a counter.
 const COUNTER_BYTES: u64 = 8;
 
-/// Pieces of memory that one call may name.
-const PIECES_MAX: u64 = 1024;
-
 /// Most bytes of one call in Linux.
 const COUNT_MAX: u64 = 0x7fff_f000;
 
@@ -49,28 +47,11 @@ pub(super) enum Taken {
     Nothing(Option<u64>),
 }
 
-/// Where bytes come from, or go to, in a process: address and length.
-type Piece = (u64, u64);
-
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// The object behind a descriptor of a thread.
     pub fn open_file(&mut self, tid: Tid, number: u64) -> Result<Rc<Open>> {
         let number = u32::try_from(number).map_err(|_| EBADF)?;
         Ok(self.process(tid)?.descriptors.get(number)?.open.clone())
-    }
-
-    fn pieces(&mut self, tid: Tid, address: u64, count: u64) -> Result<Vec<Piece>> {
-        if count > PIECES_MAX {
-            return Err(EINVAL);
-        }
-        let mut pieces = Vec::new();
-        let mut total = 0u64;
-        for index in 0..count {
-            let [at, len] = self.words(tid, address.wrapping_add(index * 16))?;
-            total = total.checked_add(len).filter(|total| *total <= i64::MAX as u64).ok_or(EINVAL)?;
-            pieces.push((at, len));
-        }
-        Ok(pieces)
     }
 
     /// Reads into pieces of memory, at a position or where the file stands.
@@ -97,10 +78,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if there > 0 {
             // Bytes that are taken away are lost if they cannot be given to the process.
             let fits = self.fit(tid, pieces, len.min(there))?;
-            len = if fits < len.min(there) { fits } else { len };
-            if len == 0 {
+            if fits == 0 || fits < there && matches!(open.object, Object::Counter { .. }) {
                 return Err(EFAULT);
             }
+            len = if fits < len.min(there) { fits } else { len };
         }
         let mut bytes = vec![0; len as usize];
         let count = match self.take(open, &mut bytes, at)? {
@@ -129,58 +110,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             _ => (0, PIECE_MAX),
         }
-    }
-
-    /// How many of so many bytes can be written to pieces of memory.
-    fn fit(&mut self, tid: Tid, pieces: &[Piece], len: u64) -> Result<u64> {
-        let room = self.room(tid)?;
-        let memory = &mut room.borrow_mut().memory;
-        let mut count = 0;
-        for (address, piece) in pieces {
-            let wanted = (*piece).min(len - count);
-            let fits = self.store.writable(memory, *address, wanted);
-            count += fits;
-            if fits < wanted {
-                break;
-            }
-        }
-        Ok(count)
-    }
-
-    /// Writes bytes to pieces of memory, up to where there is none. How many those were.
-    fn give(&mut self, tid: Tid, pieces: &[Piece], bytes: &[u8]) -> Result<usize> {
-        let room = self.room(tid)?;
-        let memory = &mut room.borrow_mut().memory;
-        let mut rest = bytes;
-        for (address, len) in pieces {
-            let (now, later) = rest.split_at(rest.len().min(usize::try_from(*len).unwrap_or(usize::MAX)));
-            let given = self.store.write_some(memory, *address, now);
-            if given < now.len() {
-                return Ok(bytes.len() - rest.len() + given);
-            }
-            rest = later;
-        }
-        Ok(bytes.len() - rest.len())
-    }
-
-    /// Bytes of pieces of memory behind the first `skipped`, at most so many. Whether all of them are there.
-    fn gather(&mut self, tid: Tid, pieces: &[Piece], skipped: u64, most: u64) -> Result<(Vec<u8>, bool)> {
-        let room = self.room(tid)?;
-        let memory = &mut room.borrow_mut().memory;
-        let (mut bytes, mut skipped) = (Vec::new(), skipped);
-        for (address, len) in pieces {
-            let from = skipped.min(*len);
-            skipped -= from;
-            let before = bytes.len();
-            let wanted = (len - from).min(most.saturating_sub(before as u64)) as usize;
-            bytes.resize(before + wanted, 0);
-            let found = self.store.read_some(memory, address.wrapping_add(from), &mut bytes[before..]);
-            if found < wanted {
-                bytes.truncate(before + found);
-                return Ok((bytes, false));
-            }
-        }
-        Ok((bytes, true))
     }
 
     /// Reads a little of a file.

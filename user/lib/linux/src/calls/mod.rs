@@ -10,6 +10,7 @@ pub mod memory;
 pub mod messages;
 pub mod names;
 pub mod paths;
+mod pieces;
 pub mod proc;
 pub mod processes;
 pub mod program;

@@ -228,6 +228,17 @@ fn a_file_that_is_read_is_not_written_through_a_mapping() {
     assert_eq!(world.bad(1, nr::__NR_mmap, &[0, PAGE, 3, shared, reads, 0]), EACCES);
     world.good(1, nr::__NR_mprotect, &[at, PAGE, 0]);
     assert_eq!(world.bad(1, nr::__NR_mprotect, &[at, PAGE, 2]), EACCES);
+    // It is the same when it was read before.
+    let at = world.good(1, nr::__NR_mmap, &[0, PAGE, 1, shared, writes, 2 * PAGE]);
+    world.system.read(1, at, &mut [0]).unwrap();
+    world.good(1, nr::__NR_mprotect, &[at, PAGE, 3]);
+    world.system.write(1, at, b"late").unwrap();
+    world.good(1, nr::__NR_msync, &[at, PAGE, nr::MS_SYNC.into()]);
+    let root = world.system.store.root;
+    let inode = world.system.store.volume.open(root, b"/file", How::default(), 0).unwrap();
+    let mut bytes = [0; 4];
+    world.system.store.volume.read(inode, 2 * PAGE, &mut bytes).unwrap();
+    assert_eq!(&bytes, b"late");
     // A copy of it may be written, and so may the file by those who can.
     let own = world.good(1, nr::__NR_mmap, &[0, PAGE, 1, MAP_PRIVATE.into(), reads, 0]);
     world.good(1, nr::__NR_mprotect, &[own, PAGE, 3]);
@@ -235,8 +246,6 @@ fn a_file_that_is_read_is_not_written_through_a_mapping() {
     world.good(1, nr::__NR_mprotect, &[at, PAGE, 3]);
     world.system.write(1, at, b"new").unwrap();
     world.good(1, nr::__NR_munmap, &[at, PAGE]);
-    let mut bytes = [0; 4];
-    let inode = world.system.store.volume.open(world.system.store.root, b"/file", How::default(), 0).unwrap();
     world.system.store.volume.read(inode, 0, &mut bytes).unwrap();
     assert_eq!(&bytes, b"newf");
 }

@@ -1,0 +1,89 @@
+//! Memory of a process, in pieces, from which bytes come, or to which they go. Its end may be anywhere.
+
+use crate::errno::{EINVAL, Result};
+use crate::frames::Bytes;
+use crate::machine::{Machine, Tid};
+use crate::system::System;
+use alloc::vec::Vec;
+use vfs::FileSystem;
+
+/// Pieces of memory that one call may name.
+const PIECES_MAX: u64 = 1024;
+
+/// A piece: address and length.
+pub(super) type Piece = (u64, u64);
+
+impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    /// Pieces that a call names.
+    pub(super) fn pieces(&mut self, tid: Tid, address: u64, count: u64) -> Result<Vec<Piece>> {
+        if count > PIECES_MAX {
+            return Err(EINVAL);
+        }
+        let mut pieces = Vec::new();
+        let mut total = 0u64;
+        for index in 0..count {
+            let [at, len] = self.words(tid, address.wrapping_add(index * 16))?;
+            total = total.checked_add(len).filter(|total| *total <= i64::MAX as u64).ok_or(EINVAL)?;
+            pieces.push((at, len));
+        }
+        Ok(pieces)
+    }
+
+    /// How many of so many bytes can be written to pieces of memory.
+    pub(super) fn fit(&mut self, tid: Tid, pieces: &[Piece], len: u64) -> Result<u64> {
+        let room = self.room(tid)?;
+        let memory = &mut room.borrow_mut().memory;
+        let mut count = 0;
+        for (address, piece) in pieces {
+            let wanted = (*piece).min(len - count);
+            let fits = self.store.writable(memory, *address, wanted);
+            count += fits;
+            if fits < wanted {
+                break;
+            }
+        }
+        Ok(count)
+    }
+
+    /// Writes bytes to pieces of memory, up to where there is none. How many those were.
+    pub(super) fn give(&mut self, tid: Tid, pieces: &[Piece], bytes: &[u8]) -> Result<usize> {
+        let room = self.room(tid)?;
+        let memory = &mut room.borrow_mut().memory;
+        let mut rest = bytes;
+        for (address, len) in pieces {
+            let (now, later) = rest.split_at(rest.len().min(usize::try_from(*len).unwrap_or(usize::MAX)));
+            let given = self.store.write_some(memory, *address, now);
+            if given < now.len() {
+                return Ok(bytes.len() - rest.len() + given);
+            }
+            rest = later;
+        }
+        Ok(bytes.len() - rest.len())
+    }
+
+    /// Bytes of pieces of memory behind the first `skipped`, at most so many. Whether all of them are there.
+    pub(super) fn gather(
+        &mut self,
+        tid: Tid,
+        pieces: &[Piece],
+        skipped: u64,
+        most: u64,
+    ) -> Result<(Vec<u8>, bool)> {
+        let room = self.room(tid)?;
+        let memory = &mut room.borrow_mut().memory;
+        let (mut bytes, mut skipped) = (Vec::new(), skipped);
+        for (address, len) in pieces {
+            let from = skipped.min(*len);
+            skipped -= from;
+            let before = bytes.len();
+            let wanted = (len - from).min(most.saturating_sub(before as u64)) as usize;
+            bytes.resize(before + wanted, 0);
+            let found = self.store.read_some(memory, address.wrapping_add(from), &mut bytes[before..]);
+            if found < wanted {
+                bytes.truncate(before + found);
+                return Ok((bytes, false));
+            }
+        }
+        Ok((bytes, true))
+    }
+}
