@@ -6,7 +6,7 @@ use crate::executable::{self, ARGUMENTS_MAX, BASE, Executable, HEAD_BYTES, INTER
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
 use crate::memory::{Kind, Memory, Rights, STACK_MAX, Source};
-use crate::process::{Event, NAME_BYTES, Room};
+use crate::process::{NAME_BYTES, Room};
 use crate::signal::Stack;
 use crate::system::{Answer, Outcome, System};
 use abi::ThreadState;
@@ -239,9 +239,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.give_memory_back(pid);
         let process = self.processes.get_mut(&pid).ok_or(ESRCH)?;
         process.room = Rc::new(RefCell::new(Room { space, memory }));
-        if let Some(waiting) = process.vfork.take() {
-            self.tell(Event::Vfork(waiting));
-        }
         self.note_program(pid, program, environment);
         let mut state = Box::new(ThreadState::ZERO);
         state.len_bytes = ThreadState::LEN_BYTES;
