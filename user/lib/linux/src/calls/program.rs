@@ -16,7 +16,7 @@ use alloc::rc::Rc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::RefCell;
-use linux_raw_sys::general::SIGKILL;
+use linux_raw_sys::general::{SIGKILL, X_OK};
 use vfs::path::Last;
 use vfs::{FileSystem, How, Inode};
 
@@ -91,7 +91,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub fn find_program(&mut self, tid: Tid, path: Vec<u8>, arguments: Vec<Vec<u8>>) -> Result<Program> {
         let (mut path, mut arguments) = (path, arguments);
         for _ in 0..SCRIPTS_MAX {
-            let inode = self.open_program(&path)?;
+            let inode = self.open_program(tid, &path)?;
             let head = self.head(inode);
             let script = match &head {
                 Ok(head) => executable::script(head),
@@ -99,7 +99,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             };
             match script {
                 None => {
-                    let found = head.and_then(|head| self.read_program(inode, &head));
+                    let found = head.and_then(|head| self.read_program(tid, inode, &head));
                     return match found {
                         Ok((executable, interpreter)) => {
                             Ok(Program { path, inode, executable, interpreter, arguments })
@@ -125,13 +125,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Err(ELOOP)
     }
 
-    fn open_program(&mut self, path: &[u8]) -> Result<Inode> {
+    fn open_program(&mut self, tid: Tid, path: &[u8]) -> Result<Inode> {
+        let reached = self.reach(tid, path, Last::Follow)?;
+        let path = reached.as_slice();
         let found = self.look(path, Last::Follow)?;
         match found.kind {
             vfs::Kind::Directory => return Err(EACCES),
             vfs::Kind::File if found.permissions & 0o111 != 0 => {}
             _ => return Err(EACCES),
         }
+        self.may(tid, &found, X_OK)?;
         let root = self.store.root;
         match self.store.volume.open(root, path, How::default(), 0) {
             Err(vfs::Error::IsDirectory) => Err(EISDIR),
@@ -148,6 +151,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     fn read_program(
         &mut self,
+        tid: Tid,
         inode: Inode,
         head: &[u8],
     ) -> Result<(Executable, Option<(Inode, Executable)>)> {
@@ -158,7 +162,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.store.read_at(inode, at, &mut path)?;
         let end = path.iter().position(|byte| *byte == 0).ok_or(ENOEXEC)?;
         path.truncate(end);
-        let interpreter = self.open_program(&path)?;
+        let interpreter = self.open_program(tid, &path)?;
         let read = self.head(interpreter).and_then(|head| {
             let len = self.store.volume.len(interpreter)?;
             Executable::read(&head, len)

@@ -13,8 +13,7 @@ use crate::terminals::{OUTPUT_MAX, SYSTEM};
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use linux_raw_sys::general::{
-    O_CREAT, O_EXCL, O_NOCTTY, O_PATH, O_TRUNC, POLLERR, POLLHUP, POLLIN, POLLOUT, POLLRDNORM, POLLWRNORM,
-    TOSTOP,
+    O_CREAT, O_EXCL, O_NOCTTY, O_TRUNC, POLLERR, POLLHUP, POLLIN, POLLOUT, POLLRDNORM, POLLWRNORM, TOSTOP,
 };
 use vfs::FileSystem;
 
@@ -28,10 +27,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(super) fn open_terminal(&mut self, tid: Tid, special: Special, flags: u32) -> Result<Rc<Open>> {
         let inode = special.inode();
         let number = match special {
-            _ if flags & O_PATH != 0 => {
-                let path = alloc::vec![];
-                return Ok(Open::new(Object::Device { inode, path }, flags));
-            }
             Special::Device(Device::Ptmx) => {
                 let owners = &self.process(tid)?.owners;
                 let owner = (owners.owner[1], owners.group[1]);
