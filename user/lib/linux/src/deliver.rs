@@ -172,12 +172,15 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 return Effect::Nothing;
             };
             let action = process.actions.get(signal as usize - 1).copied().unwrap_or_default();
+            let group = process.group;
             match action.handler {
                 0 => match signal::usual(signal) {
                     Usual::End => {
                         self.end_process(pid, Status::killed(signal));
                         return Effect::Ended;
                     }
+                    // Nobody could continue it.
+                    Usual::Stop if signal != SIGSTOP && self.is_orphaned(group) => {}
                     Usual::Stop => {
                         self.stop(pid, signal);
                         return Effect::Nothing;
@@ -198,6 +201,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if is_stopped || is_woken || !self.has_signal(tid) {
             return;
         }
+        if self.waits_for_vfork(tid) {
+            return self.end_if_fatal(tid);
+        }
         // Only a signal with a handler ends the wait.
         let Effect::Handler(signal, cause, action) = self.effect(tid) else { return };
         let Some(blocked) = self.unblock(tid) else { return };
@@ -210,6 +216,28 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let again = (done == 0).then_some(number);
         let Some(state) = self.machine.state(tid) else { return };
         self.begin_handler(tid, state, Place::Call(registers, again), (signal, cause, action));
+    }
+
+    /// Whether a thread waits for one that has its memory until then.
+    fn waits_for_vfork(&self, tid: Tid) -> bool {
+        let blocked = self.threads.get(&tid).and_then(|thread| thread.blocked.as_ref());
+        blocked.is_some_and(|blocked| blocked.on.contains(&Event::Vfork(tid)))
+    }
+
+    /// Ends the process of a thread if a signal waits that does so. Others go on waiting.
+    fn end_if_fatal(&mut self, tid: Tid) {
+        let Some(thread) = self.threads.get(&tid) else { return };
+        let pid = thread.process;
+        let Some(process) = self.processes.get(&pid) else { return };
+        let waiting = Set((process.pending.set().0 | thread.pending.set().0) & !thread.mask.0);
+        let is_fatal = |signal: &Signal| {
+            let action = process.actions.get(*signal as usize - 1);
+            let is_usual = action.is_some_and(|action| action.handler == 0);
+            waiting.has(*signal) && is_usual && matches!(signal::usual(*signal), Usual::End)
+        };
+        if let Some(signal) = (1..=SIGNALS as Signal).find(is_fatal) {
+            self.end_process(pid, Status::killed(signal));
+        }
     }
 
     /// Ends a call with registers, of a thread for which a signal may wait.

@@ -129,10 +129,10 @@ pub struct Process {
     pub stopped: Option<u32>,
     /// News for its parent: that it stopped, or goes on.
     pub news: Option<Status>,
+    /// Whether the first process is its parent because the one that made it has ended.
+    pub is_adopted: bool,
     /// Signal to its parent when it ends.
     pub exit_signal: u32,
-    /// The thread that waits until it ends or begins another program.
-    pub vfork: Option<Tid>,
     /// Number of its controlling terminal.
     pub terminal: Option<u32>,
     /// The group that was in front at its controlling terminal when that hung up; 0: none. It hears of the end of the session.
@@ -213,6 +213,8 @@ pub struct Thread {
     pub clear: u64,
     /// Its list of locks that others are told of when it ends.
     pub robust: (u64, u64),
+    /// The thread that waits until this one ends, or begins a program: it has made this one by `vfork`.
+    pub vfork: Option<Tid>,
     /// The call that waits.
     pub blocked: Option<Blocked>,
     /// When the call that is made again waits no longer.
@@ -246,6 +248,7 @@ impl Thread {
             stack: Stack::NONE,
             clear: 0,
             robust: (0, 0),
+            vfork: None,
             blocked: None,
             until: None,
             began: None,

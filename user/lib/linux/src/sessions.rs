@@ -5,9 +5,13 @@
 use crate::errno::Result;
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
+use crate::process::{Event, Process};
 use crate::signal::Cause;
+use crate::start::FIRST;
 use crate::system::System;
-use linux_raw_sys::general::{SIGCONT, SIGHUP};
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use linux_raw_sys::general::{SIGCHLD, SIGCONT, SIGHUP};
 use vfs::FileSystem;
 
 /// Processes that are to hear that their terminal, or their session, is lost.
@@ -83,13 +87,61 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         true
     }
 
-    /// Whether nobody can continue a process group: no parent of its processes is in its session and outside of it.
+    /// Whether nobody can continue a process group: no process of it has a parent of its session in another group.
     pub fn is_orphaned(&self, group: Tid) -> bool {
         let mut members =
             self.processes.values().filter(|process| process.group == group && process.ended.is_none());
-        !members.any(|process| {
-            let parent = self.processes.get(&process.parent);
-            parent.is_some_and(|parent| parent.group != group && parent.session == process.session)
-        })
+        !members.any(|process| self.is_connection(process, process.parent))
+    }
+
+    /// Whether a parent can continue the group of a process. One that was given the process cares for none of its jobs.
+    fn is_connection(&self, process: &Process, parent: Tid) -> bool {
+        let parent = self.processes.get(&parent).filter(|_| !process.is_adopted);
+        parent.is_some_and(|parent| parent.group != process.group && parent.session == process.session)
+    }
+
+    /// Tells a process group that stands still, at least in part, if nobody can continue it.
+    fn orphan(&mut self, group: Tid) {
+        let mut members = self.processes.values().filter(|process| process.group == group);
+        let stands_still = members.any(|process| process.stopped.is_some() && process.ended.is_none());
+        if stands_still && self.is_orphaned(group) {
+            self.losses.push(Loss::Group(group));
+        }
+    }
+
+    /// A process has ended that may have been the one whose parent could continue its group.
+    pub(crate) fn orphan_by(&mut self, pid: Tid, parent: Tid, group: Tid) {
+        // One that nobody waits for is forgotten already.
+        let was_connection =
+            self.processes.get(&pid).is_none_or(|process| self.is_connection(process, parent));
+        if was_connection {
+            self.orphan(group);
+        }
+    }
+
+    /// Children of a process that ends become those of the first one.
+    pub(crate) fn leave_children(&mut self, pid: Tid) {
+        let Some(own) = self.processes.get(&pid) else { return };
+        let (group, session) = (own.group, own.session);
+        let (mut groups, mut ended) = (BTreeSet::new(), Vec::new());
+        for (child, process) in self.processes.iter_mut() {
+            if process.parent != pid || *child == pid {
+                continue;
+            }
+            (process.parent, process.is_adopted, process.exit_signal) = (FIRST, true, SIGCHLD);
+            if let Some(status) = process.ended {
+                ended.push((*child, status));
+            }
+            if process.group != group && process.session == session {
+                groups.insert(process.group);
+            }
+        }
+        self.tell(Event::Child(FIRST));
+        for (child, status) in ended {
+            self.tell_end(child, status);
+        }
+        for group in groups {
+            self.orphan(group);
+        }
     }
 }

@@ -56,7 +56,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             stopped: None,
             news: None,
             exit_signal: 0,
-            vfork: None,
+            is_adopted: false,
             terminal: Some(SYSTEM),
             left_group: 0,
             has_begun: false,

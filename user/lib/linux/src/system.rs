@@ -21,7 +21,7 @@ use alloc::collections::BTreeSet;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::RefCell;
-use linux_raw_sys::general::{SIGCHLD, SIGCONT, SIGHUP, SIGKILL};
+use linux_raw_sys::general::{SIGCHLD, SIGKILL};
 use vfs::{FileSystem, Inode};
 
 /// Processes and threads of a sandbox.
@@ -418,6 +418,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if clear != 0 && self.write(tid, clear, &[0; 4]).is_ok() {
             let _ = self.wake_at(tid, clear, 1);
         }
+        if let Some(maker) = self.threads.get_mut(&tid).and_then(|thread| thread.vfork.take()) {
+            self.tell(Event::Vfork(maker));
+        }
+        // Nobody tells a thread that is gone.
+        for thread in self.threads.values_mut().filter(|thread| thread.vfork == Some(tid)) {
+            thread.vfork = None;
+        }
         let used = self.machine.used(tid);
         if let Ok(process) = self.process(tid) {
             process.used[0] += used;
@@ -447,13 +454,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         (process.arguments, process.program, process.directory) = Default::default();
         process.pending = Default::default();
         let descriptors = process.descriptors.take_all();
-        let (parent, group, signal) = (process.parent, process.group, process.exit_signal);
+        let (parent, group) = (process.parent, process.group);
         process.alarm.0 = None;
-        let vfork = process.vfork.take();
         self.times_changed = true;
-        if let Some(tid) = vfork {
-            self.tell(Event::Vfork(tid));
-        }
         for descriptor in descriptors {
             self.close(descriptor.open);
         }
@@ -462,15 +465,15 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if pid == 1 {
             return self.end_all(status);
         }
-        // The first process is the parent of whoever has none.
-        for (child, process) in self.processes.iter_mut() {
-            if process.parent == pid && *child != pid {
-                process.parent = 1;
-                if process.ended.is_some() || process.news.is_some() {
-                    self.events.push(Event::Child(1));
-                }
-            }
-        }
+        self.leave_children(pid);
+        self.tell_end(pid, status);
+        self.orphan_by(pid, parent, group);
+    }
+
+    /// Tells the parent of a process that it has ended, which is forgotten if its parent does not care.
+    pub(crate) fn tell_end(&mut self, pid: Tid, status: Status) {
+        let Some(process) = self.processes.get(&pid) else { return };
+        let (parent, signal) = (process.parent, process.exit_signal);
         let ignores = self.processes.get(&parent).is_none_or(|parent| {
             let action = parent.actions[SIGCHLD as usize - 1];
             action.handler == 1 || action.has(linux_raw_sys::general::SA_NOCLDWAIT)
@@ -483,32 +486,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             let _ = self.send(parent, signal, Cause { code, sender: (pid, 0), value: value.into() });
         }
         self.tell(Event::Child(parent));
-        self.orphan(group);
-    }
-
-    /// A process group that nobody can continue any more goes on and hears of it, if it stands still.
-    fn orphan(&mut self, group: Tid) {
-        let members: Vec<Tid> = self
-            .processes
-            .iter()
-            .filter(|(_, process)| process.group == group)
-            .map(|(pid, _)| *pid)
-            .collect();
-        let has_parent = members.iter().any(|pid| {
-            self.processes.get(pid).is_some_and(|process| {
-                let parent = self.processes.get(&process.parent);
-                parent.is_some_and(|parent| parent.group != group && parent.session == process.session)
-            })
-        });
-        let stands_still = members
-            .iter()
-            .any(|pid| self.processes.get(pid).is_some_and(|process| process.stopped.is_some()));
-        if !has_parent && stands_still {
-            for pid in members {
-                let _ = self.send(pid, SIGHUP, Cause::KERNEL);
-                let _ = self.send(pid, SIGCONT, Cause::KERNEL);
-            }
-        }
     }
 
     /// The first process has ended, so all do.

@@ -5,7 +5,7 @@ mod owners;
 mod stops;
 mod terminals;
 
-use crate::errno::{ENOMEM, Errno, Result};
+use crate::errno::{Errno, Result};
 use crate::frames::{Bytes, Frame, PAGE};
 use crate::machine::{Machine, Registers, Space, Tid};
 use crate::memory::{Kind, Rights};
@@ -13,7 +13,7 @@ use crate::store::Store;
 use crate::system::{Next, System};
 use abi::ThreadState;
 use abi::state::register;
-use linux_raw_sys::general::{self, CLONE_SIGHAND, CLONE_THREAD, CLONE_VM, SIGCHLD};
+use linux_raw_sys::general::{self, CLONE_SIGHAND, CLONE_THREAD, CLONE_VM};
 use std::boxed::Box;
 use std::collections::{BTreeMap, BTreeSet};
 use std::vec;
@@ -304,11 +304,6 @@ impl World {
         (found != 0).then(|| self.number(tid, OWN))
     }
 
-    /// Signals that wait for a process.
-    pub fn pending(&self, pid: Tid, signal: u32) -> bool {
-        self.system.processes.get(&pid).is_some_and(|process| process.pending.set().has(signal))
-    }
-
     /// Ends a process.
     pub fn exit(&mut self, tid: Tid) {
         assert_eq!(self.call(tid, general::__NR_exit_group, &[0]), None);
@@ -330,5 +325,4 @@ fn a_world_runs() {
     assert_eq!(waits, None);
     world.exit(child);
     assert_eq!(world.answer(1), Some(Ok(child.into())));
-    let _ = (ENOMEM, SIGCHLD);
 }

@@ -31,7 +31,7 @@ const CACHED_MAX: u64 = 16 << 10;
 /// Longest time in nanoseconds that a file waits for what was written to it.
 const LATE_NS: u64 = 1_000_000_000;
 /// Most bytes of one call to or from the terminal. A line of the machine is slow, and all processes stand still meanwhile.
-const TERMINAL_MAX: u64 = 4096;
+pub(super) const TERMINAL_MAX: usize = 4096;
 
 /// Bytes of the value of a counter.
 const COUNTER_BYTES: u64 = 8;
@@ -106,7 +106,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Counter { value, .. } => (if value.get() > 0 { COUNTER_BYTES } else { 0 }, COUNTER_BYTES),
             Object::Terminal { number, .. } => {
                 let line = self.terminals.get(*number);
-                (line.map_or(0, |line| line.terminal.bytes_to_read() as u64), TERMINAL_MAX)
+                (line.map_or(0, |line| line.terminal.bytes_to_read() as u64), TERMINAL_MAX as u64)
             }
             _ => (0, PIECE_MAX),
         }
@@ -260,7 +260,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Writer(ends) => {
                 (ends.pipe.borrow().room() as u64).clamp(ATOMIC_BYTES as u64 + 1, PIECE_MAX)
             }
-            Object::Terminal { number: SYSTEM, .. } => TERMINAL_MAX,
+            Object::Terminal { number: SYSTEM, .. } => TERMINAL_MAX as u64,
             _ => PIECE_MAX,
         };
         let (bytes, is_there) = self.gather(tid, pieces, done, most)?;

@@ -10,6 +10,7 @@ pub mod memory;
 pub mod messages;
 pub mod names;
 pub mod paths;
+mod permissions;
 mod pieces;
 pub mod proc;
 pub mod processes;
@@ -297,6 +298,8 @@ const fn about_owners<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Optio
         nr::__NR_setresgid => System::sys_setresgid,
         nr::__NR_getgroups => System::sys_getgroups,
         nr::__NR_setgroups => System::sys_setgroups,
+        nr::__NR_capget => System::sys_capget,
+        nr::__NR_capset => System::sys_capset,
         nr::__NR_uname => System::sys_uname,
         nr::__NR_sysinfo => System::sys_sysinfo,
         nr::__NR_getrandom => System::sys_getrandom,

@@ -10,7 +10,7 @@ use crate::open::Object;
 use crate::system::{Answer, DONE, Outcome, System};
 use linux_raw_sys::general::{
     AT_EMPTY_PATH, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, AT_SYMLINK_NOFOLLOW, RENAME_NOREPLACE, UTIME_NOW,
-    UTIME_OMIT,
+    UTIME_OMIT, W_OK,
 };
 use vfs::path::Last;
 use vfs::{Changes, FileSystem, How, Inode, Kind};
@@ -28,6 +28,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(EINVAL);
         }
         let path = self.path_at(tid, directory, path)?;
+        self.reach(tid, &path, Last::Stay)?;
         let root = self.store.root;
         let target = self.store.volume.readlink(root, &path)?;
         let count = target.len().min(len as usize);
@@ -42,11 +43,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(crate) fn sys_mkdirat(&mut self, tid: Tid, [directory, path, mode, ..]: [u64; 6]) -> Answer {
         let path = self.path_at(tid, directory, path)?;
         let permissions = mode as u32 & 0o1777 & !self.process(tid)?.umask;
+        self.may_make(tid, &path)?;
         let root = self.store.root;
         // The root directory, and what ends with a dot, are there.
         match self.store.volume.mkdir(root, &path, permissions as u16) {
             Err(vfs::Error::Busy) => Err(EEXIST),
-            made => done(made.map_err(Into::into)),
+            Err(error) => Err(error.into()),
+            Ok(()) => match self.new_owner(tid)? {
+                Some(changes) => self.change_at(&path, Last::Name, &changes),
+                None => DONE,
+            },
         }
     }
 
@@ -61,6 +67,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(crate) fn sys_unlinkat(&mut self, tid: Tid, [directory, path, flags, ..]: [u64; 6]) -> Answer {
         let flags = checked(flags, AT_REMOVEDIR)?;
         let path = self.path_at(tid, directory, path)?;
+        self.may_remove(tid, &path)?;
         let root = self.store.root;
         let removed = match flags {
             0 => self.store.volume.unlink(root, &path),
@@ -89,6 +96,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if flags & RENAME_NOREPLACE != 0 && self.look(&to, Last::Name).is_ok() {
             return Err(EEXIST);
         }
+        self.may_move(tid, &from, &to)?;
         let root = self.store.root;
         done(self.store.volume.rename(root, &from, &to).map_err(Into::into))
     }
@@ -101,6 +109,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let flags = checked(flags, AT_SYMLINK_FOLLOW | AT_EMPTY_PATH)?;
         let mut from = self.path_at(tid, from_at, from)?;
         let to = self.path_at(tid, to_at, to)?;
+        let last = if flags & AT_SYMLINK_FOLLOW != 0 { Last::Follow } else { Last::Stay };
+        self.reach(tid, &from, last)?;
+        self.may_make(tid, &to)?;
         if flags & AT_SYMLINK_FOLLOW != 0 {
             from = self.canonical(&from)?;
         }
@@ -121,6 +132,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(ENOENT);
         }
         let path = self.path_at(tid, directory, path)?;
+        self.may_make(tid, &path)?;
         let root = self.store.root;
         done(self.store.volume.symlink(root, &target, &path).map_err(Into::into))
     }
@@ -130,7 +142,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if len > i64::MAX as u64 {
             return Err(EINVAL);
         }
-        match self.look(&path, Last::Follow)?.kind {
+        self.reach(tid, &path, Last::Follow)?;
+        let found = self.look(&path, Last::Follow)?;
+        self.may(tid, &found, W_OK)?;
+        match found.kind {
             Kind::Directory => Err(EISDIR),
             _ => self.with_file(&path, |system, inode| system.store.truncate(inode, len)),
         }
@@ -180,10 +195,21 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_fchmodat(&mut self, tid: Tid, [directory, path, mode, ..]: [u64; 6]) -> Answer {
         let path = self.path_at(tid, directory, path)?;
+        self.reach(tid, &path, Last::Follow)?;
+        let found = self.look(&path, Last::Follow)?;
+        let mode = self.given_permissions(tid, &found, mode)?;
         self.change_at(&path, Last::Follow, &permissions(mode))
     }
 
     pub(crate) fn sys_fchmod(&mut self, tid: Tid, [fd, mode, ..]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        let mode = match &open.object {
+            Object::File { inode, .. } | Object::Directory { inode, .. } => {
+                let found = self.store.attributes(*inode)?;
+                self.given_permissions(tid, &found, mode)?
+            }
+            _ => mode,
+        };
         self.change_open(tid, fd, &permissions(mode))
     }
 
@@ -201,7 +227,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return DONE;
         };
         let before = self.store.attributes(*inode)?;
-        self.change_open(tid, fd, &owners((owner, group), (before.owner, before.group)))
+        let changes = owners((owner, group), (before.owner, before.group));
+        let changes = self.may_give(tid, &before, changes)?;
+        self.change_open(tid, fd, &changes)
     }
 
     pub(crate) fn sys_fchownat(
@@ -216,8 +244,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         let path = self.path_at(tid, directory, path)?;
         let last = if flags & AT_SYMLINK_NOFOLLOW != 0 { Last::Stay } else { Last::Follow };
+        self.reach(tid, &path, last)?;
         let before = self.look(&path, last)?;
-        self.change_at(&path, last, &owners((owner, group), (before.owner, before.group)))
+        let changes = owners((owner, group), (before.owner, before.group));
+        let changes = self.may_give(tid, &before, changes)?;
+        self.change_at(&path, last, &changes)
     }
 
     pub(crate) fn sys_utimensat(
@@ -236,18 +267,25 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if !is_good(words[1]) || !is_good(words[3]) {
             return Err(EINVAL);
         }
+        let is_now = words[1] == UTIME_NOW.into() && words[3] == UTIME_NOW.into();
         if path == 0 {
             let open = self.open_file(tid, directory)?;
             let (Object::File { inode, .. } | Object::Directory { inode, .. }) = &open.object else {
                 return DONE;
             };
             let found = self.store.attributes(*inode)?;
+            let is_now = open.is_writable() && is_now;
+            if !is_now {
+                self.may_set_times(tid, &found, false)?;
+            }
             let changes = self.times(&words, (found.accessed, found.modified));
             return self.change_open(tid, directory, &changes);
         }
         let path = self.path_at(tid, directory, path)?;
         let last = if flags & AT_SYMLINK_NOFOLLOW != 0 { Last::Stay } else { Last::Follow };
+        self.reach(tid, &path, last)?;
         let found = self.look(&path, last)?;
+        self.may_set_times(tid, &found, is_now)?;
         let changes = self.times(&words, (found.accessed, found.modified));
         self.change_at(&path, last, &changes)
     }
@@ -265,6 +303,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_utimes(&mut self, tid: Tid, [path, times, ..]: [u64; 6]) -> Answer {
         let path = self.path_at(tid, HERE, path)?;
+        self.reach(tid, &path, Last::Follow)?;
+        let found = self.look(&path, Last::Follow)?;
+        self.may_set_times(tid, &found, times == 0)?;
         let now = self.machine.date();
         let times = match times {
             0 => (now, now),
@@ -281,6 +322,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_utime(&mut self, tid: Tid, [path, times, ..]: [u64; 6]) -> Answer {
         let path = self.path_at(tid, HERE, path)?;
+        self.reach(tid, &path, Last::Follow)?;
+        let found = self.look(&path, Last::Follow)?;
+        self.may_set_times(tid, &found, times == 0)?;
         let now = self.machine.date();
         let times = match times {
             0 => (now, now),

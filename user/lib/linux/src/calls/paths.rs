@@ -13,7 +13,7 @@ use crate::system::{Answer, DONE, Outcome, System};
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use linux_raw_sys::general::{
-    O_ACCMODE, O_CLOEXEC, O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_PATH, O_RDONLY, O_TRUNC, O_WRONLY,
+    O_ACCMODE, O_CLOEXEC, O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_PATH, O_RDONLY, O_TRUNC, O_WRONLY, X_OK,
 };
 use vfs::path::{LINKS_MAX, Last};
 use vfs::{Attributes, FileSystem, How, Kind};
@@ -156,11 +156,18 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if let Some(same) = self.descriptor_at(path)? {
             return Ok(same);
         }
+        let reached = self.reach(tid, path, last)?;
+        let path = reached.as_slice();
         let found = match self.look(path, last) {
             Err(ENOENT) if flags & O_CREAT != 0 => None,
             found => Some(found?),
         };
         let writes = flags & O_ACCMODE != O_RDONLY && flags & O_PATH == 0;
+        if let Some(found) = &found
+            && flags & (O_CREAT | O_EXCL) != O_CREAT | O_EXCL
+        {
+            self.may_open(tid, found, flags)?;
+        }
         match found {
             Some(_) if flags & O_CREAT != 0 && flags & O_EXCL != 0 => Err(EEXIST),
             Some(found) if found.kind == Kind::Directory => {
@@ -179,7 +186,17 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 None if found.kind == Kind::Special => Err(ENXIO),
                 None => self.open_own(tid, path, flags, mode),
             },
-            None => self.open_own(tid, path, flags, mode),
+            None => {
+                self.may_make(tid, path)?;
+                let open = self.open_own(tid, path, flags, mode)?;
+                match self.give_new(tid, &open) {
+                    Ok(()) => Ok(open),
+                    Err(error) => {
+                        self.close(open);
+                        Err(error)
+                    }
+                }
+            }
         }
     }
 
@@ -222,10 +239,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let inode = special.inode();
         let path = plain(path);
         let object = match special {
-            Special::Device(Device::Tty | Device::Console | Device::Ptmx) | Special::Terminal(_) => {
+            Special::Device(Device::Tty | Device::Console | Device::Ptmx) | Special::Terminal(_)
+                if flags & O_PATH == 0 =>
+            {
                 return self.open_terminal(tid, special, flags);
             }
-            Special::Device(_) => Object::Device { inode, path },
+            Special::Device(_) | Special::Terminal(_) => Object::Device { inode, path },
             _ => {
                 self.proc_text(special)?;
                 Object::Text { inode, path }
@@ -267,9 +286,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_chdir(&mut self, tid: Tid, [path, ..]: [u64; 6]) -> Answer {
         let path = self.path_at(tid, HERE, path)?;
-        if self.look(&path, Last::Follow)?.kind != Kind::Directory {
+        let path = self.reach(tid, &path, Last::Follow)?;
+        let found = self.look(&path, Last::Follow)?;
+        if found.kind != Kind::Directory {
             return Err(ENOTDIR);
         }
+        self.may(tid, &found, X_OK)?;
         let path = self.canonical(&path)?;
         self.process(tid)?.directory = path;
         DONE
@@ -277,7 +299,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_fchdir(&mut self, tid: Tid, [fd, ..]: [u64; 6]) -> Answer {
         let open = self.open_file(tid, fd)?;
-        let Object::Directory { path, .. } = &open.object else { return Err(ENOTDIR) };
+        let Object::Directory { path, inode } = &open.object else { return Err(ENOTDIR) };
+        let found = self.store.attributes(*inode)?;
+        self.may(tid, &found, X_OK)?;
         self.process(tid)?.directory.clone_from(path);
         DONE
     }
@@ -289,7 +313,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 }
 
 /// Path of names, from the root on. That of the root is empty.
-fn joined(names: &[Vec<u8>]) -> Vec<u8> {
+pub(super) fn joined(names: &[Vec<u8>]) -> Vec<u8> {
     names.iter().flat_map(|name| [b"/", name.as_slice()].concat()).collect()
 }
 

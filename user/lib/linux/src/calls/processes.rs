@@ -66,9 +66,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         [flags, stack, parent_tid, child_tid, fs_base, _]: [u64; 6],
     ) -> Answer {
         let flags = flags as u32;
-        if self.thread(tid)?.is_woken || self.thread(tid)?.done > 0 {
-            // The child that this thread has made by `vfork` has begun a program, or ended.
-            return number(Ok(self.thread(tid)?.done));
+        let made = self.thread(tid)?.done;
+        if made > 0 {
+            // The one that this thread has made by `vfork` has begun a program, or ended, or the wait goes on.
+            return if self.has_vforked(tid) { Ok(wait_for_vfork(tid)) } else { number(Ok(made)) };
         }
         if flags & NAMESPACES != 0 {
             return Err(EPERM);
@@ -91,9 +92,15 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let child = if is_thread { self.make_thread(tid, new)? } else { self.make_process(tid, new)? };
         if flags & CLONE_VFORK != 0 {
             self.thread(tid)?.done = child.into();
-            return Ok(Outcome::Wait(Vec::from([Event::Vfork(tid)]), None));
+            self.thread(child)?.vfork = Some(tid);
+            return Ok(wait_for_vfork(tid));
         }
         number(Ok(child.into()))
+    }
+
+    /// Whether a thread that this one has made by `vfork` still has its memory.
+    fn has_vforked(&self, tid: Tid) -> bool {
+        self.threads.values().any(|thread| thread.vfork == Some(tid))
     }
 
     fn make_thread(&mut self, tid: Tid, new: New) -> Result<Tid> {
@@ -136,7 +143,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let now = self.machine.now();
         let mut process = self.other(pid)?.copy(pid, room, now);
         process.exit_signal = new.flags & CSIGNAL;
-        process.vfork = (new.flags & CLONE_VFORK != 0).then_some(tid);
         process.threads = Vec::from([child]);
         let mask = self.thread(tid)?.mask;
         let mut thread = Thread::new(child, mask);
@@ -147,7 +153,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let made = self.machine.make_thread(space, child).and_then(|()| self.begin_thread(tid, child, new));
         if let Err(error) = made {
             if let Some(process) = self.processes.get_mut(&child) {
-                (process.exit_signal, process.vfork) = (0, None);
+                process.exit_signal = 0;
             }
             self.end_process(child, Status::exited(0));
             self.processes.remove(&child);
@@ -435,6 +441,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 }
 
+fn wait_for_vfork(tid: Tid) -> Outcome {
+    Outcome::Wait(Vec::from([Event::Vfork(tid)]), None)
+}
+
 /// Most descriptors of a process.
 pub const FILES_MAX: u64 = 4096;
 
@@ -478,7 +488,7 @@ impl Process {
             stopped: None,
             news: None,
             exit_signal: SIGCHLD,
-            vfork: None,
+            is_adopted: false,
             terminal: self.terminal,
             left_group: 0,
             has_begun: false,

@@ -6,7 +6,7 @@ use crate::executable::{self, ARGUMENTS_MAX, BASE, Executable, HEAD_BYTES, INTER
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
 use crate::memory::{Kind, Memory, Rights, STACK_MAX, Source};
-use crate::process::{ARGUMENTS_KEPT, Event, NAME_BYTES, Room};
+use crate::process::{ARGUMENTS_KEPT, NAME_BYTES, Room};
 use crate::signal::Stack;
 use crate::system::{Answer, Outcome, System};
 use abi::ThreadState;
@@ -16,7 +16,7 @@ use alloc::rc::Rc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::RefCell;
-use linux_raw_sys::general::SIGKILL;
+use linux_raw_sys::general::{SIGKILL, X_OK};
 use vfs::path::Last;
 use vfs::{FileSystem, How, Inode};
 
@@ -92,7 +92,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub fn find_program(&mut self, tid: Tid, path: Vec<u8>, arguments: Vec<Vec<u8>>) -> Result<Program> {
         let (mut path, mut arguments) = (path, arguments);
         for _ in 0..SCRIPTS_MAX {
-            let inode = self.open_program(&path)?;
+            let inode = self.open_program(tid, &path)?;
             let head = self.head(inode);
             let script = match &head {
                 Ok(head) => executable::script(head),
@@ -100,7 +100,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             };
             match script {
                 None => {
-                    let found = head.and_then(|head| self.read_program(inode, &head));
+                    let found = head.and_then(|head| self.read_program(tid, inode, &head));
                     return match found {
                         Ok((executable, interpreter)) => {
                             Ok(Program { path, inode, executable, interpreter, arguments })
@@ -126,13 +126,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Err(ELOOP)
     }
 
-    fn open_program(&mut self, path: &[u8]) -> Result<Inode> {
+    fn open_program(&mut self, tid: Tid, path: &[u8]) -> Result<Inode> {
+        let reached = self.reach(tid, path, Last::Follow)?;
+        let path = reached.as_slice();
         let found = self.look(path, Last::Follow)?;
         match found.kind {
             vfs::Kind::Directory => return Err(EACCES),
             vfs::Kind::File if found.permissions & 0o111 != 0 => {}
             _ => return Err(EACCES),
         }
+        self.may(tid, &found, X_OK)?;
         let root = self.store.root;
         match self.store.volume.open(root, path, How::default(), 0) {
             Err(vfs::Error::IsDirectory) => Err(EISDIR),
@@ -149,6 +152,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     fn read_program(
         &mut self,
+        tid: Tid,
         inode: Inode,
         head: &[u8],
     ) -> Result<(Executable, Option<(Inode, Executable)>)> {
@@ -159,7 +163,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.store.read_at(inode, at, &mut path)?;
         let end = path.iter().position(|byte| *byte == 0).ok_or(ENOEXEC)?;
         path.truncate(end);
-        let interpreter = self.open_program(&path)?;
+        let interpreter = self.open_program(tid, &path)?;
         let read = self.head(interpreter).and_then(|head| {
             let len = self.store.volume.len(interpreter)?;
             Executable::read(&head, len)
@@ -240,9 +244,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.give_memory_back(pid);
         let process = self.processes.get_mut(&pid).ok_or(ESRCH)?;
         process.room = Rc::new(RefCell::new(Room { space, memory }));
-        if let Some(waiting) = process.vfork.take() {
-            self.tell(Event::Vfork(waiting));
-        }
         self.note_program(pid, program, environment);
         let mut state = Box::new(ThreadState::ZERO);
         state.len_bytes = ThreadState::LEN_BYTES;

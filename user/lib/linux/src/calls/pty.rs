@@ -1,6 +1,6 @@
 //! Pseudo-terminals: how they begin and end, and bytes at both sides.
 
-use super::files::Taken;
+use super::files::{TERMINAL_MAX, Taken};
 use crate::errno::{EAGAIN, EIO, ENXIO, ESRCH, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
@@ -12,8 +12,7 @@ use crate::terminals::{OUTPUT_MAX, SYSTEM};
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use linux_raw_sys::general::{
-    O_CREAT, O_EXCL, O_NOCTTY, O_PATH, O_TRUNC, POLLERR, POLLHUP, POLLIN, POLLOUT, POLLRDNORM, POLLWRNORM,
-    TOSTOP,
+    O_CREAT, O_EXCL, O_NOCTTY, O_TRUNC, POLLERR, POLLHUP, POLLIN, POLLOUT, POLLRDNORM, POLLWRNORM, TOSTOP,
 };
 use vfs::FileSystem;
 
@@ -27,10 +26,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(super) fn open_terminal(&mut self, tid: Tid, special: Special, flags: u32) -> Result<Rc<Open>> {
         let inode = special.inode();
         let number = match special {
-            _ if flags & O_PATH != 0 => {
-                let path = alloc::vec![];
-                return Ok(Open::new(Object::Device { inode, path }, flags));
-            }
             Special::Device(Device::Ptmx) => {
                 let owners = &self.process(tid)?.owners;
                 let owner = (owners.owner[1], owners.group[1]);
@@ -145,6 +140,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(super) fn write_terminal(&mut self, number: u32, from: &[u8]) -> Result<usize> {
         let line = self.terminals.line(number)?;
         let room = line.room();
+        // The system's line takes little at once, since all processes stand still meanwhile.
+        let from = if line.pair.is_some() { from } else { &from[..from.len().min(TERMINAL_MAX)] };
         let mut out = Vec::with_capacity(from.len().min(OUTPUT_MAX) + 16);
         let count = line.terminal.write(from, room, &mut out)?;
         match &mut line.pair {

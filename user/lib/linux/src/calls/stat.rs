@@ -2,6 +2,7 @@
 
 use super::HERE;
 use super::paths::checked;
+use super::permissions::Subject;
 use super::time::SECOND;
 use crate::errno::{EACCES, EINVAL, ENOENT, Result};
 use crate::frames::{Bytes, PAGE};
@@ -159,6 +160,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         {
             return self.stat_object(&open);
         }
+        self.reach(tid, &path, last(flags))?;
         self.look(&path, last(flags)).map(|found| Stat::of(&found))
     }
 
@@ -203,6 +205,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_statfs(&mut self, tid: Tid, [path, to, ..]: [u64; 6]) -> Answer {
         let path = self.path_at(tid, HERE, path)?;
+        self.reach(tid, &path, Last::Follow)?;
         let found = self.look(&path, Last::Follow)?;
         self.write_statfs(tid, to, found.inode)
     }
@@ -239,6 +242,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if mode as u32 & general::X_OK != 0 && !is_program {
             return Err(EACCES);
         }
-        DONE
+        // It is the real owner that is asked about, unless the call says otherwise.
+        let owners = &self.process(tid)?.owners;
+        let index = usize::from(flags & AT_EACCESS != 0);
+        let groups = owners.groups.clone();
+        let subject = Subject { owner: owners.owner[index], group: owners.group[index], groups };
+        let is_allowed = subject.may(found.mode, (found.owner, found.group), mode as u32);
+        if is_allowed { DONE } else { Err(EACCES) }
     }
 }

@@ -1,1 +1,203 @@
-//!
+//! Permissions of files: a process that is not `root` against what `root` has made.
+
+use super::{OWN, World};
+use crate::errno::{EACCES, EEXIST, ENOENT, EPERM, Result};
+use crate::machine::Tid;
+use linux_raw_sys::general::*;
+
+/// The owner that is not `root`.
+const USER: u64 = 1000;
+
+/// A group of it, beside its own.
+const OTHER_GROUP: u64 = 77;
+
+impl World {
+    /// A child of `root` that is another owner's.
+    fn user(&mut self) -> Tid {
+        let child = self.fork(1);
+        self.put(child, OWN, &(OTHER_GROUP as u32).to_le_bytes());
+        self.now(child, __NR_setgroups, &[1, OWN]).unwrap();
+        self.now(child, __NR_setresgid, &[USER; 3]).unwrap();
+        self.now(child, __NR_setresuid, &[USER; 3]).unwrap();
+        child
+    }
+
+    /// Makes a file or, with a slash at the end, a directory, with owner, group and permissions.
+    fn make(&mut self, path: &str, (owner, group): (u64, u64), mode: u64) {
+        if path.ends_with('/') {
+            self.by_path(1, __NR_mkdir, path, &[0o777]).unwrap();
+        } else {
+            self.file(path.as_bytes(), b"text", 0o644);
+        }
+        self.by_path(1, __NR_chown, path, &[owner, group]).unwrap();
+        self.by_path(1, __NR_chmod, path, &[mode]).unwrap();
+    }
+
+    /// Renames, or makes links: two paths.
+    fn two_paths(&mut self, tid: Tid, number: u32, from: &str, to: &str) -> Result<u64> {
+        self.put(tid, OWN, &[from.as_bytes(), b"\0"].concat());
+        self.put(tid, OWN + 256, &[to.as_bytes(), b"\0"].concat());
+        self.now(tid, number, &[OWN, OWN + 256])
+    }
+
+    /// Permissions, owner and group.
+    fn attributes(&mut self, path: &str) -> (u32, u32, u32) {
+        self.by_path(1, __NR_lstat, path, &[OWN + 512]).unwrap();
+        let [mode, owner, group] = [24, 28, 32].map(|at| self.number(1, OWN + 512 + at));
+        (mode & 0o7777, owner, group)
+    }
+}
+
+#[test]
+fn files_open_for_owner_group_and_others() {
+    let mut world = World::new();
+    let user = world.user();
+    for (name, owners, mode, expected) in [
+        ("/own", (USER, 0), 0o600, [true, true]),
+        ("/own-but-not", (USER, USER), 0o066, [false, false]),
+        ("/group", (0, USER), 0o640, [true, false]),
+        ("/group-but-not", (0, USER), 0o606, [false, false]),
+        ("/other-group", (0, OTHER_GROUP), 0o020, [false, true]),
+        ("/others", (0, 0), 0o004, [true, false]),
+        ("/nobody", (0, 0), 0o770, [false, false]),
+    ] {
+        world.make(name, owners, mode);
+        let access = [(O_RDONLY, R_OK), (O_WRONLY, W_OK)];
+        for ((flags, right), expected) in access.into_iter().zip(expected) {
+            let opened = world.open(user, name, flags);
+            assert_eq!(opened.map(|_| ()), if expected { Ok(()) } else { Err(EACCES) }, "{name}");
+            let asked = world.by_path(user, __NR_access, name, &[right.into()]);
+            assert_eq!(asked.is_ok(), expected, "{name}");
+            assert!(world.open(1, name, flags).is_ok(), "root passes");
+        }
+    }
+    assert_eq!(world.open(user, "/others", O_RDONLY | O_TRUNC), Err(EACCES));
+    assert_eq!(world.by_path(user, __NR_truncate, "/others", &[0]), Err(EACCES));
+    assert!(world.open(user, "/dev/null", O_RDWR).is_ok());
+    assert!(world.open(user, "/proc/self/status", O_RDONLY).is_ok());
+    // A terminal that it makes is its own.
+    let master = world.open(user, "/dev/ptmx", O_RDWR).unwrap();
+    world.put(user, OWN, &[0; 4]);
+    let unlock = linux_raw_sys::ioctl::TIOCSPTLCK;
+    world.now(user, __NR_ioctl, &[master, unlock.into(), OWN]).unwrap();
+    assert!(world.open(user, "/dev/pts/1", O_RDWR | O_NOCTTY).is_ok());
+    assert_eq!(world.open(user, "/dev/pts/0", O_RDWR | O_NOCTTY), Err(EACCES));
+}
+
+#[test]
+fn directories_are_searched_listed_and_changed() {
+    let mut world = World::new();
+    let user = world.user();
+    world.make("/hidden/", (0, 0), 0o755);
+    world.make("/hidden/file", (0, 0), 0o666);
+    world.by_path(1, __NR_chmod, "/hidden", &[0o700]).unwrap();
+    world.make("/home/", (USER, USER), 0o700);
+    for path in ["/hidden/file", "/home/../hidden/file", "/hidden/none"] {
+        assert_eq!(world.open(user, path, O_RDONLY), Err(EACCES));
+        assert_eq!(world.by_path(user, __NR_stat, path, &[OWN + 512]), Err(EACCES));
+    }
+    assert_eq!(world.by_path(user, __NR_chdir, "/hidden", &[]), Err(EACCES));
+    assert_eq!(world.by_path(user, __NR_chdir, "/home", &[]), Ok(0));
+    // Neither a link nor a file that it would make leads there.
+    world.two_paths(user, __NR_symlink, "/hidden/file", "link").unwrap();
+    world.two_paths(user, __NR_symlink, "/hidden/new", "dangling").unwrap();
+    world.two_paths(user, __NR_symlink, "/new", "other").unwrap();
+    assert_eq!(world.open(user, "link", O_RDONLY), Err(EACCES));
+    assert_eq!(world.open(user, "dangling", O_WRONLY | O_CREAT), Err(EACCES));
+    assert_eq!(world.open(user, "other", O_WRONLY | O_CREAT), Err(EACCES));
+    assert_eq!(world.by_path(user, __NR_readlink, "link", &[OWN + 512, 99]), Ok(12));
+    // It is listed by whoever may read it, and searched by whoever may go there.
+    world.make("/listed/", (0, 0), 0o744);
+    assert!(world.open(user, "/listed", O_RDONLY | O_DIRECTORY).is_ok());
+    assert_eq!(world.by_path(user, __NR_stat, "/listed/x", &[OWN + 512]), Err(EACCES));
+    assert_eq!(world.by_path(user, __NR_stat, "none", &[OWN + 512]), Err(ENOENT));
+    // Names.
+    assert_eq!(world.open(user, "/new", O_WRONLY | O_CREAT), Err(EACCES));
+    assert_eq!(world.by_path(user, __NR_mkdir, "/new", &[0o777]), Err(EACCES));
+    assert_eq!(world.by_path(user, __NR_mkdir, "/home", &[0o777]), Err(EEXIST));
+    assert_eq!(world.by_path(user, __NR_mkdir, "sub", &[0o777]), Ok(0));
+    assert_eq!(world.attributes("/home/sub"), (0o755, 1000, 1000));
+    assert!(world.open(user, "file", O_WRONLY | O_CREAT).is_ok());
+    assert_eq!(world.attributes("/home/file"), (0o644, 1000, 1000));
+    world.now(user, __NR_umask, &[0o077]).unwrap();
+    assert!(world.open(user, "private", O_WRONLY | O_CREAT).is_ok());
+    assert_eq!(world.attributes("/home/private").0, 0o600);
+    assert_eq!(world.two_paths(user, __NR_link, "file", "/new"), Err(EACCES));
+    assert_eq!(world.two_paths(user, __NR_rename, "file", "/new"), Err(EACCES));
+    assert_eq!(world.two_paths(user, __NR_rename, "/listed", "mine"), Err(EACCES));
+    assert_eq!(world.two_paths(user, __NR_rename, "file", "sub/file"), Ok(0));
+    assert_eq!(world.by_path(user, __NR_unlink, "/program", &[]), Err(EACCES));
+    assert_eq!(world.by_path(user, __NR_unlink, "/none", &[]), Err(ENOENT));
+    assert_eq!(world.by_path(user, __NR_unlink, "sub/file", &[]), Ok(0));
+    assert_eq!(world.by_path(user, __NR_rmdir, "sub", &[]), Ok(0));
+}
+
+#[test]
+fn sticky_directories_keep_what_is_others() {
+    let mut world = World::new();
+    let user = world.user();
+    world.make("/tmp/", (0, 0), 0o1777);
+    world.make("/tmp/roots", (0, 0), 0o666);
+    world.make("/tmp/users", (USER, USER), 0o600);
+    assert_eq!(world.by_path(user, __NR_unlink, "/tmp/roots", &[]), Err(EPERM));
+    assert_eq!(world.two_paths(user, __NR_rename, "/tmp/roots", "/tmp/x"), Err(EPERM));
+    assert_eq!(world.two_paths(user, __NR_rename, "/tmp/users", "/tmp/roots"), Err(EPERM));
+    assert_eq!(world.two_paths(user, __NR_rename, "/tmp/users", "/tmp/x"), Ok(0));
+    assert_eq!(world.by_path(user, __NR_unlink, "/tmp/x", &[]), Ok(0));
+}
+
+#[test]
+fn attributes_are_changed_by_owners() {
+    let mut world = World::new();
+    let user = world.user();
+    world.make("/own", (USER, USER), 0o4755);
+    world.make("/roots", (0, 0), 0o666);
+    assert_eq!(world.by_path(user, __NR_chmod, "/roots", &[0o777]), Err(EPERM));
+    assert_eq!(world.by_path(user, __NR_chown, "/roots", &[USER, USER]), Err(EPERM));
+    assert_eq!(world.by_path(user, __NR_chown, "/own", &[0, USER]), Err(EPERM));
+    assert_eq!(world.by_path(user, __NR_chown, "/own", &[u64::from(u32::MAX), 5]), Err(EPERM));
+    assert_eq!(world.by_path(user, __NR_chown, "/own", &[u64::from(u32::MAX), OTHER_GROUP]), Ok(0));
+    assert_eq!(world.attributes("/own"), (0o755, 1000, 77), "it is a program of its owner no more");
+    assert_eq!(world.by_path(user, __NR_chmod, "/own", &[0o2710]), Ok(0));
+    assert_eq!(world.attributes("/own").0, 0o2710);
+    world.by_path(1, __NR_chown, "/own", &[USER, 5]).unwrap();
+    assert_eq!(world.by_path(user, __NR_chmod, "/own", &[0o2710]), Ok(0));
+    assert_eq!(world.attributes("/own").0, 0o710, "it is not in that group");
+    // Times of now may be set by whoever may write, others by the owner.
+    assert_eq!(world.by_path(user, __NR_utimes, "/roots", &[0]), Ok(0));
+    world.system.write_words(user, OWN + 512, &[1, 0, 1, 0]).unwrap();
+    assert_eq!(world.by_path(user, __NR_utimes, "/roots", &[OWN + 512]), Err(EPERM));
+    assert_eq!(world.by_path(user, __NR_utimes, "/own", &[OWN + 512]), Ok(0));
+}
+
+#[test]
+fn programs_are_begun_by_whoever_may() {
+    let mut world = World::new();
+    let user = world.user();
+    let begin = |world: &mut World, path: &str| {
+        world.put(user, OWN, &[path.as_bytes(), b"\0"].concat());
+        let begun = world.call(user, __NR_execve, &[OWN, 0, 0]);
+        if begun.is_none() {
+            world.lay_out(user);
+        }
+        begun
+    };
+    world.by_path(1, __NR_chmod, "/program", &[0o754]).unwrap();
+    assert_eq!(begin(&mut world, "/program"), Some(Err(EACCES)));
+    world.by_path(1, __NR_chmod, "/program", &[0o711]).unwrap();
+    assert_eq!(begin(&mut world, "/program"), None);
+}
+
+#[test]
+fn capabilities_are_those_of_the_owner() {
+    let mut world = World::new();
+    let user = world.user();
+    for (tid, all) in [(1, 0xffff_ffff), (user, 0)] {
+        world.system.write_words(tid, OWN, &[_LINUX_CAPABILITY_VERSION_3.into()]).unwrap();
+        assert_eq!(world.now(tid, __NR_capget, &[OWN, OWN + 64]), Ok(0));
+        assert_eq!((world.number(tid, OWN + 64), world.number(tid, OWN + 76)), (all, all & 0x1ff));
+        assert_eq!(world.now(tid, __NR_capset, &[OWN, OWN + 64]), Ok(0));
+        world.put(tid, OWN + 64, &[1]);
+        assert_eq!(world.now(tid, __NR_capset, &[OWN, OWN + 64]), if tid == 1 { Ok(0) } else { Err(EPERM) });
+    }
+}
