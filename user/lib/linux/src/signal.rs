@@ -5,6 +5,7 @@ use abi::ThreadState;
 use abi::state::{IMAGE_HEADER, IMAGE_MXCSR, IMAGE_WORDS, STATE_AVX, STATE_SSE, STATE_X87, register};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::vec;
 use alloc::vec::Vec;
 use linux_raw_sys::general;
 
@@ -334,14 +335,19 @@ pub fn frame(
 
 /// Vector registers as a handler sees them.
 fn vector(state: &ThreadState) -> Vec<u8> {
-    let mut bytes: Vec<u8> = state.image.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let mut bytes = vec![0; VECTOR_BYTES];
+    put_words(&mut bytes, &state.image);
     let parts = state.parts & (STATE_X87 | STATE_SSE | STATE_AVX);
     let software = [LONG_FORM[0], VECTOR_BYTES as u32, parts as u32, 0, (IMAGE_WORDS * 8) as u32];
     for (at, value) in (SOFTWARE_AT..).step_by(4).zip(software) {
         bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
     }
-    bytes.extend_from_slice(&LONG_FORM[1].to_le_bytes());
+    bytes[IMAGE_WORDS * 8..].copy_from_slice(&LONG_FORM[1].to_le_bytes());
     bytes
+}
+
+fn put_words(bytes: &mut [u8], words: &[u64]) {
+    bytes.chunks_exact_mut(8).zip(words).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));
 }
 
 /// Bytes at a frame's `ucontext` that [`restore`] needs.
@@ -380,16 +386,14 @@ pub fn restore_vector(bytes: &[u8], state: &mut ThreadState) -> Result<()> {
     let has_long = word(SOFTWARE_AT) as u32 == LONG_FORM[0];
     let count = if has_long { IMAGE_WORDS } else { IMAGE_HEADER };
     let parts = state.parts & (STATE_X87 | STATE_SSE | STATE_AVX);
-    for (at, image) in state.image.iter_mut().enumerate().take(count) {
-        *image = match at {
-            IMAGE_MXCSR => (word(at * 8) & 0xffff_ffff & allowed) | allowed << 32,
-            // The words for software, and what the header has beside its first word, stay zeros.
-            58..IMAGE_HEADER => 0,
-            IMAGE_HEADER => word(at * 8) & parts,
-            65..72 => 0,
-            _ => word(at * 8),
-        };
+    for (image, bytes) in state.image.iter_mut().zip(bytes.as_chunks().0).take(count) {
+        *image = u64::from_le_bytes(*bytes);
     }
+    state.image[IMAGE_MXCSR] = (state.image[IMAGE_MXCSR] & 0xffff_ffff & allowed) | allowed << 32;
+    // The words for software, and what the header has beside its first word, stay zeros.
+    state.image[58..IMAGE_HEADER].fill(0);
+    state.image[IMAGE_HEADER] &= parts;
+    state.image[IMAGE_HEADER + 1..IMAGE_HEADER + 8].fill(0);
     if !has_long {
         state.image[IMAGE_HEADER] = parts & (STATE_X87 | STATE_SSE);
     }

@@ -43,6 +43,8 @@ pub struct System<M, B, F> {
     pub registers: Registers,
     /// Events since calls were made again last.
     events: Vec<Event>,
+    /// Room for events and threads while calls are made again: no memory is asked for then.
+    spare: (Vec<Event>, Vec<Tid>),
     /// Processes that are to hear of the loss of a terminal.
     pub(crate) losses: Vec<Loss>,
     /// Times at which threads wait no longer.
@@ -117,6 +119,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             current: None,
             registers: Registers::default(),
             events: Vec::new(),
+            spare: (Vec::new(), Vec::new()),
             losses: Vec::new(),
             timeouts: BTreeSet::new(),
             late_at: None,
@@ -299,17 +302,25 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         // A call that is made again may wake others, but each does something first.
         self.look_at_signals();
         while self.tell_loss() || !self.events.is_empty() {
-            let events: BTreeSet<Event> = core::mem::take(&mut self.events).into_iter().collect();
+            let (spare, mut woken) = core::mem::take(&mut self.spare);
+            let mut events = core::mem::replace(&mut self.events, spare);
+            events.sort_unstable();
+            events.dedup();
+            let has = |event: &Event| match events.as_slice() {
+                [one] => one == event,
+                all => all.binary_search(event).is_ok(),
+            };
             let waits = |thread: &Thread| {
-                let goes_on = || events.contains(&Event::Continued(thread.process));
-                let has_happened = |blocked: &Blocked| blocked.on.iter().any(|on| events.contains(on));
+                let goes_on = || has(&Event::Continued(thread.process));
+                let has_happened = |blocked: &Blocked| blocked.on.iter().any(has);
                 thread.blocked.as_ref().is_some_and(|blocked| has_happened(blocked) || goes_on())
             };
-            let woken: Vec<Tid> =
-                self.threads.iter().filter(|(_, thread)| waits(thread)).map(|(tid, _)| *tid).collect();
-            for tid in woken {
+            woken.extend(self.threads.iter().filter(|(_, thread)| waits(thread)).map(|(tid, _)| *tid));
+            for tid in woken.drain(..) {
                 self.again(tid);
             }
+            events.clear();
+            self.spare = (events, woken);
             self.look_at_signals();
         }
         if !core::mem::take(&mut self.times_changed) {

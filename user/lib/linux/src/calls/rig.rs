@@ -159,7 +159,7 @@ fn program() -> Vec<u8> {
 
 impl Rig {
     /// A sandbox with one process, that has descriptors 0 to 2, and directories `/tmp` and `/bin`.
-    pub fn new() -> Rig {
+    pub fn begun() -> Rig {
         let mut store = Store::new(Frames(vec![Vec::new(); 4096]), Ram::new(64 << 20, || 0));
         let root = store.root;
         for directory in ["/tmp", "/bin"] {

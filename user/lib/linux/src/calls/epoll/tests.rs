@@ -51,7 +51,7 @@ const NONE: [(u32, u64); 0] = [];
 
 #[test]
 fn what_is_ready_stays_ready_and_takes_turns() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::begun();
     let list = list(&mut rig);
     let pipes = [0; 3].map(|_| pipe(&mut rig));
     for (data, [reader, _]) in (0..).zip(pipes) {
@@ -73,7 +73,7 @@ fn what_is_ready_stays_ready_and_takes_turns() {
 
 #[test]
 fn changes_are_told_once() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::begun();
     let list = list(&mut rig);
     let [reader, writer] = pipe(&mut rig);
     add(&mut rig, list, reader, EPOLLIN | EPOLLET, 5);
@@ -106,7 +106,7 @@ fn changes_are_told_once() {
 
 #[test]
 fn sockets_and_counters_tell_of_both_directions() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::begun();
     let both = EPOLLIN | EPOLLOUT;
     let first = list(&mut rig);
     let [one, other] = rig.two(nr::__NR_socketpair, &[1, 1, 0], 3);
@@ -142,7 +142,7 @@ fn sockets_and_counters_tell_of_both_directions() {
 
 #[test]
 fn one_event_and_no_more() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::begun();
     let list = list(&mut rig);
     let [reader, writer] = pipe(&mut rig);
     add(&mut rig, list, reader, EPOLLIN | EPOLLONESHOT, 5);
@@ -165,7 +165,7 @@ fn one_event_and_no_more() {
 
 #[test]
 fn an_entry_lives_as_long_as_the_open_file() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::begun();
     let list = list(&mut rig);
     let [reader, writer] = pipe(&mut rig);
     let copy = rig.call(nr::__NR_dup, &[reader]) as u64;
@@ -197,7 +197,7 @@ fn an_entry_lives_as_long_as_the_open_file() {
 
 #[test]
 fn lists_in_lists() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::begun();
     let (outer, inner) = (list(&mut rig), list(&mut rig));
     let [reader, writer] = pipe(&mut rig);
     add(&mut rig, inner, reader, EPOLLIN, 1);
@@ -232,7 +232,7 @@ fn lists_in_lists() {
 
 #[test]
 fn waits_end_with_an_event_a_time_or_a_signal() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::begun();
     let list = list(&mut rig);
     let [reader, writer] = pipe(&mut rig);
     add(&mut rig, list, reader, EPOLLIN, 5);
@@ -264,7 +264,7 @@ fn waits_end_with_an_event_a_time_or_a_signal() {
 
 #[test]
 fn calls_that_make_no_sense() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::begun();
     let (list, inner) = (list(&mut rig), list(&mut rig));
     let [reader, _] = pipe(&mut rig);
     let file = rig.open("/tmp/file") as u64;
@@ -304,7 +304,7 @@ fn a_list_and_poll_agree() {
         (random >> 33) % end
     };
     for _ in 0..20 {
-        let mut rig = Rig::new();
+        let mut rig = Rig::begun();
         rig.ignore(nr::SIGPIPE);
         let list = list(&mut rig);
         let mut ends: Vec<u64> = Vec::new();

@@ -58,7 +58,7 @@ fn bytes_have_borders_but_in_streams() {
         (DATAGRAM, 5, b"hel", MSG_TRUNC, b"world!!"),
         (PACKET, 12, b"hel", MSG_TRUNC, b"world!!"),
     ] {
-        let mut rig = Rig::new();
+        let mut rig = Rig::begun();
         let [one, other] = pair(&mut rig, kind);
         assert_eq!(rig.poll(one), 0x304);
         assert_eq!((rig.write(one, b"hello"), rig.write(one, b"world!!")), (5, 7));
@@ -99,7 +99,7 @@ fn ends_that_are_shut_or_closed() {
     for (kind, far, near, read) in
         [(STREAM, 0x2345, 0x304, &end), (DATAGRAM, 0x304, 0x304, &again), (PACKET, 0x2345, 0x304, &end)]
     {
-        let mut rig = Rig::new();
+        let mut rig = Rig::begun();
         rig.ignore(SIGPIPE);
         let [one, other] = pair(&mut rig, kind);
         shut(&mut rig, one, SHUT_WR);
@@ -139,7 +139,7 @@ fn ends_that_are_shut_or_closed() {
 fn a_signal_comes_with_a_broken_stream_alone() {
     for kind in KINDS {
         for (flags, is_ended) in [(0, kind == STREAM), (MSG_NOSIGNAL, false)] {
-            let mut rig = Rig::new();
+            let mut rig = Rig::begun();
             let child = rig.fork();
             let [one, _] = pair(&mut rig, kind);
             let at = rig.put(b"x");
@@ -159,7 +159,7 @@ fn a_signal_comes_with_a_broken_stream_alone() {
 #[test]
 fn as_many_bytes_fit_as_in_linux() {
     for kind in KINDS {
-        let mut rig = Rig::new();
+        let mut rig = Rig::begun();
         let [one, other] = pair(&mut rig, kind | O_NONBLOCK);
         let fits = (0..).find(|_| rig.write(one, b"x") != 1).unwrap();
         assert_eq!((fits, ioctl(&mut rig, one, TIOCOUTQ)), (278, 213_504));
@@ -190,7 +190,7 @@ fn as_many_bytes_fit_as_in_linux() {
 
 #[test]
 fn calls_wait_and_go_on() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::begun();
     let [one, other] = pair(&mut rig, STREAM);
     let thread = rig.thread();
     let at = rig.room(1 << 20);
@@ -252,7 +252,7 @@ fn pass(rig: &mut Rig, fd: u64, fds: &[u64]) -> i64 {
 #[test]
 fn descriptors_travel() {
     for kind in KINDS {
-        let mut rig = Rig::new();
+        let mut rig = Rig::begun();
         let [one, other] = pair(&mut rig, kind);
         let [reader, writer] = rig.two(nr::__NR_pipe2, &[0], 0);
         assert_eq!(pass(&mut rig, one, &[writer, reader]), 1);
@@ -293,7 +293,7 @@ fn descriptors_travel() {
 
 #[test]
 fn descriptors_on_the_way_are_closed_with_the_queue() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::begun();
     // A socket in a socket in a socket, and a pipe in the last one.
     let [reader, writer] = rig.two(nr::__NR_pipe2, &[0], 0);
     let mut inner = writer;
@@ -320,7 +320,7 @@ fn descriptors_on_the_way_are_closed_with_the_queue() {
 
 #[test]
 fn a_peek_leaves_descriptors_and_shows_copies() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::begun();
     let [one, other] = pair(&mut rig, STREAM);
     let [reader, writer] = rig.two(nr::__NR_pipe2, &[0], 0);
     pass(&mut rig, one, &[writer]);
@@ -341,7 +341,7 @@ fn a_peek_leaves_descriptors_and_shows_copies() {
 
 #[test]
 fn senders_are_known() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::begun();
     let [one, other] = pair(&mut rig, STREAM);
     let on = rig.put(&1u32.to_le_bytes());
     rig.call(nr::__NR_setsockopt, &[other, SOL_SOCKET.into(), SO_PASSCRED.into(), on, 4]);
@@ -362,7 +362,7 @@ fn senders_are_known() {
 
 #[test]
 fn many_messages_in_one_call() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::begun();
     let [one, other] = pair(&mut rig, DATAGRAM);
     let entries = |rig: &mut Rig| {
         let buffer = rig.put(b"abcdef");
@@ -389,7 +389,7 @@ fn many_messages_in_one_call() {
 
 #[test]
 fn calls_that_make_no_sense() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::begun();
     let mut socket = |family: u32, kind: u32, protocol: u64| {
         rig.call(nr::__NR_socket, &[family.into(), kind.into(), protocol])
     };

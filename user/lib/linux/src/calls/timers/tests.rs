@@ -60,7 +60,7 @@ fn events(rig: &mut Rig, list: u64) -> i64 {
 
 #[test]
 fn a_timer_expires_once_or_again() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::begun();
     let fd = timer(&mut rig, nr::CLOCK_MONOTONIC);
     assert_eq!((count(&mut rig, fd), rig.read(fd, 4)), (Err(error(EAGAIN)), Err(error(EINVAL))));
     assert_eq!(set(&mut rig, fd, 0, 0, 100), (0, 0));
@@ -99,7 +99,7 @@ fn a_timer_expires_once_or_again() {
 
 #[test]
 fn a_timer_at_a_time_of_its_clock() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::begun();
     for (clock, offset) in [(nr::CLOCK_MONOTONIC, 0), (nr::CLOCK_REALTIME, 1_700_000_000_000_000_000)] {
         let fd = timer(&mut rig, clock);
         let now = rig.system.machine.now + offset;
@@ -114,7 +114,7 @@ fn a_timer_at_a_time_of_its_clock() {
 
 #[test]
 fn threads_and_lists_wait_for_timers() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::begun();
     let fd = rig.call(nr::__NR_timerfd_create, &[1, 0]) as u64;
     let (thread, at) = (rig.thread(), rig.room(8));
     set(&mut rig, fd, 0, 0, 100);
@@ -136,7 +136,7 @@ fn threads_and_lists_wait_for_timers() {
 
 #[test]
 fn timers_that_make_no_sense() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::begun();
     for (clock, is_one) in [(0, true), (1, true), (2, false), (3, false), (4, false), (7, true), (11, false)]
     {
         assert_eq!(rig.call(nr::__NR_timerfd_create, &[clock, 0]) >= 0, is_one);
@@ -173,7 +173,7 @@ fn signals(rig: &mut Rig, fd: u64, len: usize) -> Result<Vec<[u32; 4]>, i64> {
 
 #[test]
 fn signals_are_read() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::begun();
     let all = block(&mut rig, &[SIGUSR1, SIGUSR2, SIGCHLD]);
     let fd = rig.call(nr::__NR_signalfd4, &[u64::MAX, all, 8, O_NONBLOCK.into()]) as u64;
     let none = Err(error(EAGAIN));
@@ -216,7 +216,7 @@ fn signals_are_read() {
 
 #[test]
 fn lists_of_signals_that_make_no_sense() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::begun();
     let set = block(&mut rig, &[SIGUSR1]);
     for (arguments, expected) in [
         ([u64::MAX, set, 4, 0], EINVAL),
