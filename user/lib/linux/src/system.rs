@@ -1,12 +1,13 @@
 //! All processes of a sandbox: how calls are made, wait, and are made again, and how processes end.
 
+use crate::budget::Budget;
 use crate::calls;
 use crate::errno::{ESRCH, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Registers, Space, Tid};
 use crate::memory::{END, Fault, FileNumber, Memory, Rights};
-use crate::open::{Object, Open};
-use crate::pipe::{Budget, End};
+use crate::open::{Object, Open, PATHS_MAX};
+use crate::pipe::{self, End};
 use crate::process::{Blocked, Event, Process, Room, Shared, Status, Thread};
 use crate::signal::Cause;
 use crate::store::Store;
@@ -49,6 +50,8 @@ pub struct System<M, B, F> {
     next_ring: u64,
     /// Bytes of pipes.
     pub pipes: Budget,
+    /// Bytes of paths of what is open.
+    pub paths: Budget,
     /// Most processes and threads.
     pub threads_max: usize,
     /// How the first process has ended.
@@ -104,7 +107,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             unknown: BTreeSet::new(),
             next: 0,
             next_ring: 0,
-            pipes: Budget::default(),
+            pipes: Budget::new(pipe::ALL_MAX),
+            paths: Budget::new(PATHS_MAX),
             threads_max,
             ended: None,
         }
