@@ -1,5 +1,6 @@
 //! Open files, and the numbers under which a process has them.
 
+use crate::budget::Share;
 use crate::calls::timers::SignalList;
 use crate::epoll::Epoll;
 use crate::errno::{EBADF, EMFILE, Result};
@@ -12,6 +13,9 @@ use core::cell::{Cell, RefCell};
 use linux_raw_sys::general;
 use vfs::Inode;
 
+/// Bytes of the paths of all that is open in a sandbox, at most.
+pub const PATHS_MAX: usize = 8 << 20;
+
 /// An object behind descriptors. Copies of a descriptor share it, with its position.
 #[derive(Debug)]
 pub struct Open {
@@ -21,6 +25,8 @@ pub struct Open {
     pub offset: Cell<u64>,
     /// `O_…`: how it was opened, and what `fcntl` has changed.
     pub flags: Cell<u32>,
+    /// Share of the bytes that paths have, if it has a path.
+    pub share: RefCell<Option<Share>>,
 }
 
 /// The object.
@@ -103,7 +109,8 @@ pub struct PipeEnds {
 impl Open {
     /// Something opened with these flags.
     pub fn new(object: Object, flags: u32) -> Rc<Open> {
-        Rc::new(Open { object, offset: Cell::new(0), flags: Cell::new(flags & !general::O_CLOEXEC) })
+        let flags = Cell::new(flags & !general::O_CLOEXEC);
+        Rc::new(Open { object, offset: Cell::new(0), flags, share: RefCell::new(None) })
     }
 
     /// Whether it may be read.

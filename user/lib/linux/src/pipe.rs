@@ -3,13 +3,12 @@
 //! Nothing waits in here: a call that would have to wait is `EAGAIN`, and the caller makes it again when the other end has done something. A write of up to
 //! [`ATOMIC_BYTES`] is never taken apart.
 
+use crate::budget::{Budget, Share};
 use crate::errno::{EAGAIN, EBUSY, EINVAL, ENFILE, EPERM, EPIPE, Errno, Result};
 use crate::frames::PAGE;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::rc::Rc;
 use alloc::vec::Vec;
-use core::cell::Cell;
 use linux_raw_sys::general;
 
 /// Most bytes of a write that goes into a pipe whole or not at all: `PIPE_BUF`.
@@ -18,24 +17,8 @@ pub const ATOMIC_BYTES: usize = general::PIPE_BUF as usize;
 /// Bytes that a new pipe holds.
 pub const SIZE: usize = 64 << 10;
 
-/// Bytes that all pipes within a [`Budget`] can hold together, at most.
+/// Bytes that all pipes of a sandbox can hold together, at most.
 pub const ALL_MAX: usize = 16 << 20;
-
-/// Bytes that pipes can hold together. A copy is the same budget.
-#[derive(Clone, Default, Debug)]
-pub struct Budget(Rc<Cell<usize>>);
-
-impl Budget {
-    /// Changes the size of a pipe, or makes one, if that leaves the sum below [`ALL_MAX`].
-    fn change(&self, before: usize, now: usize) -> bool {
-        let sum = self.0.get().saturating_sub(before).saturating_add(now);
-        let is_allowed = now <= before || sum <= ALL_MAX;
-        if is_allowed {
-            self.0.set(sum);
-        }
-        is_allowed
-    }
-}
 
 /// Most bytes that a pipe can be made to hold.
 pub const SIZE_MAX: usize = 1 << 20;
@@ -76,15 +59,7 @@ pub struct Pipe {
     size: usize,
     readers: u32,
     writers: u32,
-    budget: Option<Budget>,
-}
-
-impl Drop for Pipe {
-    fn drop(&mut self) {
-        if let Some(budget) = &self.budget {
-            budget.change(self.size, 0);
-        }
-    }
+    share: Option<Share>,
 }
 
 impl Default for Pipe {
@@ -96,15 +71,14 @@ impl Default for Pipe {
 impl Pipe {
     /// An empty pipe without readers and writers: each end is to be opened.
     pub const fn new() -> Pipe {
-        Pipe { pages: VecDeque::new(), first: 0, len: 0, size: SIZE, readers: 0, writers: 0, budget: None }
+        Pipe { pages: VecDeque::new(), first: 0, len: 0, size: SIZE, readers: 0, writers: 0, share: None }
     }
 
     /// An empty pipe within a budget. It holds [`SIZE`], or a page if there is not so much left. `ENFILE`: not even that.
     pub fn within(budget: &Budget) -> Result<Pipe> {
-        let size = [SIZE, PAGE_BYTES].into_iter().find(|size| budget.change(0, *size)).ok_or(ENFILE)?;
-        let mut pipe = Pipe::new();
-        (pipe.size, pipe.budget) = (size, Some(budget.clone()));
-        Ok(pipe)
+        let mut sizes = [SIZE, PAGE_BYTES].into_iter();
+        let (size, share) = sizes.find_map(|size| Some((size, budget.take(size)?))).ok_or(ENFILE)?;
+        Ok(Pipe { size, share: Some(share), ..Pipe::new() })
     }
 
     fn users(&mut self, end: End) -> &mut u32 {
@@ -255,7 +229,7 @@ impl Pipe {
         if size < self.len {
             return Err(EBUSY);
         }
-        if self.budget.as_ref().is_some_and(|budget| !budget.change(self.size, size)) {
+        if self.share.as_mut().is_some_and(|share| !share.resize(size)) {
             return Err(EPERM);
         }
         self.size = size;

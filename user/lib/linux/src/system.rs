@@ -1,5 +1,6 @@
 //! All processes of a sandbox: how calls are made, wait, and are made again, and how processes end.
 
+use crate::budget::Budget;
 use crate::calls;
 use crate::calls::sockets::Sockets;
 use crate::calls::timers::Known;
@@ -8,8 +9,8 @@ use crate::errno::{ESRCH, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Registers, Space, Tid};
 use crate::memory::{END, Fault, FileNumber, Memory, Rights};
-use crate::open::{Object, Open};
-use crate::pipe::{Budget, End};
+use crate::open::{Object, Open, PATHS_MAX};
+use crate::pipe::{self, End};
 use crate::process::{Blocked, Event, Process, Room, Shared, Status, Thread};
 use crate::sessions::Loss;
 use crate::signal::Cause;
@@ -61,6 +62,8 @@ pub struct System<M, B, F> {
     next_ring: u64,
     /// Bytes of pipes.
     pub pipes: Budget,
+    /// Bytes of paths of what is open.
+    pub paths: Budget,
     /// Entries of lists of open files.
     pub watches: Watches,
     /// Timers behind descriptors.
@@ -127,7 +130,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             unknown: BTreeSet::new(),
             next: 0,
             next_ring: 0,
-            pipes: Budget::default(),
+            pipes: Budget::new(pipe::ALL_MAX),
+            paths: Budget::new(PATHS_MAX),
             watches: Watches::default(),
             timers: Timers::default(),
             known: Known::default(),

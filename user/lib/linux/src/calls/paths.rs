@@ -2,7 +2,8 @@
 
 use super::{HERE, number};
 use crate::errno::{
-    EEXIST, EINVAL, EISDIR, ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR, ENXIO, EOPNOTSUPP, ERANGE, ESRCH, Result,
+    EEXIST, EINVAL, EISDIR, ELOOP, ENAMETOOLONG, ENFILE, ENOENT, ENOTDIR, ENXIO, EOPNOTSUPP, ERANGE, ESRCH,
+    Result,
 };
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
@@ -146,8 +147,21 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if path.len() < PATH_MAX { Ok(path) } else { Err(ENAMETOOLONG) }
     }
 
-    /// Opens what is at a path.
+    /// Opens what is at a path. `ENFILE`: all that is open has too many bytes of paths.
     pub fn open_path(&mut self, tid: Tid, path: &[u8], flags: u32, mode: u32) -> Result<Rc<Open>> {
+        let open = self.open_found(tid, path, flags, mode)?;
+        let has_share = open.share.borrow().is_some();
+        if !has_share {
+            let Some(share) = self.paths.take(open.name().len()) else {
+                self.close(open);
+                return Err(ENFILE);
+            };
+            open.share.replace(Some(share));
+        }
+        Ok(open)
+    }
+
+    fn open_found(&mut self, tid: Tid, path: &[u8], flags: u32, mode: u32) -> Result<Rc<Open>> {
         let last = match flags {
             _ if flags & O_CREAT != 0 && flags & O_EXCL != 0 => Last::Name,
             _ if flags & O_NOFOLLOW != 0 => Last::Stay,

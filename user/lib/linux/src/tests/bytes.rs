@@ -3,6 +3,7 @@
 use super::world::{DATA, DATA_BYTES, Did, World};
 use crate::errno::{EAGAIN, EFAULT, EINVAL, ENAMETOOLONG, ENFILE, EPERM};
 use crate::frames::PAGE;
+use crate::open::PATHS_MAX;
 use crate::pipe;
 use linux_raw_sys::general as nr;
 use std::vec;
@@ -190,6 +191,30 @@ fn paths_of_directories_are_walked_once() {
     let path = world.put(1, 0, b"/proc/self/fd/../../..");
     world.good(1, nr::__NR_chdir, &[path]);
     assert_eq!(world.good(1, nr::__NR_getcwd, &[DATA, 100]), 2);
+}
+
+#[test]
+fn paths_of_open_files_have_a_budget() {
+    let mut world = world();
+    let limit = world.put_words(1, 0, &[4096, 4096]);
+    world.good(1, nr::__NR_setrlimit, &[nr::RLIMIT_NOFILE.into(), limit]);
+    let path = world.put(1, 0, &[b'd'; 200]);
+    for _ in 0..19 {
+        world.good(1, nr::__NR_mkdir, &[path, 0o777]);
+        world.good(1, nr::__NR_chdir, &[path]);
+    }
+    let path = world.put(1, 0, b"file");
+    world.good(1, nr::__NR_creat, &[path, 0o666]);
+    let open = world.system.store.volume.open_count();
+    let mut count = 1;
+    while let Did::Value(0..) = world.call(1, nr::__NR_open, &[path, 0, 0]) {
+        count += 1;
+    }
+    assert_eq!(world.bad(1, nr::__NR_open, &[path, 0, 0]), ENFILE);
+    assert_eq!(count, PATHS_MAX / (19 * 201 + 5));
+    world.good(1, nr::__NR_close_range, &[4, u32::MAX.into(), 0]);
+    assert_eq!(world.system.store.volume.open_count(), open);
+    world.good(1, nr::__NR_open, &[path, 0, 0]);
 }
 
 #[test]
