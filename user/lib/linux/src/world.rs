@@ -62,7 +62,7 @@ impl Machine for Host {
     fn state(&mut self, thread: Tid) -> Option<Box<ThreadState>> {
         self.threads.get(&thread)?;
         if let Some(state) = self.states.get(&thread) {
-            return Some(Box::new(state.clone()));
+            return Some(Box::new(*state));
         }
         let mut state = Box::new(ThreadState::ZERO);
         state.len_bytes = ThreadState::LEN_BYTES;
@@ -70,7 +70,7 @@ impl Machine for Host {
         Some(state)
     }
     fn go_on(&mut self, thread: Tid, state: &ThreadState) -> Result<()> {
-        self.states.insert(thread, state.clone());
+        self.states.insert(thread, *state);
         Ok(())
     }
     fn answer(&mut self, thread: Tid, registers: &Registers) {
@@ -80,7 +80,7 @@ impl Machine for Host {
         self.state(thread)
     }
     fn return_from(&mut self, thread: Tid, state: &ThreadState) {
-        self.states.insert(thread, state.clone());
+        self.states.insert(thread, *state);
     }
     fn pause(&mut self, thread: Tid, is_paused: bool) {
         if is_paused {

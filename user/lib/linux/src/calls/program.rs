@@ -51,8 +51,11 @@ pub struct Program {
     /// Arguments, those of scripts included.
     arguments: Vec<Vec<u8>>,
     /// Owner and group that it sets, if it does.
-    sets: (Option<u32>, Option<u32>),
+    sets: Sets,
 }
+
+/// Owner and group that a program sets, if it does.
+type Sets = (Option<u32>, Option<u32>);
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(crate) fn sys_execve(&mut self, tid: Tid, [path, arguments, environment, ..]: [u64; 6]) -> Answer {
@@ -128,7 +131,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Opens a program, and says which owner and group it sets.
-    fn open_program(&mut self, tid: Tid, path: &[u8]) -> Result<(Inode, (Option<u32>, Option<u32>))> {
+    fn open_program(&mut self, tid: Tid, path: &[u8]) -> Result<(Inode, Sets)> {
         let reached = self.reach(tid, path, Last::Follow)?;
         let path = reached.as_slice();
         let found = self.look(path, Last::Follow)?;
@@ -367,7 +370,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 }
 
 /// Owner and group that a program sets. One of a group is one only if the group may begin it.
-fn sets(found: &Attributes) -> (Option<u32>, Option<u32>) {
+fn sets(found: &Attributes) -> Sets {
     let has = |bits: u32| u32::from(found.permissions) & bits == bits;
     (has(S_ISUID).then_some(found.owner), has(S_ISGID | S_IXGRP).then_some(found.group))
 }

@@ -244,8 +244,7 @@ fn locks_tell_that_their_owner_has_ended() {
 fn lists_that_never_end_do() {
     let mut world = World::new();
     let head = OWN + 0x3000;
-    for entries in [&[head + 0x100, head + 0x200, head + 0x100][..], &[8], &[u64::MAX & !7], &[head + 0x101]]
-    {
+    for entries in [&[head + 0x100, head + 0x200, head + 0x100][..], &[8], &[!7], &[head + 0x101]] {
         let owner = world.thread(1);
         let mut from = head;
         for entry in entries {
