@@ -193,6 +193,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let before = self.current.replace(tid);
         self.settle();
         self.current = before;
+        // If it waits, nobody else will tell it.
         if self.threads.get(&tid).is_some_and(|thread| thread.blocked.is_some()) {
             self.interrupt_wait(tid);
         }
