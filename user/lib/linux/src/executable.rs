@@ -177,8 +177,10 @@ pub struct Told {
     pub interpreter: u64,
     /// Where it begins itself.
     pub entry: u64,
-    /// Owner and group, which are effective, too.
+    /// Owner and group.
     pub owner: (u32, u32),
+    /// Owner and group in effect. If they are others, the program sets them, and must not trust its environment.
+    pub effective: (u32, u32),
     /// Numbers that nobody guesses.
     pub random: [u8; 16],
     /// Abilities of the processor, as CPUID leaf 1 says in EDX.
@@ -222,6 +224,7 @@ pub fn stack(
     put(&[0]);
     let (platform_at, random_at) = (put(platform), put(&told.random));
     let (owner, group) = (u64::from(told.owner.0), u64::from(told.owner.1));
+    let (own, own_group) = (u64::from(told.effective.0), u64::from(told.effective.1));
     let vector = [
         (auxvec::AT_PHDR, told.headers.0),
         (auxvec::AT_PHENT, HEADER_BYTES.into()),
@@ -231,10 +234,10 @@ pub fn stack(
         (auxvec::AT_FLAGS, 0),
         (auxvec::AT_ENTRY, told.entry),
         (auxvec::AT_UID, owner),
-        (auxvec::AT_EUID, owner),
+        (auxvec::AT_EUID, own),
         (auxvec::AT_GID, group),
-        (auxvec::AT_EGID, group),
-        (auxvec::AT_SECURE, 0),
+        (auxvec::AT_EGID, own_group),
+        (auxvec::AT_SECURE, u64::from(told.owner != told.effective)),
         (auxvec::AT_HWCAP, told.features),
         (auxvec::AT_CLKTCK, 100),
         (auxvec::AT_PLATFORM, platform_at),

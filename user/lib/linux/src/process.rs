@@ -115,6 +115,8 @@ pub struct Process {
     pub pending: Pending,
     /// Its owners.
     pub owners: Owners,
+    /// Whether no program that it begins gives it an owner or a group: `PR_SET_NO_NEW_PRIVS`.
+    pub has_no_new_rights: bool,
     /// Its limits.
     pub limits: [Limit; LIMITS],
     /// Name of its program.

@@ -48,6 +48,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             actions: [Action::default(); SIGNALS],
             pending: Pending::default(),
             owners: Default::default(),
+            has_no_new_rights: false,
             limits: limits(),
             name: Vec::new(),
             program: Vec::new(),

@@ -146,7 +146,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         loop {
             self.next = if self.next >= crate::process::NUMBER_MAX { 2 } else { self.next + 1 };
             let used = self.threads.contains_key(&self.next) || self.processes.contains_key(&self.next);
-            let is_group = self.processes.values().any(|process| process.group == self.next);
+            let has_it = |process: &Process| process.group == self.next || process.session == self.next;
+            let is_group = self.processes.values().any(has_it) || self.terminals.know(self.next);
             if !used && !is_group {
                 return self.next;
             }
@@ -229,6 +230,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let before = self.current.replace(tid);
         self.settle();
         self.current = before;
+        // If it waits, nobody else will tell it.
+        if self.threads.get(&tid).is_some_and(|thread| thread.blocked.is_some()) {
+            self.interrupt_wait(tid);
+        }
         if next == Next::Answer && self.has_signal(tid) {
             self.complete(tid, *registers);
             return Next::Nothing;

@@ -157,8 +157,8 @@ impl Terminals {
         }
     }
 
-    /// The terminal of which a session has control.
-    pub fn of_session(&self, session: Tid) -> Option<u32> {
-        self.0.iter().find(|(_, line)| line.session == session).map(|(number, _)| *number)
+    /// Whether a number is that of a session with a terminal, or of a group that is in front, though it may have no processes.
+    pub fn know(&self, number: Tid) -> bool {
+        self.0.values().any(|line| line.session == number || line.foreground == number)
     }
 }

@@ -12,9 +12,9 @@ use crate::process::{Event, Word};
 use crate::system::{Answer, DONE, Outcome, System};
 use alloc::vec::Vec;
 use linux_raw_sys::general::{
-    FUTEX_CLOCK_REALTIME, FUTEX_CMP_REQUEUE, FUTEX_LOCK_PI, FUTEX_LOCK_PI2, FUTEX_PRIVATE_FLAG,
-    FUTEX_REQUEUE, FUTEX_TRYLOCK_PI, FUTEX_UNLOCK_PI, FUTEX_WAIT, FUTEX_WAIT_BITSET, FUTEX_WAKE,
-    FUTEX_WAKE_BITSET, FUTEX_WAKE_OP,
+    CLOCK_MONOTONIC, CLOCK_REALTIME, FUTEX_32, FUTEX_CLOCK_REALTIME, FUTEX_CMP_REQUEUE, FUTEX_LOCK_PI,
+    FUTEX_LOCK_PI2, FUTEX_PRIVATE_FLAG, FUTEX_REQUEUE, FUTEX_TRYLOCK_PI, FUTEX_UNLOCK_PI, FUTEX_WAIT,
+    FUTEX_WAIT_BITSET, FUTEX_WAITV_MAX, FUTEX_WAKE, FUTEX_WAKE_BITSET, FUTEX_WAKE_OP,
 };
 use vfs::FileSystem;
 
@@ -69,7 +69,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(super) fn waiters(&self, at: Event) -> Vec<(Tid, u32)> {
         let waits = |(tid, thread): (&Tid, &crate::process::Thread)| {
             let blocked = thread.blocked.as_ref()?;
-            let is_here = blocked.on.first() == Some(&at) && !thread.is_woken;
+            let is_here = blocked.on.contains(&at) && !thread.is_woken;
             is_here.then_some((thread.began.unwrap_or(0), *tid, blocked.bits))
         };
         let mut waiters: Vec<(u64, Tid, u32)> = self.threads.iter().filter_map(waits).collect();
@@ -86,7 +86,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             if wanted & bits != 0
                 && let Some(thread) = self.threads.get_mut(&tid)
             {
-                thread.is_woken = true;
+                (thread.is_woken, thread.futex) = (true, Some(at));
                 woken += 1;
             }
         }
@@ -187,6 +187,50 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(Outcome::Wait(Vec::from([Event::Futex(at)]), until))
     }
 
+    /// Words of a call that waits at several of them, and whether each has the number that it names.
+    fn several_words(&mut self, tid: Tid, list: u64, count: u64) -> Result<Vec<(Word, bool)>> {
+        let mut words = Vec::new();
+        for index in 0..count {
+            let [value, address, flags] = self.words(tid, list.wrapping_add(24 * index))?;
+            // The upper half is reserved.
+            if flags & !u64::from(FUTEX_PRIVATE_FLAG) != FUTEX_32.into() || value > u32::MAX.into() {
+                return Err(EINVAL);
+            }
+            let at = self.futex_at(tid, address, flags as u32)?;
+            words.push((at, u64::from(self.word(tid, address)?) == value));
+        }
+        Ok(words)
+    }
+
+    /// Waits at several words, and answers which one was woken.
+    pub(crate) fn sys_futex_waitv(
+        &mut self,
+        tid: Tid,
+        [list, count, flags, timeout, clock, _]: [u64; 6],
+    ) -> Answer {
+        let clock = clock as u32;
+        let is_clock = timeout == 0 || matches!(clock, CLOCK_MONOTONIC | CLOCK_REALTIME);
+        if flags as u32 != 0 || !(1..=u64::from(FUTEX_WAITV_MAX)).contains(&count) || !is_clock {
+            return Err(EINVAL);
+        }
+        let words = self.several_words(tid, list, count)?;
+        let thread = self.thread(tid)?;
+        if thread.is_woken {
+            let woken = words.iter().position(|(at, _)| thread.futex == Some(*at));
+            return number(Ok(woken.unwrap_or(0) as u64));
+        }
+        if thread.until.is_none() && words.iter().any(|(_, is_as_named)| !is_as_named) {
+            return Err(EAGAIN);
+        }
+        let until = self.absolute_deadline(tid, timeout, clock == CLOCK_REALTIME)?;
+        let now = self.machine.now();
+        if until.is_some_and(|until| until <= now) {
+            return Err(ETIMEDOUT);
+        }
+        self.thread(tid)?.began.get_or_insert(now);
+        Ok(Outcome::Wait(words.into_iter().map(|(at, _)| Event::Futex(at)).collect(), until))
+    }
+
     /// Wakes some, and lets others wait at another word.
     fn move_waiters(
         &mut self,
@@ -204,7 +248,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let mut moved = 0;
         for (waiter, _) in self.waiters(Event::Futex(from)).into_iter().take(moved_max as usize) {
             let Some(thread) = self.threads.get_mut(&waiter) else { continue };
-            if let Some(blocked) = &mut thread.blocked {
+            // One that waits at several words stays.
+            if let Some(blocked) = thread.blocked.as_mut().filter(|blocked| blocked.on.len() == 1) {
                 blocked.on = Vec::from([Event::Futex(to)]);
                 (thread.futex, thread.began) = (Some(to), Some(now));
                 moved += 1;

@@ -262,6 +262,7 @@ const fn about_waiting<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Opti
         nr::__NR_select => System::sys_select,
         nr::__NR_pselect6 => System::sys_pselect,
         nr::__NR_futex => System::sys_futex,
+        nr::__NR_futex_waitv => System::sys_futex_waitv,
         nr::__NR_nanosleep => System::sys_nanosleep,
         nr::__NR_clock_nanosleep => System::sys_clock_nanosleep,
         nr::__NR_clock_gettime => System::sys_clock_gettime,

@@ -359,10 +359,15 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 done(self.write(tid, argument, &name))
             }
             linux_raw_sys::prctl::PR_GET_DUMPABLE => number(Ok(1)),
-            linux_raw_sys::prctl::PR_SET_PDEATHSIG
-            | linux_raw_sys::prctl::PR_SET_DUMPABLE
-            | linux_raw_sys::prctl::PR_SET_NO_NEW_PRIVS => DONE,
-            linux_raw_sys::prctl::PR_GET_NO_NEW_PRIVS => DONE,
+            linux_raw_sys::prctl::PR_SET_PDEATHSIG | linux_raw_sys::prctl::PR_SET_DUMPABLE => DONE,
+            linux_raw_sys::prctl::PR_SET_NO_NEW_PRIVS if argument != 1 => Err(EINVAL),
+            linux_raw_sys::prctl::PR_SET_NO_NEW_PRIVS => {
+                self.process(tid)?.has_no_new_rights = true;
+                DONE
+            }
+            linux_raw_sys::prctl::PR_GET_NO_NEW_PRIVS => {
+                number(Ok(self.process(tid)?.has_no_new_rights.into()))
+            }
             _ => Err(EINVAL),
         }
     }
@@ -480,6 +485,7 @@ impl Process {
             actions: self.actions,
             pending: Pending::default(),
             owners: self.owners.clone(),
+            has_no_new_rights: self.has_no_new_rights,
             limits: self.limits,
             name: self.name.clone(),
             program: self.program.clone(),

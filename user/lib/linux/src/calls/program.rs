@@ -6,7 +6,7 @@ use crate::executable::{self, ARGUMENTS_MAX, BASE, Executable, HEAD_BYTES, INTER
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
 use crate::memory::{Kind, Memory, Rights, STACK_MAX, Source};
-use crate::process::{ARGUMENTS_KEPT, NAME_BYTES, Room};
+use crate::process::{ARGUMENTS_KEPT, NAME_BYTES, Owners, Room};
 use crate::signal::Stack;
 use crate::system::{Answer, Outcome, System};
 use abi::ThreadState;
@@ -16,9 +16,9 @@ use alloc::rc::Rc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::RefCell;
-use linux_raw_sys::general::{SIGKILL, X_OK};
+use linux_raw_sys::general::{S_ISGID, S_ISUID, S_IXGRP, SIGKILL, X_OK};
 use vfs::path::Last;
-use vfs::{FileSystem, How, Inode};
+use vfs::{Attributes, FileSystem, How, Inode};
 
 /// End of the first stack.
 const STACK_TOP: u64 = 0x7fff_ffff_e000;
@@ -50,7 +50,12 @@ pub struct Program {
     interpreter: Option<(Inode, Executable)>,
     /// Arguments, those of scripts included.
     arguments: Vec<Vec<u8>>,
+    /// Owner and group that it sets, if it does.
+    sets: Sets,
 }
+
+/// Owner and group that a program sets, if it does.
+type Sets = (Option<u32>, Option<u32>);
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(crate) fn sys_execve(&mut self, tid: Tid, [path, arguments, environment, ..]: [u64; 6]) -> Answer {
@@ -92,7 +97,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub fn find_program(&mut self, tid: Tid, path: Vec<u8>, arguments: Vec<Vec<u8>>) -> Result<Program> {
         let (mut path, mut arguments) = (path, arguments);
         for _ in 0..SCRIPTS_MAX {
-            let inode = self.open_program(tid, &path)?;
+            let (inode, sets) = self.open_program(tid, &path)?;
             let head = self.head(inode);
             let script = match &head {
                 Ok(head) => executable::script(head),
@@ -103,7 +108,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                     let found = head.and_then(|head| self.read_program(tid, inode, &head));
                     return match found {
                         Ok((executable, interpreter)) => {
-                            Ok(Program { path, inode, executable, interpreter, arguments })
+                            Ok(Program { path, inode, executable, interpreter, arguments, sets })
                         }
                         Err(error) => {
                             let _ = self.store.volume.close(inode);
@@ -126,7 +131,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Err(ELOOP)
     }
 
-    fn open_program(&mut self, tid: Tid, path: &[u8]) -> Result<Inode> {
+    /// Opens a program, and says which owner and group it sets.
+    fn open_program(&mut self, tid: Tid, path: &[u8]) -> Result<(Inode, Sets)> {
         let reached = self.reach(tid, path, Last::Follow)?;
         let path = reached.as_slice();
         let found = self.look(path, Last::Follow)?;
@@ -139,7 +145,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let root = self.store.root;
         match self.store.volume.open(root, path, How::default(), 0) {
             Err(vfs::Error::IsDirectory) => Err(EISDIR),
-            opened => Ok(opened?),
+            opened => Ok((opened?, sets(&found))),
         }
     }
 
@@ -163,7 +169,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.store.read_at(inode, at, &mut path)?;
         let end = path.iter().position(|byte| *byte == 0).ok_or(ENOEXEC)?;
         path.truncate(end);
-        let interpreter = self.open_program(tid, &path)?;
+        let (interpreter, _) = self.open_program(tid, &path)?;
         let read = self.head(interpreter).and_then(|head| {
             let len = self.store.volume.len(interpreter)?;
             Executable::read(&head, len)
@@ -230,6 +236,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 return Err(error);
             }
         };
+        let owners = self.owners_of_program(tid, program);
         let space = match self.machine.make_space() {
             Ok(space) => space,
             Err(error) => {
@@ -244,6 +251,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.give_memory_back(pid);
         let process = self.processes.get_mut(&pid).ok_or(ESRCH)?;
         process.room = Rc::new(RefCell::new(Room { space, memory }));
+        if let (Some(process), Ok(owners)) = (self.processes.get_mut(&pid), owners) {
+            process.owners = owners;
+        }
         self.note_program(pid, program, environment);
         let mut state = Box::new(ThreadState::ZERO);
         state.len_bytes = ThreadState::LEN_BYTES;
@@ -257,6 +267,18 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             self.end_process(pid, crate::process::Status::killed(SIGKILL));
         }
         Ok(())
+    }
+
+    /// Owners of a process when it begins a program. Saved ones are then those in effect.
+    fn owners_of_program(&mut self, tid: Tid, program: &Program) -> Result<Owners> {
+        let process = self.process(tid)?;
+        let mut owners = process.owners.clone();
+        if !process.has_no_new_rights {
+            owners.owner[1] = program.sets.0.unwrap_or(owners.owner[1]);
+            owners.group[1] = program.sets.1.unwrap_or(owners.group[1]);
+        }
+        (owners.owner[2], owners.group[2]) = (owners.owner[1], owners.group[1]);
+        Ok(owners)
     }
 
     fn end_other_threads(&mut self, tid: Tid, pid: Tid) {
@@ -325,13 +347,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         };
         let mut random = [0; 16];
         self.machine.random(&mut random);
-        let owners = self.process(tid)?.owners.clone();
+        let owners = self.owners_of_program(tid, program)?;
         let headers = (higher(program.executable.headers.0, by)?, program.executable.headers.1);
         let told = Told {
             headers,
             interpreter: base,
             entry,
-            owner: (owners.owner[1], owners.group[1]),
+            owner: (owners.owner[0], owners.group[0]),
+            effective: (owners.owner[1], owners.group[1]),
             random,
             features: self.machine.features(),
         };
@@ -352,4 +375,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 fn kept(texts: &[Vec<u8>]) -> Rc<[u8]> {
     let bytes = texts.iter().flat_map(|text| text.iter().chain(&[0]));
     bytes.take(ARGUMENTS_KEPT).copied().collect::<Vec<u8>>().into()
+}
+
+/// Owner and group that a program sets. One of a group is one only if the group may begin it.
+fn sets(found: &Attributes) -> Sets {
+    let has = |bits: u32| u32::from(found.permissions) & bits == bits;
+    (has(S_ISUID).then_some(found.owner), has(S_ISGID | S_IXGRP).then_some(found.group))
 }

@@ -163,6 +163,34 @@ fn a_handler_ends_a_wait() {
 }
 
 #[test]
+fn several_words_are_waited_for() {
+    let mut world = World::new();
+    let thread = world.thread(1);
+    world.set(1, COMMON, 5);
+    let list = OWN + 0x3000;
+    let flags = u64::from(FUTEX_32);
+    let words = [5, COMMON, flags, 0, WORDS[1], flags | u64::from(FUTEX_PRIVATE_FLAG)];
+    world.system.write_words(1, list, &words).unwrap();
+    let waits = |world: &mut World, count: u64| world.call(thread, __NR_futex_waitv, &[list, count]);
+    assert_eq!((waits(&mut world, 0), waits(&mut world, 129)), (Some(Err(EINVAL)), Some(Err(EINVAL))));
+    assert_eq!(waits(&mut world, 3), Some(Err(EINVAL)), "the third is nothing");
+    for (index, (at, wake)) in [(COMMON, FUTEX_WAKE), (WORDS[1], WAKE)].into_iter().enumerate() {
+        assert_eq!(waits(&mut world, 2), None);
+        assert_eq!(world.futex(1, WORDS[0], WAKE, 9), Some(Ok(0)));
+        assert_eq!(world.futex(1, at, wake, 9), Some(Ok(1)));
+        assert_eq!(world.answer(thread), Some(Ok(index as u64)));
+    }
+    world.set(1, WORDS[1], 1);
+    assert_eq!(waits(&mut world, 2), Some(Err(EAGAIN)));
+    world.set(1, WORDS[1], 0);
+    world.system.write_words(1, OWN + 512, &[2, 0]).unwrap();
+    let monotonic = CLOCK_MONOTONIC.into();
+    assert_eq!(world.call(thread, __NR_futex_waitv, &[list, 2, 0, OWN + 512, monotonic]), None);
+    world.wait(2 * SECOND);
+    assert_eq!(world.answer(thread), Some(Err(ETIMEDOUT)));
+}
+
+#[test]
 fn two_words_are_woken_by_what_the_second_was() {
     let mut world = World::new();
     let threads = [(); 2].map(|()| world.thread(1));

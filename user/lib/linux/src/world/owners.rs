@@ -189,6 +189,35 @@ fn programs_are_begun_by_whoever_may() {
 }
 
 #[test]
+fn programs_set_owners_and_groups() {
+    let mut world = World::new();
+    let bytes = super::program();
+    for (name, owners, mode) in
+        [("/su", (0, 5), 0o6755), ("/group", (0, 5), 0o2745), ("/script", (0, 0), 0o6755)]
+    {
+        world.file(name.as_bytes(), if name == "/script" { b"#!/program\n" } else { &bytes }, 0o755);
+        world.by_path(1, __NR_chown, name, &[owners.0, owners.1]).unwrap();
+        world.by_path(1, __NR_chmod, name, &[mode]).unwrap();
+    }
+    let owners = |world: &mut World, path: &str, keeps: bool| {
+        let user = world.user();
+        if keeps {
+            world.now(user, __NR_prctl, &[linux_raw_sys::prctl::PR_SET_NO_NEW_PRIVS.into(), 1]).unwrap();
+        }
+        world.put(user, OWN, &[path.as_bytes(), b"\0"].concat());
+        assert_eq!(world.call(user, __NR_execve, &[OWN, 0, 0]), None);
+        let owners = &world.system.processes[&user].owners;
+        (owners.owner, owners.group)
+    };
+    let user = [1000; 3];
+    assert_eq!(owners(&mut world, "/program", false), (user, user));
+    assert_eq!(owners(&mut world, "/su", false), ([1000, 0, 0], [1000, 5, 5]));
+    assert_eq!(owners(&mut world, "/su", true), (user, user));
+    assert_eq!(owners(&mut world, "/group", false), (user, user), "its group may not begin it");
+    assert_eq!(owners(&mut world, "/script", false), (user, user), "it is the interpreter that begins");
+}
+
+#[test]
 fn capabilities_are_those_of_the_owner() {
     let mut world = World::new();
     let user = world.user();

@@ -31,7 +31,7 @@ impl World {
         (master, format!("/dev/pts/{number}"))
     }
 
-    /// What `poll` says.
+    /// Readiness of a descriptor, as `poll` says it.
     fn poll(&mut self, tid: Tid, fd: u64) -> u32 {
         let entry = fd | 0x7ff << 32;
         self.put(tid, ARGUMENT, &entry.to_le_bytes());
