@@ -1,5 +1,6 @@
 //! The calls, by their numbers.
 
+pub mod addresses;
 pub mod descriptors;
 pub mod epoll;
 pub mod files;
@@ -288,6 +289,11 @@ fn about_events<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call
         nr::__NR_signalfd4 => System::sys_signalfd4,
         nr::__NR_socket => System::sys_socket,
         nr::__NR_socketpair => System::sys_socketpair,
+        nr::__NR_bind => System::sys_bind,
+        nr::__NR_listen => System::sys_listen,
+        nr::__NR_connect => System::sys_connect,
+        nr::__NR_accept => System::sys_accept,
+        nr::__NR_accept4 => System::sys_accept4,
         nr::__NR_shutdown => System::sys_shutdown,
         nr::__NR_getsockopt => System::sys_getsockopt,
         nr::__NR_setsockopt => System::sys_setsockopt,

@@ -130,8 +130,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if len > i64::MAX as u64 {
             return Err(EINVAL);
         }
-        match self.look(&path, Last::Follow)?.kind {
+        let found = self.look(&path, Last::Follow)?;
+        match found.kind {
             Kind::Directory => Err(EISDIR),
+            _ if self.store.node(&found).is_some() => Err(EINVAL),
             _ => self.with_file(&path, |system, inode| system.store.truncate(inode, len)),
         }
     }
