@@ -147,6 +147,8 @@ pub enum Event {
     Input,
     /// A signal has come for that process, or for one of its threads.
     Signals(Tid),
+    /// A lock of the file with that inode was given back.
+    Lock(u64),
     /// A child of that process has news.
     Child(Tid),
     /// A child that `vfork` has made for that thread does not need its memory any more.

@@ -6,6 +6,7 @@ use crate::calls::timers::Known;
 use crate::epoll::Watches;
 use crate::errno::{ESRCH, Result};
 use crate::frames::Bytes;
+use crate::locks::{Locks, Owner};
 use crate::machine::{Machine, Registers, Space, Tid};
 use crate::memory::{Fault, Memory, Rights};
 use crate::open::{Object, Open};
@@ -57,6 +58,10 @@ pub struct System<M, B, F> {
     pub timers: Timers,
     /// Signals that there were, for whoever reads them.
     pub known: Known,
+    /// Locks of files.
+    pub locks: Locks,
+    /// Processes of whose locks threads wait. An entry counts only while its thread waits.
+    pub waiting: BTreeMap<Tid, Tid>,
     /// Sockets.
     pub sockets: Sockets,
     /// Most processes and threads.
@@ -117,6 +122,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             watches: Watches::default(),
             timers: Timers::default(),
             known: Known::default(),
+            locks: Locks::default(),
+            waiting: BTreeMap::new(),
             sockets: Sockets::default(),
             threads_max,
             ended: None,
@@ -329,8 +336,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Closes what one descriptor has led to.
     pub fn close(&mut self, open: Rc<Open>) {
-        // Locks of a file go with any descriptor of it that is closed; there are none yet.
+        let owner = calls::locks::owner_of(&open);
         let Ok(open) = Rc::try_unwrap(open) else { return };
+        self.forget_locks(owner);
         self.forget_watches(&open.object);
         match open.object {
             Object::File { inode, .. } | Object::Directory { inode, .. } => {
@@ -409,6 +417,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         for descriptor in descriptors {
             self.close(descriptor.open);
         }
+        self.forget_locks(Owner::Process(pid));
         self.store.view.borrow_mut().processes.remove(&pid);
         if pid == 1 {
             return self.end_all(status);

@@ -6,6 +6,7 @@ pub mod epoll;
 pub mod files;
 pub mod futex;
 pub mod identity;
+pub mod locks;
 pub mod memory;
 pub mod messages;
 pub mod names;
