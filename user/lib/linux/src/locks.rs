@@ -140,6 +140,19 @@ impl Locks {
         is_changed
     }
 
+    /// Removes locks of processes from a file that no process has open any more. Whether there were some.
+    pub fn forget(&mut self, inode: u64) -> bool {
+        let Some(locks) = self.bytes.get_mut(&inode) else { return false };
+        let before = locks.len();
+        locks.retain(|lock| matches!(lock.owner, Owner::Open(_)));
+        let (removed, is_empty) = (before - locks.len(), locks.is_empty());
+        if is_empty {
+            self.bytes.remove(&inode);
+        }
+        self.count -= removed;
+        removed > 0
+    }
+
     /// Removes all locks of an owner: the files of which it had some.
     pub fn remove_all(&mut self, owner: Owner) -> Vec<u64> {
         let mut changed = Vec::new();

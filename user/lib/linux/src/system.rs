@@ -339,6 +339,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let owner = calls::locks::owner_of(&open);
         let Ok(open) = Rc::try_unwrap(open) else { return };
         self.forget_locks(owner);
+        self.forget_unopened(&open.object);
         self.forget_watches(&open.object);
         match open.object {
             Object::File { inode, .. } | Object::Directory { inode, .. } => {

@@ -39,12 +39,12 @@ impl State {
     /// Counts what has passed since it expired, and goes on.
     fn go_on(&mut self, now: u64) {
         let Some(at) = self.at.filter(|_| self.has_expired) else { return };
-        if self.every == 0 {
-            self.at = None;
-        } else {
-            let more = now.saturating_sub(at) / self.every;
-            self.count = self.count.saturating_add(more);
-            self.at = Some(at.saturating_add(self.every.saturating_mul(more + 1)));
+        match now.saturating_sub(at).checked_div(self.every) {
+            None => self.at = None,
+            Some(more) => {
+                self.count = self.count.saturating_add(more);
+                self.at = Some(at.saturating_add(self.every.saturating_mul(more + 1)));
+            }
         }
         self.has_expired = false;
     }

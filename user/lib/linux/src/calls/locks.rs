@@ -5,7 +5,7 @@ use crate::errno::{EAGAIN, EBADF, EDEADLK, EINVAL, EOVERFLOW, Result};
 use crate::frames::Bytes;
 use crate::locks::{Kind, LAST, Lock, Owner};
 use crate::machine::{Machine, Tid};
-use crate::open::{Object, Open};
+use crate::open::{Descriptor, Object, Open};
 use crate::process::Event;
 use crate::system::{Answer, DONE, Outcome, System};
 use alloc::rc::Rc;
@@ -207,6 +207,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
         }
         self.close(open);
+    }
+
+    /// A file is closed by a call that is not about descriptors, such as `execve`. Locks of processes need a descriptor.
+    pub(crate) fn forget_unopened(&mut self, object: &Object) {
+        let Some(inode) = inode_of(object).filter(|_| self.locks.count() > 0) else { return };
+        let has_it = |(_, descriptor): (u32, &Descriptor)| inode_of(&descriptor.open.object) == Some(inode);
+        let is_open = self.processes.values().any(|process| process.descriptors.iter().any(has_it));
+        if !is_open && self.locks.forget(inode) {
+            self.tell(Event::Lock(inode));
+        }
     }
 
     /// An owner is gone.

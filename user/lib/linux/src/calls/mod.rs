@@ -15,7 +15,7 @@ pub mod proc;
 pub mod processes;
 pub mod program;
 #[cfg(test)]
-pub mod rig;
+mod rig;
 pub mod signals;
 pub mod sockets;
 pub mod stat;

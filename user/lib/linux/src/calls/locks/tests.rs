@@ -91,6 +91,19 @@ fn processes_lock_bytes() {
 }
 
 #[test]
+fn a_program_that_begins_has_no_locks_of_files_that_it_has_not() {
+    let mut rig = Rig::new();
+    let path = rig.put(b"/tmp/lock\0");
+    let flags = (nr::O_RDWR | nr::O_CREAT | nr::O_CLOEXEC).into();
+    let fd = rig.call(nr::__NR_open, &[path, flags, 0o644]) as u64;
+    assert_eq!((set(&mut rig, FIRST, fd, WRITE, 0, 1), rig.system.locks.count()), (0, 1));
+    let program = rig.put(b"/bin/test\0");
+    rig.try_by(FIRST, nr::__NR_execve, &[program, 0, 0]);
+    assert!(rig.system.processes[&FIRST].descriptors.get(fd as u32).is_err());
+    assert_eq!(rig.system.locks.count(), 0);
+}
+
+#[test]
 fn open_files_lock_bytes() {
     let mut rig = Rig::new();
     let [fd, other] = [0; 2].map(|_| rig.open("/tmp/lock") as u64);
