@@ -3,6 +3,8 @@
 //! Nothing waits in here: a call that would have to wait is `EAGAIN`, and is made again when something has happened. A message is charged to its sender until
 //! it has been read, as in Linux, so a sender has a limit and not a receiver. Limits for all sockets together are in [`Traffic`].
 
+mod listening;
+
 use crate::errno::{
     EAGAIN, ECONNRESET, EINVAL, EMSGSIZE, ENOBUFS, ENOTCONN, EPIPE, ETOOMANYREFS, Errno, Result,
 };
@@ -15,6 +17,7 @@ use linux_raw_sys::general::{
     POLLERR, POLLHUP, POLLIN, POLLOUT, POLLRDHUP, POLLRDNORM, POLLWRBAND, POLLWRNORM,
 };
 use linux_raw_sys::net::{SOCK_DGRAM, SOCK_SEQPACKET, SOCK_STREAM};
+use listening::Listening;
 use vfs::Inode;
 
 /// Bytes that a new socket may have on the way: `SO_SNDBUF`, as Linux has it by default.
@@ -183,16 +186,6 @@ pub struct Received {
     pub is_end: bool,
 }
 
-/// Connections of a socket that nobody has accepted yet.
-#[derive(Debug)]
-struct Listening {
-    /// How many there may be, beside one.
-    backlog: usize,
-    waiting: VecDeque<Rc<Socket>>,
-    /// The process that listens.
-    credentials: Credentials,
-}
-
 /// A socket.
 #[derive(Debug)]
 pub struct Socket {
@@ -299,40 +292,6 @@ impl Socket {
     /// Whether it takes messages from another one: it is connected to nobody else.
     pub fn hears(&self, other: &Socket) -> bool {
         self.peer().is_none_or(|peer| peer.number == other.number)
-    }
-
-    /// Begins to listen, or goes on with another number of connections that may wait.
-    pub fn listen(&self, backlog: usize, credentials: Credentials) {
-        let mut listening = self.listening.borrow_mut();
-        let waiting = listening.take().map(|before| before.waiting).unwrap_or_default();
-        *listening = Some(Listening { backlog, waiting, credentials });
-    }
-
-    /// Whether it listens.
-    pub fn is_listening(&self) -> bool {
-        self.listening.borrow().is_some()
-    }
-
-    /// Whether one more connection may wait.
-    pub fn has_room_for_connection(&self) -> bool {
-        self.listening.borrow().as_ref().is_some_and(|listening| listening.waiting.len() <= listening.backlog)
-    }
-
-    /// A connection waits to be accepted. The process that listens.
-    pub fn add_connection(&self, accepted: Rc<Socket>) -> Credentials {
-        let mut listening = self.listening.borrow_mut();
-        let Some(listening) = listening.as_mut() else { return Credentials::NOBODY };
-        listening.waiting.push_back(accepted);
-        listening.credentials
-    }
-
-    /// Takes the connection that has waited longest.
-    pub fn take_connection(&self) -> Option<Rc<Socket>> {
-        self.listening.borrow_mut().as_mut()?.waiting.pop_front()
-    }
-
-    fn has_connection(&self) -> bool {
-        self.listening.borrow().as_ref().is_some_and(|listening| !listening.waiting.is_empty())
     }
 
     fn is_shut(&self, direction: u32) -> bool {
