@@ -45,7 +45,7 @@ pub fn key(fd: u32, open: &Rc<Open>) -> Key {
     (fd, Rc::as_ptr(open) as usize)
 }
 
-/// What a program wants to know of an entry, and the number by which it knows the entry.
+/// Events of an entry that a program wants to hear of, and the number by which it knows the entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wanted {
     /// Bits `EPOLL…`.

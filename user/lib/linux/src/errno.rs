@@ -70,6 +70,7 @@ errors! {
     EOPNOTSUPP "cannot be done with this one"
     EAFNOSUPPORT "no such family of addresses"
     ETIMEDOUT "too late"
+    ENOLCK "too many locks"
     EDESTADDRREQ "no address to send to"
     EMSGSIZE "the message is too long"
     EPROTOTYPE "a socket of another kind"

@@ -158,6 +158,8 @@ pub enum Event {
     Terminal(u32),
     /// A signal has come for that process, or for one of its threads.
     Signals(Tid),
+    /// A lock of the file with that inode was given back.
+    FileLock(u64),
     /// A child of that process has news.
     Child(Tid),
     /// A signal waits for that process, or for one of its threads.

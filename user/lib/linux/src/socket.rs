@@ -3,6 +3,8 @@
 //! Nothing waits in here: a call that would have to wait is `EAGAIN`, and is made again when something has happened. A message is charged to its sender until
 //! it has been read, as in Linux, so a sender has a limit and not a receiver. Limits for all sockets together are in [`Traffic`].
 
+mod listening;
+
 use crate::errno::{
     EAGAIN, ECONNRESET, EINVAL, EMSGSIZE, ENOBUFS, ENOTCONN, EPIPE, ETOOMANYREFS, Errno, Result,
 };
@@ -15,6 +17,8 @@ use linux_raw_sys::general::{
     POLLERR, POLLHUP, POLLIN, POLLOUT, POLLRDHUP, POLLRDNORM, POLLWRBAND, POLLWRNORM,
 };
 use linux_raw_sys::net::{SOCK_DGRAM, SOCK_SEQPACKET, SOCK_STREAM};
+use listening::Listening;
+use vfs::Inode;
 
 /// Bytes that a new socket may have on the way: `SO_SNDBUF`, as Linux has it by default.
 pub const SIZE: usize = 212_992;
@@ -211,6 +215,11 @@ pub struct Socket {
     pub name: RefCell<Option<SocketName>>,
     /// Name of the other end when that was closed.
     peer_name: RefCell<Option<SocketName>>,
+    /// The file that has its name, which is open for that.
+    pub place: Cell<Option<Inode>>,
+    listening: RefCell<Option<Listening>>,
+    /// Sockets that have found no room here.
+    stuck: RefCell<Vec<Weak<Socket>>>,
     /// The process at the other end.
     pub peer_credentials: Cell<Credentials>,
     traffic: Rc<Traffic>,
@@ -239,6 +248,9 @@ impl Socket {
             tells_sender: Cell::new(false),
             name: RefCell::default(),
             peer_name: RefCell::default(),
+            place: Cell::new(None),
+            listening: RefCell::default(),
+            stuck: RefCell::default(),
             peer_credentials: Cell::new(Credentials::NOBODY),
             traffic,
         })
@@ -277,6 +289,11 @@ impl Socket {
         }
     }
 
+    /// Whether it takes messages from another one: it is connected to nobody else.
+    pub fn hears(&self, other: &Socket) -> bool {
+        self.peer().is_none_or(|peer| peer.number == other.number)
+    }
+
     fn is_shut(&self, direction: u32) -> bool {
         self.shut.get() & direction != 0
     }
@@ -300,23 +317,35 @@ impl Socket {
         self.sent.get()
     }
 
-    /// Whether a datagram from another socket has to wait until others are read.
-    fn is_full_for(&self, sender: &Socket) -> bool {
+    /// Whether a datagram from another socket has to wait until others are read. It hears of that.
+    fn is_full_for(&self, sender: &Rc<Socket>) -> bool {
         let is_peer = self.peer().is_some_and(|peer| peer.number == sender.number);
-        !is_peer && self.number != sender.number && self.queue.borrow().len() > STRANGERS_MAX
+        let is_full = !is_peer && self.number != sender.number && self.queue.borrow().len() > STRANGERS_MAX;
+        let mut stuck = self.stuck.borrow_mut();
+        if is_full && !stuck.iter().any(|other| other.as_ptr() == Rc::as_ptr(sender)) {
+            stuck.retain(|other| other.strong_count() > 0);
+            stuck.push(Rc::downgrade(sender));
+        }
+        is_full
+    }
+
+    /// Numbers of sockets that have found no room.
+    fn take_stuck(&self) -> impl Iterator<Item = u64> {
+        let stuck = core::mem::take(&mut *self.stuck.borrow_mut());
+        stuck.into_iter().filter_map(|other| other.upgrade().map(|other| other.number))
     }
 
     /// Readiness: bits of `poll`.
-    pub fn poll(&self) -> u32 {
+    pub fn poll(self: &Rc<Self>) -> u32 {
         let shut = self.shut.get();
         let is_full = self.kind == Kind::Datagram && self.peer().is_some_and(|peer| peer.is_full_for(self));
         let bits = [
             (self.error.get().is_some(), POLLERR),
             (shut == SHUT_READ | SHUT_WRITE, POLLHUP),
-            (self.kind != Kind::Datagram && !self.is_connected(), POLLHUP),
+            (self.kind != Kind::Datagram && !self.is_connected() && !self.is_listening(), POLLHUP),
             (shut & SHUT_READ != 0, POLLRDHUP | READABLE),
-            (!self.is_empty(), READABLE),
-            (self.sent.get() * 4 <= self.send_size.get() && !is_full, WRITABLE),
+            (!self.is_empty() || self.has_connection(), READABLE),
+            (self.sent.get() * 4 <= self.send_size.get() && !is_full && !self.is_listening(), WRITABLE),
         ];
         bits.into_iter().filter(|(is_so, _)| *is_so).fold(0, |all, (_, bit)| all | bit)
     }
@@ -515,6 +544,7 @@ impl Socket {
             found.bytes = core::mem::take(&mut message.bytes);
             found.bytes.truncate(count);
             found.senders.extend(message.sender.upgrade().map(|sender| sender.number));
+            found.senders.extend(self.take_stuck());
         }
         Ok(found)
     }
@@ -540,13 +570,28 @@ impl Socket {
             peer.peer_name.replace(self.name.borrow().clone());
             told.push((peer.number, ANY));
         }
+        let (mut files, senders) = self.empty();
+        told.extend(senders);
+        told.push((self.number, ANY));
+        // Nobody will accept those that wait. They do not listen themselves.
+        let listening = self.listening.take();
+        for waiting in listening.into_iter().flat_map(|listening| listening.waiting) {
+            let (more, others) = waiting.release(true);
+            files.extend(more);
+            told.extend(others);
+        }
+        (files, told)
+    }
+
+    /// Forgets all messages. Their descriptors, and the sockets that hear of it.
+    pub fn empty(&self) -> (Vec<Rc<Open>>, Vec<(u64, u32)>) {
         let queue = core::mem::take(&mut *self.queue.borrow_mut());
         let mut files = Vec::new();
+        let mut told: Vec<(u64, u32)> = self.take_stuck().map(|number| (number, WRITABLE)).collect();
         for mut message in queue {
             files.append(&mut message.files);
             told.extend(message.sender.upgrade().map(|sender| (sender.number, WRITABLE)));
         }
-        told.push((self.number, ANY));
         (files, told)
     }
 }

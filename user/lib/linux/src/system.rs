@@ -7,6 +7,7 @@ use crate::calls::timers::Known;
 use crate::epoll::Watches;
 use crate::errno::{ESRCH, Result};
 use crate::frames::Bytes;
+use crate::locks::{Locks, Owner};
 use crate::machine::{Machine, Registers, Space, Tid};
 use crate::memory::{END, Fault, FileNumber, Memory, Rights};
 use crate::open::{Object, Open, PATHS_MAX};
@@ -18,7 +19,7 @@ use crate::store::Store;
 use crate::table::Table;
 use crate::terminals::Terminals;
 use crate::timer::Timers;
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::RefCell;
@@ -70,6 +71,10 @@ pub struct System<M, B, F> {
     pub timers: Timers,
     /// Signals that there were, for whoever reads them.
     pub known: Known,
+    /// Locks of files.
+    pub locks: Locks,
+    /// Processes of whose locks threads wait. An entry counts only while its thread waits.
+    pub waiting: BTreeMap<Tid, Tid>,
     /// Sockets.
     pub sockets: Sockets,
     /// Most processes and threads.
@@ -135,6 +140,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             watches: Watches::default(),
             timers: Timers::default(),
             known: Known::default(),
+            locks: Locks::default(),
+            waiting: BTreeMap::new(),
             sockets: Sockets::default(),
             threads_max,
             ended: None,
@@ -387,8 +394,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Closes what one descriptor has led to.
     pub fn close(&mut self, open: Rc<Open>) {
-        // Locks of a file go with any descriptor of it that is closed; there are none yet.
+        let owner = calls::locks::owner_of(&open);
         let Ok(open) = Rc::try_unwrap(open) else { return };
+        self.forget_locks(owner);
+        self.forget_unopened(&open.object);
         self.forget_watches(&open.object);
         match open.object {
             Object::File { inode, .. } | Object::Directory { inode, .. } => {
@@ -481,6 +490,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             self.close(descriptor.open);
         }
         self.end_session(pid);
+        self.forget_locks(Owner::Process(pid));
         self.store.view.borrow_mut().processes.remove(&pid);
         if pid == 1 {
             return self.end_all(status);

@@ -1,5 +1,6 @@
 //! Descriptors: copies, flags, and objects that have no name.
 
+use super::locks::COMMANDS;
 use super::number;
 use crate::errno::{EBADF, EINVAL, EMFILE, Result};
 use crate::frames::Bytes;
@@ -24,9 +25,6 @@ const CLOSE_RANGE_UNSHARE: u32 = 2;
 /// See [`CLOSE_RANGE_UNSHARE`].
 const CLOSE_RANGE_CLOEXEC: u32 = 4;
 
-/// Kind of a lock that nobody has, as `F_GETLK` says it.
-const UNLOCKED: u16 = general::F_UNLCK as u16;
-
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Gives a thread's process a descriptor.
     pub fn add_descriptor(&mut self, tid: Tid, open: Rc<Open>, closes: bool, from: u32) -> Result<u64> {
@@ -44,7 +42,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(crate) fn sys_close(&mut self, tid: Tid, [fd, ..]: [u64; 6]) -> Answer {
         let fd = u32::try_from(fd).map_err(|_| EBADF)?;
         let taken = self.process(tid)?.descriptors.take(fd)?;
-        self.close(taken.open);
+        self.close_descriptor(tid, taken.open);
         DONE
     }
 
@@ -64,7 +62,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 self.process(tid)?.descriptors.get_mut(number)?.closes = true;
             } else {
                 let taken = self.process(tid)?.descriptors.take(number)?;
-                self.close(taken.open);
+                self.close_descriptor(tid, taken.open);
             }
         }
         DONE
@@ -97,7 +95,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let at = u32::try_from(to).ok().filter(|_| to < limit).ok_or(EBADF)?;
         let before = process.descriptors.replace(at, Descriptor { open, closes });
         if let Some(before) = before {
-            self.close(before.open);
+            self.close_descriptor(tid, before.open);
         }
         number(Ok(to))
     }
@@ -122,12 +120,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 open.flags.set(open.flags.get() & !CHANGEABLE | argument as u32 & CHANGEABLE);
                 DONE
             }
-            // Nobody outside a sandbox locks files, and inside there are no locks between processes yet: each is granted.
-            general::F_SETLK | general::F_SETLKW | 37 | 38 => DONE,
-            general::F_GETLK | 36 => {
-                self.write(tid, argument, &UNLOCKED.to_le_bytes())?;
-                DONE
-            }
+            command if COMMANDS.contains(&command) => self.lock_command(tid, &open, command, argument),
             general::F_GETOWN => DONE,
             general::F_SETOWN => DONE,
             general::F_GETPIPE_SZ => match &open.object {
@@ -145,12 +138,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             },
             _ => Err(EINVAL),
         }
-    }
-
-    /// Locks of whole files: granted, since one sandbox has the files.
-    pub(crate) fn sys_flock(&mut self, tid: Tid, [fd, ..]: [u64; 6]) -> Answer {
-        self.open_file(tid, fd)?;
-        DONE
     }
 
     pub(crate) fn sys_pipe(&mut self, tid: Tid, [address, ..]: [u64; 6]) -> Answer {

@@ -1,7 +1,7 @@
 //! Messages of sockets: bytes in pieces of memory, with descriptors and the identity of the sender beside them.
 
+use super::number;
 use super::sockets::socket_of;
-use super::{done, number};
 use crate::errno::{
     EAGAIN, EBADF, EINVAL, EISCONN, EMSGSIZE, ENOBUFS, EOPNOTSUPP, EPERM, EPIPE, Errno, Result,
 };
@@ -243,14 +243,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// The socket that a message names.
-    fn target(&mut self, _: Tid, socket: &Socket, (_, len): (u64, u32)) -> Result<Option<Rc<Socket>>> {
+    fn target(&mut self, tid: Tid, socket: &Socket, (at, len): (u64, u32)) -> Result<Option<Rc<Socket>>> {
         match socket.kind {
             _ if len == 0 => Ok(None),
             // A name is not looked at.
             Kind::Packet => Ok(None),
             Kind::Stream if socket.is_connected() => Err(EISCONN),
             Kind::Stream => Err(EOPNOTSUPP),
-            Kind::Datagram => Err(crate::errno::ECONNREFUSED),
+            Kind::Datagram => self.addressee(tid, socket, (at, len.into())).map(Some),
         }
     }
 
@@ -310,7 +310,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Outcome::Wait(Vec::from([Event::Ring(socket.number)]), until)
     }
 
-    fn close_all(&mut self, files: &mut Vec<Rc<Open>>) {
+    pub(super) fn close_all(&mut self, files: &mut Vec<Rc<Open>>) {
         for open in core::mem::take(files) {
             self.close(open);
         }
@@ -442,9 +442,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         while sent < u64::from(count as u32).min(MESSAGES_MAX) {
             let entry = at.wrapping_add(sent * ENTRY_BYTES);
             let flags = flags as u32 | if sent > 0 { MSG_DONTWAIT } else { 0 };
-            let done = if sent > 0 { 0 } else { self.thread(tid)?.done };
             let header = self.header(tid, entry);
-            let outcome = header.and_then(|header| self.send_message(tid, &open, &header, flags, done));
+            let mut outcome = header.and_then(|header| self.send_message(tid, &open, &header, flags, 0));
+            let done = core::mem::take(&mut self.thread(tid)?.done);
+            if done > 0 && matches!(outcome, Ok(Outcome::Wait(..))) {
+                // A part of a message counts as one, and the entry says how long it is.
+                outcome = Ok(Outcome::Value(done));
+            }
             if let Some(stopped) = self.count_message(tid, entry, outcome, sent) {
                 return stopped;
             }
@@ -493,18 +497,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Err(_) if before > 0 => Some(number(Ok(before))),
             other => Some(other),
         }
-    }
-
-    pub(crate) fn sys_getsockname(&mut self, tid: Tid, [fd, at, len, ..]: [u64; 6]) -> Answer {
-        let open = self.open_file(tid, fd)?;
-        let bytes = address_bytes(socket_of(&open)?.name.borrow().as_ref());
-        done(self.write_address(tid, (at, len), &bytes))
-    }
-
-    pub(crate) fn sys_getpeername(&mut self, tid: Tid, [fd, at, len, ..]: [u64; 6]) -> Answer {
-        let open = self.open_file(tid, fd)?;
-        let name = socket_of(&open)?.peer_name()?;
-        done(self.write_address(tid, (at, len), &address_bytes(name.as_ref())))
     }
 }
 

@@ -1,11 +1,13 @@
 //! The calls, by their numbers.
 
+pub mod addresses;
 pub mod descriptors;
 pub mod epoll;
 pub mod files;
 pub mod futex;
+mod futex_locks;
 pub mod identity;
-mod locks;
+pub mod locks;
 pub mod memory;
 pub mod messages;
 pub mod names;
@@ -17,7 +19,7 @@ pub mod processes;
 pub mod program;
 mod pty;
 #[cfg(test)]
-pub mod rig;
+mod rig;
 pub mod signals;
 pub mod sockets;
 pub mod stat;
@@ -326,6 +328,11 @@ const fn about_events<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Optio
         nr::__NR_signalfd4 => System::sys_signalfd4,
         nr::__NR_socket => System::sys_socket,
         nr::__NR_socketpair => System::sys_socketpair,
+        nr::__NR_bind => System::sys_bind,
+        nr::__NR_listen => System::sys_listen,
+        nr::__NR_connect => System::sys_connect,
+        nr::__NR_accept => System::sys_accept,
+        nr::__NR_accept4 => System::sys_accept4,
         nr::__NR_shutdown => System::sys_shutdown,
         nr::__NR_getsockopt => System::sys_getsockopt,
         nr::__NR_setsockopt => System::sys_setsockopt,

@@ -147,6 +147,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.may(tid, &found, W_OK)?;
         match found.kind {
             Kind::Directory => Err(EISDIR),
+            _ if self.store.node(&found).is_some() => Err(EINVAL),
             _ => self.with_file(&path, |system, inode| system.store.truncate(inode, len)),
         }
     }

@@ -7,6 +7,7 @@ use crate::errno::{
 };
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
+use crate::node::Node;
 use crate::open::{Object, Open};
 use crate::special::{Device, Special};
 use crate::store::PATH_MAX;
@@ -198,6 +199,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Some(found) => match Special::of(found.inode) {
                 Some(special) => self.open_special(tid, special, path, flags),
                 None if found.kind == Kind::Special => Err(ENXIO),
+                None if flags & O_PATH == 0 && self.store.node(&found) == Some(Node::Socket) => Err(ENXIO),
                 None => self.open_own(tid, path, flags, mode),
             },
             None => {

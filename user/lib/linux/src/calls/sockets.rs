@@ -12,10 +12,11 @@ use crate::open::{Object, Open};
 use crate::process::Event;
 use crate::socket::{
     ANY, Credentials, Enclosed, Kind, READABLE, Received, SHUT_READ, SHUT_WRITE, SIZE_MAX, SIZES_MIN, Socket,
-    Traffic, WRITABLE,
+    SocketName, Traffic, WRITABLE,
 };
 use crate::system::{Answer, DONE, System};
-use alloc::rc::Rc;
+use alloc::collections::BTreeMap;
+use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
 use linux_raw_sys::general::{O_CLOEXEC, O_NONBLOCK, O_RDWR};
 use linux_raw_sys::net::{
@@ -41,6 +42,12 @@ const MICROSECOND: u64 = 1000;
 pub struct Sockets {
     /// Sums over all of them.
     pub traffic: Rc<Traffic>,
+    /// Sockets by names that are no paths.
+    pub(super) names: BTreeMap<SocketName, Weak<Socket>>,
+    /// Sockets by the numbers of the files that have their names. These are open meanwhile, so no other file gets a number.
+    pub(super) places: BTreeMap<u64, Weak<Socket>>,
+    /// The name that was chosen last.
+    pub(super) chosen: u64,
 }
 
 /// Kind, and flags of its descriptor.
@@ -124,12 +131,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Closes a socket, and what was on the way to it. That may be sockets, too, so it is done one after the other.
-    pub(crate) fn close_socket(&mut self, socket: &Socket) {
-        let mut left = self.release_socket(socket, false);
+    pub(crate) fn close_socket(&mut self, socket: &Rc<Socket>) {
+        let mut left = self.release_socket(socket);
         while let Some(open) = left.pop() {
             match Rc::try_unwrap(open) {
                 Ok(Open { object: Object::Socket(socket), .. }) => {
-                    left.extend(self.release_socket(&socket, false));
+                    self.watches.forget(socket.number);
+                    left.extend(self.release_socket(&socket));
                 }
                 Ok(other) => self.close(Rc::new(other)),
                 Err(_) => {}
@@ -137,8 +145,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
-    fn release_socket(&mut self, socket: &Socket, is_refused: bool) -> Vec<Rc<Open>> {
-        let (files, told) = socket.release(is_refused);
+    fn release_socket(&mut self, socket: &Rc<Socket>) -> Vec<Rc<Open>> {
+        self.forget_name(socket);
+        let (files, told) = socket.release(false);
         for (number, bits) in told {
             self.happened(number, bits);
         }
@@ -288,8 +297,9 @@ fn option(socket: &Socket, name: u32) -> Result<Vec<u8>> {
         SO_RCVBUF => socket.receive_size.get() as u32,
         SO_PASSCRED => socket.tells_sender.get().into(),
         SO_RCVLOWAT | SO_SNDLOWAT => 1,
-        SO_ACCEPTCONN | SO_PROTOCOL | SO_REUSEADDR | SO_REUSEPORT | SO_KEEPALIVE | SO_BROADCAST
-        | SO_PRIORITY | SO_OOBINLINE | SO_DEBUG | SO_DONTROUTE | SO_TIMESTAMP | SO_MARK => 0,
+        SO_ACCEPTCONN => socket.is_listening().into(),
+        SO_PROTOCOL | SO_REUSEADDR | SO_REUSEPORT | SO_KEEPALIVE | SO_BROADCAST | SO_PRIORITY
+        | SO_OOBINLINE | SO_DEBUG | SO_DONTROUTE | SO_TIMESTAMP | SO_MARK => 0,
         SO_LINGER => return Ok([0; 8].to_vec()),
         SO_PEERCRED => return Ok(socket.peer_credentials.get().bytes()),
         SO_RCVTIMEO_OLD | SO_RCVTIMEO_NEW => return Ok(time_bytes(socket.timeouts[0].get())),

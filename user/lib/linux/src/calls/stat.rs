@@ -7,6 +7,7 @@ use super::time::SECOND;
 use crate::errno::{EACCES, EINVAL, ENOENT, Result};
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
+use crate::node::Node;
 use crate::open::{Object, Open};
 use crate::special::{Device, Special};
 use crate::store::Store;
@@ -113,7 +114,8 @@ fn last(flags: u32) -> Last {
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     fn stat_of(&mut self, inode: Inode) -> Result<Stat> {
-        self.store.attributes(inode).map(|found| Stat::of(&found))
+        let found = self.store.attributes(inode)?;
+        Ok(self.stat_found(&found))
     }
 
     fn stat_open(&mut self, tid: Tid, fd: u64) -> Result<Stat> {
@@ -161,7 +163,19 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return self.stat_object(&open);
         }
         self.reach(tid, &path, last(flags))?;
-        self.look(&path, last(flags)).map(|found| Stat::of(&found))
+        let found = self.look(&path, last(flags))?;
+        Ok(self.stat_found(&found))
+    }
+
+    /// Attributes as a process sees them.
+    fn stat_found(&mut self, found: &Attributes) -> Stat {
+        let stat = Stat::of(found);
+        let kind = match self.store.node(found) {
+            None => return stat,
+            Some(Node::Socket) => S_IFSOCK,
+            Some(Node::Pipe) => S_IFIFO,
+        };
+        Stat { mode: kind | stat.mode & !general::S_IFMT, len: 0, blocks: 0, ..stat }
     }
 
     pub(crate) fn sys_stat(&mut self, tid: Tid, [path, to, ..]: [u64; 6]) -> Answer {

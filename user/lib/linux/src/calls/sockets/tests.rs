@@ -379,6 +379,13 @@ fn many_messages_in_one_call() {
     let at = entries(&mut rig);
     assert_eq!(rig.call(nr::__NR_recvmmsg, &[other, at, 2, 0, 0]), 2);
     assert_eq!(rig.call(nr::__NR_recvmmsg, &[other, at, 3, 0x10000, 0]), 1);
+    // A stream takes a part of a message, which counts as one.
+    let [stream, _] = pair(&mut rig, STREAM);
+    let buffer = rig.room(1 << 19);
+    let piece = rig.put(&[buffer, 1 << 19].map(u64::to_le_bytes).concat());
+    let large = rig.put(&[0, 0, piece, 1, 0, 0, 0, 0].map(u64::to_le_bytes).concat());
+    assert_eq!(rig.call(nr::__NR_sendmmsg, &[stream, large, 1, 0]), 1);
+    assert!(rig.half(large + 56) > 200_000);
     let thread = rig.thread();
     assert_eq!(rig.try_by(thread, nr::__NR_recvmmsg, &[other, at, 2, 0, 0]), None);
     rig.write(one, b"1");
