@@ -45,10 +45,12 @@ impl Timer {
     pub fn set(&self, at: Option<u64>) {
         let at = at.unwrap_or(NEVER);
         let before = AT.swap(at, Ordering::Relaxed);
-        // One that comes too early is asked for another.
-        if at < before && !IS_TELLING.load(Ordering::Relaxed) {
-            let _ = sys::send(self.0, 0, [0; 8], Timeout::from_us(PATIENCE_US));
+        if at >= before {
+            return;
         }
+        // One that comes too early is asked for another. A timer that is just about to wait for the old time has to hear of the new one, too.
+        let is_wanted = || !IS_TELLING.load(Ordering::Relaxed) && AT.load(Ordering::Relaxed) == at;
+        while is_wanted() && sys::send(self.0, 0, [0; 8], Timeout::from_us(PATIENCE_US)).is_err() {}
     }
 }
 

@@ -18,6 +18,8 @@ use rt::{eprintln, io, time};
 const QUOTA: u64 = 24;
 /// See [`QUOTA`].
 const QUOTA_MORE: u64 = 16;
+/// Most kernel memory of a process, in frames: tables for some 2 GiB.
+const QUOTA_MAX: u64 = 1024;
 
 #[derive(Clone, Copy, Debug)]
 struct Thread {
@@ -65,7 +67,7 @@ impl Kernel {
     pub fn grow(&mut self, tid: Tid) -> bool {
         let Some(thread) = self.threads.get(&tid) else { return false };
         let Some(quota) = self.quotas.get_mut(&thread.space) else { return false };
-        if sys::task_set_quota(TaskId(thread.space.0), *quota + QUOTA_MORE).is_err() {
+        if *quota >= QUOTA_MAX || sys::task_set_quota(TaskId(thread.space.0), *quota + QUOTA_MORE).is_err() {
             return false;
         }
         *quota += QUOTA_MORE;

@@ -32,7 +32,7 @@ use rt::module::Service;
 use rt::pager::{self, REFUSAL};
 use rt::sys::abi::PAGE_SIZE;
 use rt::sys::foreign::{Arrival, Handler};
-use rt::sys::{self, Kind, Message, Timeout};
+use rt::sys::{self, Kind, Message, Timeout, Uid};
 use rt::{eprintln, random, time};
 use vfs::remote::Remote;
 
@@ -55,6 +55,9 @@ const ENVIRONMENT: [&str; 4] =
     ["PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=/root", "TERM=xterm", "USER=root"];
 
 type Linux = System<Kernel, Pages, Remote<Below>>;
+
+/// Page faults that were refused, with the kernel's names of the threads, until the exceptions come that they become.
+type Faults = BTreeMap<Tid, (Uid, Fault)>;
 
 /// Tells whoever watches the serial line that somebody is there.
 const BEGIN: &str = "\x1b]tern;begin\x07";
@@ -86,7 +89,8 @@ fn begin(line: &CommandLine) -> Result<Linux, String> {
     let failed = |error: sys::Error| String::from(error.describe());
     let info = sys::thread_info(own.uid).map_err(failed)?;
     let timer = Timer::new(info.priority).map_err(failed)?;
-    let kernel = Kernel::new(info.priority, timer, generator, zero());
+    // No program that computes for ever keeps this one from running.
+    let kernel = Kernel::new(info.priority.saturating_sub(1), timer, generator, zero());
     let mut system = System::new(kernel, Store::new(Pages::new(rt::home(), PAGES_MAX), files), THREADS_MAX);
     let environment: Vec<Vec<u8>> = ENVIRONMENT.into_iter().map(|text| text.as_bytes().to_vec()).collect();
     let name = line.words.first().map(Vec::as_slice).unwrap_or_default();
@@ -121,7 +125,7 @@ fn zero() -> u64 {
 /// Does calls until the first process ends.
 fn run(mut system: Linux) -> i32 {
     let mut handler = Handler::default();
-    let mut faults: BTreeMap<Tid, Fault> = BTreeMap::new();
+    let mut faults = Faults::new();
     let mut arrival = handler.wait();
     loop {
         let mut next = Next::Nothing;
@@ -142,7 +146,7 @@ fn run(mut system: Linux) -> i32 {
 }
 
 /// Takes a message: a fault, an exception, or one of a thread beside this one.
-fn take(system: &mut Linux, faults: &mut BTreeMap<Tid, Fault>, message: &Message) {
+fn take(system: &mut Linux, faults: &mut Faults, message: &Message) {
     let tid = system.machine.number(message.sender);
     match (message.kind, tid) {
         (Kind::Fault, Some(tid)) => page(system, faults, message, tid),
@@ -167,7 +171,7 @@ fn is_own(message: &Message) -> bool {
     sys::thread_info(message.sender).is_ok_and(|info| info.task == sys::identity().task)
 }
 
-fn page(system: &mut Linux, faults: &mut BTreeMap<Tid, Fault>, message: &Message, tid: Tid) {
+fn page(system: &mut Linux, faults: &mut Faults, message: &Message, tid: Tid) {
     let found = pager::Fault::decode(message).ok_or(Fault::Nothing).and_then(|fault| {
         let wanted = from_machine(fault.access);
         system.fault(tid, fault.address, wanted).map(|page| (page, fault.address / PAGE_SIZE * PAGE_SIZE))
@@ -180,27 +184,28 @@ fn page(system: &mut Linux, faults: &mut BTreeMap<Tid, Fault>, message: &Message
             sent
         }
         Err(fault) => {
-            faults.insert(tid, fault);
+            faults.insert(tid, (message.sender, fault));
             sys::send(message.sender, REFUSAL.label, [0; 8], Timeout::ZERO)
         }
     };
 }
 
-fn except(system: &mut Linux, faults: &mut BTreeMap<Tid, Fault>, message: &Message, tid: Tid) {
+fn except(system: &mut Linux, faults: &mut Faults, message: &Message, tid: Tid) {
     let [vector, error, ip, .., address] = message.words;
     let address = address & !7;
     let (signal, code, value): (Signal, u32, u64) = match vector {
-        UNRESOLVED => match faults.remove(&tid) {
+        // One of a thread that had the number before means nothing.
+        UNRESOLVED => match faults.remove(&tid).filter(|(sender, _)| *sender == message.sender) {
             // The page was given: what was missing is kernel memory for it.
             None if system.machine.grow(tid) => {
                 system.machine.resume(tid);
                 return;
             }
             None => (SIGBUS, general::BUS_ADRERR, address),
-            Some(Fault::Denied) => (SIGSEGV, general::SEGV_ACCERR, address),
-            Some(Fault::BehindEnd) => (SIGBUS, general::BUS_ADRERR, address),
-            Some(Fault::NoMemory) => (general::SIGKILL, general::SI_KERNEL, 0),
-            Some(Fault::Nothing) => (SIGSEGV, general::SEGV_MAPERR, address),
+            Some((_, Fault::Denied)) => (SIGSEGV, general::SEGV_ACCERR, address),
+            Some((_, Fault::BehindEnd)) => (SIGBUS, general::BUS_ADRERR, address),
+            Some((_, Fault::NoMemory)) => (general::SIGKILL, general::SI_KERNEL, 0),
+            Some((_, Fault::Nothing)) => (SIGSEGV, general::SEGV_MAPERR, address),
         },
         0 => (SIGFPE, general::FPE_INTDIV, ip),
         1 => (SIGTRAP, general::TRAP_TRACE, ip),

@@ -40,13 +40,14 @@ enum Place {
 const SYSCALL_BYTES: u64 = 2;
 
 /// Calls that end with `EINTR` after a handler, whatever the action says: those that wait for signals or for a time.
-const NOT_MADE_AGAIN: [u32; 11] = [
+const NOT_MADE_AGAIN: [u32; 12] = [
     general::__NR_poll,
     general::__NR_select,
     general::__NR_nanosleep,
     general::__NR_pause,
     general::__NR_epoll_wait,
     general::__NR_epoll_pwait,
+    general::__NR_epoll_pwait2,
     general::__NR_rt_sigsuspend,
     general::__NR_rt_sigtimedwait,
     general::__NR_pselect6,

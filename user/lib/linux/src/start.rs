@@ -80,6 +80,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             self.end_process(tid, Status::exited(0));
             self.processes.remove(&tid);
             (self.ended, self.next) = (None, 0);
+            self.losses.clear();
         }
         begun
     }

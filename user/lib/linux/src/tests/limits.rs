@@ -1,7 +1,7 @@
 //! Programs that ask for too much, or for what makes no sense: each test is named after what was possible once.
 
 use super::world::{CODE, DATA, Did, World, executable};
-use crate::errno::{EACCES, EFAULT, EINVAL, ENOEXEC, ENOMEM, EOVERFLOW, ESRCH};
+use crate::errno::{EACCES, EFAULT, EINVAL, ENOENT, ENOEXEC, ENOMEM, EOVERFLOW, ESRCH};
 use crate::frames::PAGE;
 use crate::memory::REGIONS_MAX;
 use crate::process::PROCESSES_MAX;
@@ -331,4 +331,16 @@ fn texts_of_proc_are_kept_nowhere() {
     world.good(1, nr::__NR_kill, &[child.into(), 9]);
     world.good(1, nr::__NR_wait4, &[u64::MAX, 0, 0, 0]);
     assert_eq!(world.bad(1, nr::__NR_read, &[fd, DATA, 100]), ESRCH);
+}
+
+#[test]
+fn a_first_process_begins_after_one_that_could_not() {
+    let mut world = world();
+    let store = std::mem::replace(&mut world, World::new(1, 1)).system.store;
+    let mut system = crate::system::System::new(super::world::Below::default(), store, 16);
+    assert_eq!(system.begin(b"/nothing", Vec::new(), &[], b""), Err(ENOENT));
+    system.begin(b"/program", Vec::from([b"program".to_vec()]), &[], b"").unwrap();
+    system.settle();
+    // Nothing tells it of the end of the other one's terminal.
+    assert!(system.ended.is_none() && system.processes.contains_key(&1));
 }
