@@ -173,7 +173,7 @@ static void memory(void)
 void __attribute__((noreturn, used)) begin(long *stack)
 {
 	char **words = (char **)(stack + 1);
-	/* What row 13 begins ends at once. */
+	/* A program that row 13 begins ends at once. */
 	if (stack[0] > 1 && words[1][0] == '-') CALL1(EXIT, 0);
 	is_machine = stack[0] == 1;
 	ROW(0, result >= 0, CALL1(GETPPID, 0));

@@ -168,7 +168,10 @@ pub fn difference(system: &System, suite: &str) -> Result<Option<String>> {
         );
     }
     let mut lines = limits::over(&rows, &measured, &committed);
-    lines.extend(compare(&committed, &measured));
+    match suite {
+        linux::SUITE => lines.extend(linux::compare(&committed, &measured)),
+        _ => lines.extend(compare(&committed, &measured)),
+    }
     Ok((!lines.is_empty()).then(|| lines.join("\n")))
 }
 

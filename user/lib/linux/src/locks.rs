@@ -201,7 +201,7 @@ mod tests {
                 if !is_kept_out {
                     bytes[range].iter_mut().for_each(|byte| byte[owner] = Some(is_exclusive));
                 }
-                // As many locks as there are pieces.
+                // There are as many locks as pieces.
                 let mut pieces = 0;
                 for owner in 0..3 {
                     let mut before = None;
