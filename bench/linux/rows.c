@@ -8,7 +8,7 @@ enum { ROUNDS = 110, PAGE = 4096, DESCRIPTORS = 100, FAULTING_BYTES = 3 };
 
 enum {
 	READ = 0, WRITE = 1, OPEN = 2, CLOSE = 3, STAT = 4, POLL = 7, MMAP = 9, SIGACTION = 13, SIGRETURN = 15, PREAD = 17, PWRITE = 18,
-	PIPE = 22, DUP = 32, GETPID = 39, FORK = 57, EXECVE = 59, EXIT = 60, WAIT4 = 61, KILL = 62, GETPPID = 110, REBOOT = 169,
+	PIPE = 22, DUP = 32, GETPID = 39, FORK = 57, EXECVE = 59, EXIT = 60, WAIT4 = 61, KILL = 62, FSYNC = 74, GETPPID = 110, REBOOT = 169,
 	FUTEX = 202, CLOCK_GETTIME = 228,
 };
 
@@ -89,6 +89,8 @@ static void files(const char *path)
 {
 	long fd = CALL3(OPEN, path, CREATE, 0600);
 	ROW(2, result == PAGE, CALL4(PWRITE, fd, buffer, PAGE, 0));
+	/* The file has all that was written to it before it is read, or else a server that has just written would read what is its own. */
+	if (CALL1(FSYNC, fd)) end(97);
 	buffer[0] = 1;
 	ROW(1, result == PAGE && buffer[0] == 0 && buffer[PAGE - 1] == 0, CALL4(PREAD, fd, buffer, PAGE, 0));
 	CALL1(CLOSE, fd);

@@ -150,9 +150,11 @@ const WARM_UP: usize = 2;
 /// See [`WARM_UP`].
 const ROUNDS: usize = 4;
 
-/// Pages that the network server may have more after the warm-up, all rounds together: buffers of one connection. Its heap is as large as it was at most, and that
-/// depends on what was lost; the memory manager's books grow with it. Nobody else may have more.
-const MARGIN: u64 = 8;
+/// Pages that the network server may have more after the warm-up, all rounds together: two buffers of 16 KiB, a socket, and the heap's own words for
+/// each of two connections. A connection that stands still keeps its buffers for a minute, while the next ones are made beside it, and the heap is as
+/// large as it was at most. A connection that left its buffers behind would need more within a few rounds. The memory manager's books grow with the
+/// heap. Nobody else may have more.
+const MARGIN: u64 = 20;
 
 /// Of so many connections one may break off.
 const BROKEN_MAX: u64 = 10;

@@ -100,6 +100,19 @@ fn nobody_elses_calls_look_like_those_of_a_ward() {
     world.check();
 }
 
+/// A return restores the stack pointer with which its thread began to wait; a thread that never waited for foreign calls has none.
+#[test]
+fn a_return_before_any_call_is_an_error() {
+    let world = world();
+    let thread = world.new_thread(TaskId::NIL, 9);
+    world.settle();
+    assert_eq!(world.current(), thread);
+    world.system_call(FOREIGN_RETURN, 0x5555, [8; WORDS]);
+    assert_eq!(world.current(), thread, "it goes on at once");
+    assert_eq!(world.result().0, Error::BadState as u64);
+    world.check();
+}
+
 /// Whether a call is a foreign one does not depend on registers that somebody changes meanwhile.
 #[test]
 fn registers_that_change_meanwhile_keep_no_return_away() {
