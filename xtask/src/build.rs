@@ -3,7 +3,6 @@
 use crate::archive::{self, Entry};
 use crate::ksyms::{self, Filled};
 use crate::{Error, Result, interrupt, paths, programs};
-use std::borrow::Borrow;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -24,13 +23,6 @@ const USER_FLAGS: [&str; 5] = [
     "--cfg=chacha20_backend=\"soft\"",
     "--cfg=poly1305_backend=\"soft\"",
 ];
-
-/// The compiler's options for user programs. Messages of panics name files by their paths in the checkout, so that programs are the same
-/// wherever that is.
-pub fn user_flags() -> Vec<String> {
-    let remap = format!("--remap-path-prefix={}/=", paths::root().display());
-    USER_FLAGS.iter().map(|flag| flag.to_string()).chain([remap]).collect()
-}
 
 /// System that a machine boots.
 #[derive(Clone, Debug)]
@@ -98,11 +90,19 @@ pub fn archive(entries: &[Entry]) -> Result<PathBuf> {
 }
 
 /// `cargo build` for the guest, into its own directory so that it never waits for the tool's own build.
-pub fn cargo<F: Borrow<str>>(verb: &str, target_directory: &Path, flags: &[F]) -> Command {
+pub fn cargo(verb: &str, target_directory: &Path, flags: &[&str]) -> Command {
     cargo_in(&paths::root(), verb, target_directory, flags)
 }
 
-fn cargo_in<F: Borrow<str>>(root: &Path, verb: &str, target_directory: &Path, flags: &[F]) -> Command {
+/// Like [`cargo`], for user programs. Messages of panics name files by their paths in the checkout, so that programs are the same wherever that is.
+pub fn cargo_for_programs(verb: &str, target_directory: &Path) -> Command {
+    let mut command = cargo(verb, target_directory, &USER_FLAGS);
+    let root = paths::root();
+    command.env("RUSTC_WRAPPER", root.join("xtask/mapped-rustc")).env("TERN_CHECKOUT", root);
+    command
+}
+
+fn cargo_in(root: &Path, verb: &str, target_directory: &Path, flags: &[&str]) -> Command {
     let mut command = Command::new("cargo");
     command
         .args([verb, "--release", "--target", GUEST_TARGET, "--manifest-path"])

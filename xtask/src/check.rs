@@ -1,6 +1,6 @@
 //! The verb `check`: format, lints, and the health of the source.
 
-use crate::build::{self, KERNEL_FLAGS, user_flags};
+use crate::build::{self, KERNEL_FLAGS};
 use crate::programs::{self, Package};
 use crate::{Result, health, interrupt, paths};
 use std::process::Command;
@@ -75,7 +75,7 @@ fn lint_kernel() -> Command {
 }
 
 fn lint_user(packages: &[Package]) -> Command {
-    let mut command = build::cargo("clippy", &paths::target().join("user"), &user_flags());
+    let mut command = build::cargo_for_programs("clippy", &paths::target().join("user"));
     for package in packages.iter().filter(|package| package.is_guest()) {
         command.arg("--package").arg(&package.name);
     }

@@ -4,7 +4,7 @@
 //! A crate elsewhere takes part when its manifest says `[package.metadata.tern] program = true`.
 
 use crate::archive::{Entry, strip};
-use crate::build::{self, GUEST_TARGET, run_builder, user_flags};
+use crate::build::{self, GUEST_TARGET, run_builder};
 use crate::c_program::Compiler;
 use crate::{Context, Error, Result, paths, system};
 use quill::build::Build;
@@ -135,7 +135,7 @@ fn build_rust(packages: &[Package], variable: Option<(&str, &Path)>) -> Result<V
         return Ok(Vec::new());
     }
     let directory = paths::target().join("user");
-    let mut builder = build::cargo("build", &directory, &user_flags());
+    let mut builder = build::cargo_for_programs("build", &directory);
     builder.envs(variable);
     for program in &programs {
         builder.arg("--package").arg(&program.name);

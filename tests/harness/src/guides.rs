@@ -194,7 +194,7 @@ pub fn in_copy(tree: &Path, commands: &str, input: &str) -> Result<Reply> {
     let mut command = Command::new("/bin/sh");
     command.args(["-e", "-c", commands]).current_dir(tree);
     command.env("CARGO_MANIFEST_DIR", tree).env_remove("CARGO_TARGET_DIR").env_remove(xtask::build::PREBUILT);
-    run_within(10 * LIMIT, command, input.as_bytes())
+    run_within(60 * LIMIT, command, input.as_bytes())
 }
 
 /// Copies the checkout and what is built for the machine. Cargo looks at the times of files, so they stay; it finds nothing to do in the copy, since
