@@ -5,6 +5,7 @@
 //! [`Bytes::withdraw`], which take it from all that have it: the others get it back by another fault.
 
 mod pages;
+mod recent;
 mod rights;
 
 use crate::errno::{EACCES, EEXIST, EFAULT, EINVAL, ENOMEM, Errno, Result};
@@ -13,6 +14,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::ops::Range;
 use pages::Pages;
+use recent::Recent;
 pub use rights::Rights;
 
 /// Lowest address that can be mapped: an access through a null pointer with an offset must fail.
@@ -106,6 +108,7 @@ pub struct Memory {
     /// By their first addresses.
     regions: BTreeMap<u64, Region>,
     pages: Pages,
+    recent: Recent,
     /// Where the heap of `brk` begins, and where it ends.
     heap: (u64, u64),
     /// Bytes that its tables have, as [`Frames`] count them.
@@ -283,6 +286,7 @@ impl Memory {
 
     /// Pages of a range have no frames any more.
     fn forget<B: Bytes>(&mut self, frames: &mut Frames<B>, range: Range<u64>) {
+        self.recent.forget();
         for (_, frame) in self.pages.take(range.start / PAGE..range.end / PAGE) {
             if frames.is_shared(frame) {
                 // Others have it, too, and get it back when they use it.
@@ -324,6 +328,7 @@ impl Memory {
         rights: Rights,
     ) -> Result<()> {
         let range = Memory::range(start, len)?;
+        self.recent.forget();
         self.all_mapped(&range)?;
         if rights.has(Rights::WRITE) && self.kinds(&range).any(|kind| kind.is_read_only) {
             return Err(EACCES);
@@ -396,6 +401,7 @@ impl Memory {
         to: Move,
     ) -> Result<u64> {
         let from = Memory::range(old.0, old.1)?;
+        self.recent.forget();
         let len = up(len).filter(|&len| len > 0).ok_or(EINVAL)?;
         let (first, region) = self.region(from.start).ok_or(EFAULT)?;
         if from.end > region.end {
@@ -446,7 +452,25 @@ impl Memory {
     }
 
     /// An access to an address.
+    #[inline]
     pub fn fault<B: Bytes>(
+        &mut self,
+        frames: &mut Frames<B>,
+        address: u64,
+        wanted: Rights,
+    ) -> core::result::Result<Access, Fault> {
+        let page = address / PAGE;
+        if let Some((frame, rights)) = self.recent.get(page, wanted) {
+            return Ok(Access::Mapped(frame, rights));
+        }
+        let access = self.search_page(frames, address, wanted)?;
+        if let Access::Mapped(frame, rights) = access {
+            self.recent.put(page, (frame, rights));
+        }
+        Ok(access)
+    }
+
+    fn search_page<B: Bytes>(
         &mut self,
         frames: &mut Frames<B>,
         address: u64,
@@ -516,6 +540,7 @@ impl Memory {
 
     /// A copy for another process. What is private is written to by neither before it has been copied.
     pub fn copy<B: Bytes>(&self, frames: &mut Frames<B>) -> Result<Memory> {
+        self.recent.forget();
         if !frames.has_room(self.counted) {
             return Err(ENOMEM);
         }
@@ -530,7 +555,7 @@ impl Memory {
             }
         }
         let (regions, pages) = (self.regions.clone(), self.pages.clone());
-        Ok(Memory { regions, pages, heap: self.heap, counted: self.counted })
+        Ok(Memory { regions, pages, recent: Recent::default(), heap: self.heap, counted: self.counted })
     }
 
     /// Gives all of it back.
