@@ -90,8 +90,10 @@ fn begin(line: &CommandLine) -> Result<Linux, String> {
     let info = sys::thread_info(own.uid).map_err(failed)?;
     let timer = Timer::new(info.priority).map_err(failed)?;
     // No program that computes for ever keeps this one from running.
-    let kernel = Kernel::new(info.priority.saturating_sub(1), timer, generator, zero());
+    let zero = zero();
+    let kernel = Kernel::new(info.priority.saturating_sub(1), timer, generator, zero);
     let mut system = System::new(kernel, Store::new(Pages::new(rt::home(), PAGES_MAX), files), THREADS_MAX);
+    system.store.view.borrow_mut().vdso = vdso::page(zero).into();
     let environment: Vec<Vec<u8>> = ENVIRONMENT.into_iter().map(|text| text.as_bytes().to_vec()).collect();
     let name = line.words.first().map(Vec::as_slice).unwrap_or_default();
     let mut found = Err(errno::ENOENT);

@@ -185,6 +185,8 @@ pub struct Told {
     pub random: [u8; 16],
     /// Abilities of the processor, as CPUID leaf 1 says in EDX.
     pub features: u64,
+    /// Address of the code that is called in place of system calls; 0 if there is none.
+    pub vdso: u64,
 }
 
 /// The stack with which a program begins: its bytes, up to `top`, and the address of the first, which is the stack pointer.
@@ -226,6 +228,7 @@ pub fn stack(
     let (owner, group) = (u64::from(told.owner.0), u64::from(told.owner.1));
     let (own, own_group) = (u64::from(told.effective.0), u64::from(told.effective.1));
     let vector = [
+        (if told.vdso == 0 { auxvec::AT_IGNORE } else { auxvec::AT_SYSINFO_EHDR }, told.vdso),
         (auxvec::AT_PHDR, told.headers.0),
         (auxvec::AT_PHENT, HEADER_BYTES.into()),
         (auxvec::AT_PHNUM, told.headers.1.into()),

@@ -32,6 +32,8 @@ pub enum Special {
     Descriptor(u32, u32),
     /// `/proc/self`, or `/dev/fd`, which lead there.
     Link(Link),
+    /// Code that processes call in place of system calls. It has no name.
+    Vdso,
 }
 
 /// Devices.
@@ -175,6 +177,7 @@ impl Special {
             Special::Descriptor(process, number) => (9, process, number),
             Special::Link(link) => (10, 0, link as u32),
             Special::Terminal(number) => (11, 0, number),
+            Special::Vdso => (12, 0, 0),
         };
         Inode(MARK | class << 56 | u64::from(process) << 24 | u64::from(item))
     }
@@ -196,6 +199,7 @@ impl Special {
             9 => Special::Descriptor(process, item),
             10 => Special::Link([Link::Own, Link::Mounts, Link::Descriptors].get(item as usize).copied()?),
             11 => Special::Terminal(item),
+            12 => Special::Vdso,
             _ => return None,
         };
         Some(found)

@@ -383,6 +383,7 @@ fn a_stack_has_what_a_program_looks_for() {
         effective: (1000, 0),
         random: [7; 16],
         features: 0xbfeb_fbff,
+        vdso: 0x7fff_ffff_e000,
     };
     let texts = |all: &[&str]| all.iter().map(|text| text.as_bytes().to_vec()).collect::<Vec<_>>();
     for count in 0..5 {
@@ -405,7 +406,7 @@ fn a_stack_has_what_a_program_looks_for() {
             .take_while(|(kind, _)| *kind != 0)
             .collect();
         assert_eq!((vector[&3], vector[&5], vector[&6], vector[&9]), (0x40_0040, 9, PAGE, 0x40_1000));
-        assert_eq!([11, 12, 13, 14, 23].map(|kind| vector[&kind]), [1000, 1000, 100, 0, 1]);
+        assert_eq!([11, 12, 13, 14, 23, 33].map(|kind| vector[&kind]), [1000, 1000, 100, 0, 1, top]);
         assert_eq!((text(vector[&31]), text(vector[&15])), (b"/bin/ls".to_vec(), b"x86_64".to_vec()));
         assert_eq!(bytes[(vector[&25] - pointer) as usize..][..16], [7; 16]);
     }

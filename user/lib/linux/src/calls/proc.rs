@@ -153,7 +153,9 @@ fn maps(process: &Process) -> String {
         let mark = |right: Rights, letter: char| if kind.rights.has(right) { letter } else { '-' };
         let (read, write) = (mark(Rights::READ, 'r'), mark(Rights::WRITE, 'w'));
         let (execute, shared) = (mark(Rights::EXECUTE, 'x'), if kind.is_shared { 's' } else { 'p' });
-        let (offset, inode) = kind.source.map_or((0, 0), |source| (source.offset, source.file.0));
+        let is_vdso = kind.source.is_some_and(|source| source.file.0 == Special::Vdso.inode().0);
+        let source = kind.source.filter(|_| !is_vdso);
+        let (offset, inode) = source.map_or((0, 0), |source| (source.offset, source.file.0));
         let device = if inode == 0 { "00:00" } else { "08:01" };
         // A `String` takes all that is written.
         let _ = write!(
@@ -162,6 +164,9 @@ fn maps(process: &Process) -> String {
         );
         if kind.grows_down {
             text.push_str("                          [stack]");
+        }
+        if is_vdso {
+            text.push_str("                          [vdso]");
         }
         text.push('\n');
         if text.len() > TEXT_MAX {

@@ -8,6 +8,7 @@ use crate::machine::{Machine, Tid};
 use crate::memory::{Kind, Memory, Rights, STACK_MAX, Source};
 use crate::process::{ARGUMENTS_KEPT, NAME_BYTES, Owners, Room};
 use crate::signal::Stack;
+use crate::special::Special;
 use crate::system::{Answer, Outcome, System};
 use abi::ThreadState;
 use abi::state::register;
@@ -357,6 +358,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             effective: (owners.owner[1], owners.group[1]),
             random,
             features: self.machine.features(),
+            vdso: self.map_vdso(memory)?,
         };
         let (sp, bytes) =
             executable::stack(STACK_TOP, &program.arguments, environment, &program.path, &told)?;
@@ -368,6 +370,19 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         memory.map(&mut self.store.frames, Some(STACK_TOP - len), len, kind, false)?;
         self.store.write(memory, sp, &bytes)?;
         Ok((start, sp))
+    }
+
+    /// Maps the code that is called in place of system calls, right above the stack. Where it is; 0 if there is none.
+    fn map_vdso(&mut self, memory: &mut Memory) -> Result<u64> {
+        let len = self.store.view.borrow().vdso.len() as u64;
+        if len == 0 || len > PAGE {
+            return Ok(0);
+        }
+        let file = self.store.map_file(Special::Vdso.inode())?;
+        let rights = Rights(Rights::READ.0 | Rights::EXECUTE.0);
+        let kind = Kind { source: Some(Source { file, offset: 0 }), ..Kind::private(rights) };
+        memory.map(&mut self.store.frames, Some(STACK_TOP), PAGE, kind, true)?;
+        Ok(STACK_TOP)
     }
 }
 
