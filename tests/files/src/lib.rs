@@ -7,4 +7,5 @@ mod hostile;
 mod paths;
 mod served;
 mod stacked;
+mod two_clients;
 mod watches;

@@ -16,6 +16,10 @@ struct State<F> {
     starts: Cell<u64>,
     open: Cell<usize>,
     open_max: usize,
+    /// Changes that it has counted.
+    changes: Cell<u64>,
+    /// Calls of its objects.
+    calls: Cell<u64>,
     /// How often it still starts anew right after somebody has connected.
     restarts: Cell<usize>,
 }
@@ -43,6 +47,8 @@ impl<F: FileSystem> Served<F> {
             open: Cell::new(0),
             open_max,
             restarts: Cell::new(0),
+            changes: Cell::new(1),
+            calls: Cell::new(0),
         }))
     }
 
@@ -50,6 +56,7 @@ impl<F: FileSystem> Served<F> {
     pub fn restart(&self, lose: impl FnOnce(F) -> F) {
         self.0.starts.set(self.0.starts.get() + 1);
         self.0.open.set(0);
+        self.0.changes.set(1);
         let volume = self.0.volume.take();
         // Only the old volume knew what is open; what has no name stays for ever, and no test looks at that.
         self.0.volume.replace(volume.map(|volume| Volume::new(lose(volume.into_inner()))));
@@ -58,6 +65,11 @@ impl<F: FileSystem> Served<F> {
     /// Starts anew each time right after somebody has connected, so often.
     pub fn restart_when_connected(&self, times: usize) {
         self.0.restarts.set(times);
+    }
+
+    /// How often its objects were called.
+    pub fn calls(&self) -> u64 {
+        self.0.calls.get()
     }
 
     /// How many objects are open.
@@ -80,7 +92,22 @@ impl<F: FileSystem> Object<F> {
         if self.start != self.state.starts.get() {
             return Err(Failure::NotBegun);
         }
+        self.state.calls.set(self.state.calls.get() + 1);
         run(self.state.volume.borrow_mut().as_mut().unwrap(), self.inode).map_err(Failure::Refused)
+    }
+
+    /// Like [`Self::with`], and counts a change.
+    fn changing<T>(&self, run: impl FnOnce(&mut Volume<F>, Inode) -> Result<T>) -> Answer<T> {
+        self.changing_by(1, run)
+    }
+
+    /// Like [`Self::with`], and counts so many changes.
+    fn changing_by<T>(&self, count: u64, run: impl FnOnce(&mut Volume<F>, Inode) -> Result<T>) -> Answer<T> {
+        self.with(|volume, inode| {
+            let done = run(volume, inode);
+            self.state.changes.set(self.state.changes.get() + count);
+            done
+        })
     }
 
     fn opens(&self, run: impl FnOnce(&mut Volume<F>, Inode) -> Result<Inode>) -> Answer<Object<F>> {
@@ -115,7 +142,13 @@ impl<F: FileSystem> Directory for Object<F> {
     type File = Object<F>;
 
     fn open(&self, path: &[u8], how: How, permissions: u16) -> Answer<Object<F>> {
-        self.opens(|volume, base| volume.open(base, path, how, permissions))
+        self.opens(|volume, base| {
+            let opened = volume.open(base, path, how, permissions);
+            if how != How::default() {
+                self.state.changes.set(self.state.changes.get() + 1);
+            }
+            opened
+        })
     }
     fn enter(&self, path: &[u8]) -> Answer<Object<F>> {
         self.opens(|volume, base| volume.enter(base, path))
@@ -127,34 +160,37 @@ impl<F: FileSystem> Directory for Object<F> {
         self.with(|volume, base| volume.readdir(base, cursor, 14))
     }
     fn mkdir(&self, path: &[u8], permissions: u16) -> Answer<()> {
-        self.with(|volume, base| volume.mkdir(base, path, permissions))
+        self.changing(|volume, base| volume.mkdir(base, path, permissions))
     }
     fn symlink(&self, target: &[u8], path: &[u8]) -> Answer<()> {
-        self.with(|volume, base| volume.symlink(base, target, path))
+        self.changing(|volume, base| volume.symlink(base, target, path))
     }
     fn readlink(&self, path: &[u8]) -> Answer<Vec<u8>> {
         self.with(|volume, base| volume.readlink(base, path))
     }
     fn link(&self, existing: &[u8], path: &[u8]) -> Answer<()> {
-        self.with(|volume, base| volume.link(base, existing, path))
+        self.changing(|volume, base| volume.link(base, existing, path))
     }
     fn rename(&self, existing: &[u8], path: &[u8]) -> Answer<()> {
-        self.with(|volume, base| volume.rename(base, existing, path))
+        self.changing(|volume, base| volume.rename(base, existing, path))
     }
     fn unlink(&self, path: &[u8]) -> Answer<()> {
-        self.with(|volume, base| volume.unlink(base, path))
+        self.changing(|volume, base| volume.unlink(base, path))
     }
     fn rmdir(&self, path: &[u8]) -> Answer<()> {
-        self.with(|volume, base| volume.rmdir(base, path))
+        self.changing(|volume, base| volume.rmdir(base, path))
     }
     fn change(&self, changes: &Changes) -> Answer<()> {
-        self.with(|volume, base| volume.change(base, changes))
+        self.changing_by(changes.count(), |volume, base| volume.change(base, changes))
     }
     fn sync(&self) -> Answer<()> {
         self.with(|volume, base| volume.sync(base))
     }
     fn space(&self) -> Answer<Space> {
         self.with(|volume, _| volume.space())
+    }
+    fn changes(&self) -> Answer<u64> {
+        self.with(|_, _| Ok(self.state.changes.get()))
     }
 }
 
@@ -167,13 +203,13 @@ impl<F: FileSystem> File for Object<F> {
         self.with(|volume, file| volume.read(file, offset, &mut to[..count]))
     }
     fn write(&self, offset: u64, from: &[u8]) -> Answer<usize> {
-        self.with(|volume, file| volume.write(file, offset, &from[..from.len().min(4096)]))
+        self.changing(|volume, file| volume.write(file, offset, &from[..from.len().min(4096)]))
     }
     fn truncate(&self, len: u64) -> Answer<()> {
-        self.with(|volume, file| volume.truncate(file, len))
+        self.changing(|volume, file| volume.truncate(file, len))
     }
     fn change(&self, changes: &Changes) -> Answer<()> {
-        self.with(|volume, file| volume.change(file, changes))
+        self.changing_by(changes.count(), |volume, file| volume.change(file, changes))
     }
     fn sync(&self) -> Answer<()> {
         self.with(|volume, file| volume.sync(file))

@@ -295,6 +295,10 @@ impl<D: Disk> FileSystem for Mounted<D> {
         self.fs.options().readonly
     }
 
+    fn knows_all_changes(&self) -> bool {
+        true
+    }
+
     fn space(&mut self) -> Result<Space> {
         let found = self.fs.statfs();
         Ok(Space {

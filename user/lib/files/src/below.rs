@@ -137,6 +137,10 @@ impl remote::Directory for Directory {
     fn space(&self) -> Answer<Space> {
         answer(Directory::space(self))
     }
+
+    fn changes(&self) -> Answer<u64> {
+        answer(Directory::changes(self))
+    }
 }
 
 impl remote::File for File {

@@ -181,6 +181,12 @@ impl Directory {
     pub fn space(&self) -> Result<Space> {
         self.0.statfs().map(space_from_wire).map_err(failed)
     }
+
+    /// Changes that were made in the file system since its server began; 0 if it does not know all. As long as it is the same number, all that was
+    /// found before is still so, but for bytes that others write to mapped pages.
+    pub fn changes(&self) -> Result<u64> {
+        self.0.changes().map_err(failed)
+    }
 }
 
 /// Where bytes arrive that are read from files.

@@ -53,6 +53,8 @@ struct Served<F> {
     volume: Mutex<Volume<F>>,
     /// The thread that answers those who wait.
     first: Uid,
+    /// Changes that clients have made; 0 if there may be others. Counted by who has the volume, when a change is made.
+    changes: AtomicU64,
 }
 
 type Shared<F> = Arc<Served<F>>;
@@ -69,6 +71,13 @@ impl<F: Paged> Served<F> {
             self.wake();
         }
         done
+    }
+
+    /// A change was made.
+    fn count(&self) {
+        if self.changes.load(Ordering::Relaxed) > 0 {
+            self.changes.fetch_add(1, Ordering::Release);
+        }
     }
 
     /// Somebody may wait for what has happened.
@@ -140,9 +149,10 @@ pub fn serve_at_most<F: Paged<Page = OwnPage> + Send + 'static>(
     if let Err(error) = door::make_room::<PagedFile::Object<Open<F>>>() {
         return api::Failure::Kernel(error);
     }
+    let changes = AtomicU64::new(u64::from(fs.knows_all_changes()));
     let volume = Volume::new(fs);
     let mut pages = Shares::new(volume.pages_max(), ROOTS_MAX);
-    let served = Arc::new(Served { volume: Mutex::new(volume), first: sys::myself() });
+    let served = Arc::new(Served { volume: Mutex::new(volume), first: sys::myself(), changes });
     let mut shares = Shares::new(objects_max, ROOTS_MAX);
     let mut watches = Shares::new(WATCHES_MAX, ROOTS_MAX);
     let root = |task| {
@@ -216,6 +226,9 @@ impl<F: Paged<Page = OwnPage>> Drop for Open<F> {
         door::withdraw(mapped.number, mapped.threads);
         // A sync that ran while a page was being mapped knew nothing of it.
         let was_writable = mapped.is_writable();
+        if was_writable {
+            self.served.count();
+        }
         mapped.pages.values_mut().for_each(|page| page.lent.end_writing());
         // Nobody is left who could hear of an error.
         if was_writable || self.is_dirty.load(Ordering::Relaxed) {
@@ -246,7 +259,9 @@ impl<F: Paged<Page = OwnPage> + Send + 'static> Open<F> {
     /// An operation that changes names or attributes, and is safe when it is done.
     fn safely<T>(&self, run: impl FnOnce(&mut Volume<F>, Inode) -> vfs::Result<T>) -> Result<T, Failure> {
         self.with(|volume, inode| {
-            let done = run(volume, inode)?;
+            let done = run(volume, inode);
+            self.served.count();
+            let done = done?;
             volume.sync(inode)?;
             Ok(done)
         })
@@ -256,7 +271,9 @@ impl<F: Paged<Page = OwnPage> + Send + 'static> Open<F> {
     fn dirtily<T>(&self, run: impl FnOnce(&mut Volume<F>, Inode) -> vfs::Result<T>) -> Result<T, Failure> {
         self.with(|volume, inode| {
             self.is_dirty.store(true, Ordering::Relaxed);
-            run(volume, inode)
+            let done = run(volume, inode);
+            self.served.count();
+            done
         })
     }
 
@@ -317,6 +334,9 @@ macro_rules! node {
                 if kind == Kind::Directory { volume.sync_all(inode) } else { volume.sync(inode) }?;
                 // A client that has mapped it to write may write again.
                 let is_writable = self.mapped.lock().is_writable();
+                if is_writable {
+                    self.served.count();
+                }
                 self.is_dirty.store(is_writable, Ordering::Relaxed);
                 Ok(())
             })
@@ -407,7 +427,13 @@ impl<F: Paged<Page = OwnPage> + Send + 'static> Directory::Relay for Open<F> {
     ) -> Result<Reference<File::Client<View>>, Failure> {
         let how = how_from_bits(how).ok_or(refused(Error::Invalid))?;
         // Whatever fails from here on, it is closed.
-        let open = self.opens(|volume, base| volume.open(base, file, how, permissions))?;
+        let open = self.opens(|volume, base| {
+            let opened = volume.open(base, file, how, permissions);
+            if how != How::default() {
+                self.served.count();
+            }
+            opened
+        })?;
         if how != How::default() {
             self.with(Volume::sync)?;
         }
@@ -469,6 +495,10 @@ impl<F: Paged<Page = OwnPage> + Send + 'static> Directory::Relay for Open<F> {
 
     fn statfs(&self) -> Result<idl::Space, Failure> {
         self.with(|volume, _| volume.space()).map(space_to_wire)
+    }
+
+    fn changes(&self) -> Result<u64, Failure> {
+        Ok(self.served.changes.load(Ordering::Acquire))
     }
 
     fn watch(&self, at: &[u8]) -> Result<Reference<Watcher::Client<View>>, Failure> {

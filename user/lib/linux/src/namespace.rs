@@ -17,6 +17,8 @@ pub struct View {
     pub processes: BTreeMap<u32, Paths>,
     /// Pseudo-terminals with names: owner and group of each.
     pub terminals: BTreeMap<u32, (u32, u32)>,
+    /// Code that processes call in place of system calls: pages that are mapped where a program begins, if there are some.
+    pub vdso: Rc<[u8]>,
 }
 
 impl View {
@@ -92,7 +94,8 @@ impl<F: FileSystem> Namespace<F> {
             }
             _ => (0, 0),
         };
-        let (len, allocated) = (0, 0);
+        let len = if special == Special::Vdso { self.view.borrow().vdso.len() as u64 } else { 0 };
+        let allocated = 0;
         let (accessed, modified, changed) = (0, 0, 0);
         let inode = special.inode();
         Attributes {
@@ -160,7 +163,10 @@ impl<F: FileSystem> FileSystem for Namespace<F> {
     }
 
     fn len(&mut self, file: Inode) -> Result<u64> {
-        if Special::of(file).is_some() { Ok(0) } else { self.files.len(file) }
+        match Special::of(file) {
+            Some(special) => Ok(self.special_attributes(special).len),
+            None => self.files.len(file),
+        }
     }
 
     fn kind_of(&mut self, inode: Inode) -> Result<Kind> {
@@ -253,6 +259,14 @@ impl<F: FileSystem> FileSystem for Namespace<F> {
     }
 
     fn read(&mut self, inode: Inode, offset: u64, to: &mut [u8]) -> Result<usize> {
+        if Special::of(inode) == Some(Special::Vdso) {
+            let bytes = self.view.borrow().vdso.clone();
+            let from =
+                usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..)).unwrap_or_default();
+            let count = from.len().min(to.len());
+            to[..count].copy_from_slice(&from[..count]);
+            return Ok(count);
+        }
         refuse(inode).unwrap_or_else(|| self.files.read(inode, offset, to))
     }
 
@@ -274,6 +288,11 @@ impl<F: FileSystem> FileSystem for Namespace<F> {
 
     fn is_read_only(&self) -> bool {
         self.files.is_read_only()
+    }
+
+    #[inline]
+    fn begin(&mut self) {
+        self.files.begin();
     }
 
     fn hold(&mut self, inode: Inode) -> Result<()> {

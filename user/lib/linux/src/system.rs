@@ -251,6 +251,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Makes a call. Says whether it is done; nothing if its thread is gone.
     fn attempt(&mut self, tid: Tid, registers: &mut Registers) -> Option<bool> {
+        self.store.volume.begin();
         self.store.view.borrow_mut().own = self.pid(tid).ok()?;
         let before = self.current.replace(tid);
         self.registers = *registers;
@@ -350,6 +351,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Some time has come.
     pub fn time(&mut self) {
+        self.store.volume.begin();
         let now = self.machine.now();
         self.times_changed = true;
         // Each once: a call that waits until a time that is over comes again at the next time.
@@ -388,6 +390,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         address: u64,
         wanted: Rights,
     ) -> core::result::Result<(crate::frames::Frame, Rights), Fault> {
+        self.store.volume.begin();
         let room = self.room(tid).map_err(|_| Fault::Nothing)?;
         self.store.page(&mut room.borrow_mut().memory, address, wanted)
     }

@@ -238,6 +238,10 @@ impl<F: FileSystem, P: Page> FileSystem for Cached<F, P> {
         self.fs.is_read_only()
     }
 
+    fn knows_all_changes(&self) -> bool {
+        self.fs.knows_all_changes()
+    }
+
     fn hold(&mut self, inode: Inode) -> Result<()> {
         self.fs.hold(inode)
     }

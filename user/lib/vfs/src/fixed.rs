@@ -206,6 +206,10 @@ impl FileSystem for Fixed<'_> {
     fn is_read_only(&self) -> bool {
         true
     }
+
+    fn knows_all_changes(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ extern crate alloc;
 
 mod cached;
 mod fixed;
+mod found;
 mod merge;
 pub mod mounts;
 pub mod page;
@@ -138,6 +139,14 @@ pub struct Changes {
     pub owner: Option<(u32, u32)>,
     /// Accessed and modified.
     pub times: Option<(u64, u64)>,
+}
+
+impl Changes {
+    /// How many attributes change, of which each is a call to whoever serves files.
+    pub fn count(&self) -> u64 {
+        let is_changed = [self.permissions.is_some(), self.owner.is_some(), self.times.is_some()];
+        is_changed.map(u64::from).iter().sum()
+    }
 }
 
 /// An entry of a directory.
@@ -278,6 +287,15 @@ pub trait FileSystem {
 
     /// Whether nothing can be written.
     fn is_read_only(&self) -> bool {
+        false
+    }
+
+    /// Something new begins, such as the next call of a program. A file system that somebody else serves asks then whether anybody has changed
+    /// something, and not before each answer.
+    fn begin(&mut self) {}
+
+    /// Whether nothing in here ever changes but by what is asked of this value. Nobody can say so who has another file system below that others use, too.
+    fn knows_all_changes(&self) -> bool {
         false
     }
 

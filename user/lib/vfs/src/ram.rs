@@ -347,6 +347,10 @@ impl<P: Page> FileSystem for Ram<P> {
         ROOT
     }
 
+    fn knows_all_changes(&self) -> bool {
+        true
+    }
+
     fn attributes(&mut self, inode: Inode) -> Result<Attributes> {
         let node = self.get(inode)?;
         let allocated = match &node.content {

@@ -7,6 +7,7 @@
 //! something. So all calls of it fail until it is closed; and if none was made until then, opening it fails, once. Whoever moves and removes things past this file system
 //! makes calls fail that meant them, and nothing worse: a file that has another inode is none that was found.
 
+use crate::found::Found;
 use crate::{
     Attributes, Changes, Entry, Error, FileSystem, How, Inode, Kind, Name, New, Places, Result, Space,
 };
@@ -81,6 +82,9 @@ pub trait Directory: Sized {
     fn sync(&self) -> Answer<()>;
     /// How much there is.
     fn space(&self) -> Answer<Space>;
+    /// Changes that were made in the file system since its server began: each call that may make one counts one, and a [`change`](Directory::change)
+    /// one for [each attribute](Changes::count). 0 if it does not know all.
+    fn changes(&self) -> Answer<u64>;
 }
 
 /// A file that is open.
@@ -113,6 +117,21 @@ pub struct Remote<S: Server> {
     /// The directory that was listed last.
     listed: Option<(Inode, S::Directory)>,
     clock: u64,
+    /// What is known without asking.
+    found: Found,
+    /// The server is asked for changes once after each beginning, or each time if nobody says when something begins.
+    asked: Asked,
+}
+
+/// Whether the server was asked for changes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Asked {
+    /// It is asked each time.
+    EachTime,
+    /// Not since something began.
+    NotYet,
+    /// Since something began, and what was found is of use or not.
+    Yes(bool),
 }
 
 type FileOf<S> = <<S as Server>::Directory as Directory>::File;
@@ -158,6 +177,8 @@ impl<S: Server> Remote<S> {
             lost: BTreeSet::new(),
             listed: None,
             clock: 0,
+            found: Found::default(),
+            asked: Asked::EachTime,
         })
     }
 
@@ -171,6 +192,7 @@ impl<S: Server> Remote<S> {
     fn lose(&mut self) {
         self.bases.clear();
         self.listed = None;
+        self.forget_found();
         for (&inode, open) in &mut self.files {
             open.file = None;
             open.is_lost |= open.is_dirty;
@@ -204,6 +226,55 @@ impl<S: Server> Remote<S> {
             }
         }
         Err(Error::Io)
+    }
+
+    /// Makes a call that changes something, of which all that it concerns was forgotten.
+    fn change_by<T>(&mut self, run: impl Fn(&S::Directory) -> Answer<T>) -> Result<T> {
+        let done = self.call(false, run);
+        self.counts(done)
+    }
+
+    /// A call that counts as a change has ended.
+    fn counts<T>(&mut self, done: Result<T>) -> Result<T> {
+        match done {
+            Ok(_) => self.found.has_changed(1),
+            // It may have been made or not.
+            Err(_) => self.forget_found(),
+        }
+        done
+    }
+
+    fn forget_found(&mut self) {
+        self.found.forget();
+        if self.asked != Asked::EachTime {
+            self.asked = Asked::NotYet;
+        }
+    }
+
+    /// Whether what was found is of use: nobody else has changed anything.
+    fn is_known(&mut self) -> bool {
+        if let Asked::Yes(is_known) = self.asked {
+            return is_known;
+        }
+        let changes = self.call(true, |base| base.changes()).unwrap_or(0);
+        let is_known = self.found.look(changes);
+        if self.asked == Asked::NotYet {
+            self.asked = Asked::Yes(is_known);
+        }
+        is_known
+    }
+
+    /// Asks for attributes.
+    fn ask_attributes(&mut self, inode: Inode) -> Result<Attributes> {
+        if self.files.get(&inode).is_some_and(|open| open.file.is_some()) {
+            return self.with_file(inode, false, |file| file.stat());
+        }
+        if let Some(left) = self.places.get(inode)? {
+            return Ok(*left);
+        }
+        let path = self.places.path(inode)?;
+        let found = self.stat_at(&path)?;
+        if found.inode == inode { Ok(found) } else { Err(Error::NotFound) }
     }
 
     /// Makes a call that opens something. If there is too much open, what nobody needs is closed; if it still is, this is one client more.
@@ -354,34 +425,60 @@ impl<S: Server> FileSystem for Remote<S> {
     }
 
     fn attributes(&mut self, inode: Inode) -> Result<Attributes> {
-        if self.files.get(&inode).is_some_and(|open| open.file.is_some()) {
-            return self.with_file(inode, false, |file| file.stat());
+        if self.is_known()
+            && let Some(found) = self.found.attributes(inode)
+        {
+            return Ok(*found);
         }
-        if let Some(left) = self.places.get(inode)? {
-            return Ok(*left);
-        }
-        let path = self.places.path(inode)?;
-        let found = self.stat_at(&path)?;
-        if found.inode == inode { Ok(found) } else { Err(Error::NotFound) }
+        let found = self.ask_attributes(inode)?;
+        self.found.put_attributes(found);
+        Ok(found)
+    }
+
+    fn begin(&mut self) {
+        self.asked = Asked::NotYet;
     }
 
     fn change(&mut self, inode: Inode, changes: &Changes) -> Result<()> {
-        match self.attributes(inode)?.kind {
+        let done = match self.attributes(inode)?.kind {
             Kind::File => self.with_file(inode, false, |file| file.change(changes)),
-            Kind::Directory => {
-                let path = self.path(inode)?;
+            Kind::Directory => self.path(inode).and_then(|path| {
                 self.opening(true, |base| {
                     if path.is_empty() { base.change(changes) } else { base.enter(&path)?.change(changes) }
                 })
-            }
+            }),
             Kind::Symlink | Kind::Special => Err(Error::Unsupported),
+        };
+        match done {
+            Ok(()) => {
+                self.found.forget_attributes(inode);
+                self.found.has_changed(changes.count());
+            }
+            Err(_) => self.forget_found(),
         }
+        done
     }
 
     fn lookup(&mut self, directory: Inode, name: Name) -> Result<Inode> {
+        if self.is_known() {
+            match self.found.name(directory, name.bytes()) {
+                // Its name that was known may be gone, while it has this one.
+                Some(Some(inode)) if self.places.get(inode).is_ok_and(Option::is_none) => return Ok(inode),
+                Some(None) => return Err(Error::NotFound),
+                _ => {}
+            }
+        }
         let path = self.path_of(directory, name)?;
-        let found = self.stat_at(&path)?;
+        let found = match self.stat_at(&path) {
+            Err(Error::NotFound) => {
+                self.found.put_name(directory, name.bytes(), None);
+                return Err(Error::NotFound);
+            }
+            found => found?,
+        };
         self.places.put(found.inode, directory, name, None)?;
+        self.found.put_name(directory, name.bytes(), Some(found.inode));
+        self.found.put_attributes(found);
         Ok(found.inode)
     }
 
@@ -415,40 +512,51 @@ impl<S: Server> FileSystem for Remote<S> {
 
     fn create(&mut self, directory: Inode, name: Name, new: New, permissions: u16) -> Result<Inode> {
         let path = self.path_of(directory, name)?;
+        self.found.forget_name(directory, name.bytes());
         match new {
             New::File => {
                 let how = How { create: true, exclusive: true, truncate: false };
-                let (file, found) = self.opening(false, |base| {
+                let opened = self.opening(false, |base| {
                     let file = base.open(&path, how, permissions)?;
                     let found = file.stat()?;
                     Ok((file, found))
-                })?;
+                });
+                let (file, found) = self.counts(opened)?;
                 // A server that was started again may give a number once more that somebody has open here. Who has that must not get this file.
                 if self.places.is_held(found.inode) {
                     drop(file);
+                    self.forget_found();
                     self.call(false, |base| base.unlink(&path))?;
                     return Err(Error::Io);
                 }
+                self.found.forget_inode(found.inode);
                 self.places.put(found.inode, directory, name, None)?;
                 self.opened(found.inode, file);
                 return Ok(found.inode);
             }
-            New::Directory => self.call(false, |base| base.mkdir(&path, permissions))?,
-            New::Symlink(target) => self.call(false, |base| base.symlink(target, &path))?,
+            New::Directory => self.change_by(|base| base.mkdir(&path, permissions))?,
+            New::Symlink(target) => self.change_by(|base| base.symlink(target, &path))?,
         }
-        self.lookup(directory, name)
+        let found = self.stat_at(&path)?;
+        self.found.forget_inode(found.inode);
+        self.places.put(found.inode, directory, name, None)?;
+        Ok(found.inode)
     }
 
     fn link(&mut self, inode: Inode, directory: Inode, name: Name) -> Result<()> {
         let (existing, path) = (self.path(inode)?, self.path_of(directory, name)?);
-        self.call(false, |base| base.link(&existing, &path))
+        self.found.forget_name(directory, name.bytes());
+        self.found.forget_attributes(inode);
+        self.change_by(|base| base.link(&existing, &path))
     }
 
     fn unlink(&mut self, directory: Inode, name: Name) -> Result<()> {
         let path = self.path_of(directory, name)?;
         let found = self.stat_at(&path)?;
         self.keep(found.inode);
-        self.call(false, |base| base.unlink(&path))?;
+        self.found.forget_name(directory, name.bytes());
+        self.found.forget_inode(found.inode);
+        self.change_by(|base| base.unlink(&path))?;
         self.lost_name(&found, directory, name)
     }
 
@@ -458,7 +566,9 @@ impl<S: Server> FileSystem for Remote<S> {
         if self.listed.as_ref().is_some_and(|(listed, _)| *listed == found.inode) {
             self.listed = None;
         }
-        self.call(false, |base| base.rmdir(&path))?;
+        self.found.forget_name(directory, name.bytes());
+        self.found.forget_inode(found.inode);
+        self.change_by(|base| base.rmdir(&path))?;
         self.lost_name(&found, directory, name)
     }
 
@@ -476,7 +586,13 @@ impl<S: Server> FileSystem for Remote<S> {
                 self.listed = None;
             }
         }
-        self.call(false, |base| base.rename(&existing, &path))?;
+        self.found.forget_name(from, name.bytes());
+        self.found.forget_name(to, new_name.bytes());
+        self.found.forget_attributes(moved.inode);
+        if let Some(replaced) = &replaced {
+            self.found.forget_inode(replaced.inode);
+        }
+        self.change_by(|base| base.rename(&existing, &path))?;
         if let Some(replaced) = replaced {
             self.lost_name(&replaced, to, new_name)?;
         }
@@ -492,6 +608,7 @@ impl<S: Server> FileSystem for Remote<S> {
             return Err(Error::Busy);
         }
         // With the last reference the server forgets it.
+        self.found.forget_inode(inode);
         self.files.remove(&inode);
         self.lost.remove(&inode);
         self.places.remove(inode);
@@ -499,11 +616,20 @@ impl<S: Server> FileSystem for Remote<S> {
     }
 
     fn readlink(&mut self, inode: Inode) -> Result<Vec<u8>> {
+        if self.is_known()
+            && let Some(target) = self.found.target(inode)
+        {
+            return Ok(target.clone());
+        }
         let path = self.path(inode)?;
-        self.call(true, |base| base.readlink(&path))
+        let target = self.call(true, |base| base.readlink(&path))?;
+        self.found.put_target(inode, &target);
+        Ok(target)
     }
 
     fn read(&mut self, inode: Inode, offset: u64, to: &mut [u8]) -> Result<usize> {
+        // It has another time at which it was read.
+        self.found.forget_attributes(inode);
         let mut done = 0;
         while done < to.len() {
             let at = offset.saturating_add(done as u64);
@@ -521,7 +647,9 @@ impl<S: Server> FileSystem for Remote<S> {
         while done < from.len() {
             let rest = &from[done..];
             let at = offset.checked_add(done as u64).ok_or(Error::TooLarge)?;
-            match self.with_file(inode, true, |file| file.write(at, rest)) {
+            self.found.forget_attributes(inode);
+            let written = self.with_file(inode, true, |file| file.write(at, rest));
+            match self.counts(written) {
                 Ok(0) => break,
                 Ok(count) => done += count.min(rest.len()),
                 Err(Error::NoSpace) if done > 0 => break,
@@ -532,7 +660,9 @@ impl<S: Server> FileSystem for Remote<S> {
     }
 
     fn truncate(&mut self, inode: Inode, len: u64) -> Result<()> {
-        self.with_file(inode, true, |file| file.truncate(len))
+        self.found.forget_attributes(inode);
+        let done = self.with_file(inode, true, |file| file.truncate(len));
+        self.counts(done)
     }
 
     fn sync(&mut self, inode: Inode) -> Result<()> {

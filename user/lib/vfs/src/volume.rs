@@ -134,6 +134,12 @@ impl<F: FileSystem> Volume<F> {
         Ok(())
     }
 
+    /// Something new [begins](FileSystem::begin).
+    #[inline]
+    pub fn begin(&mut self) {
+        self.fs.begin();
+    }
+
     /// How many inodes are open.
     pub fn open_count(&self) -> usize {
         self.open.len()

@@ -247,6 +247,11 @@ impl Directory::Relay for Tree {
         self.itself(Client::statfs)
     }
 
+    /// Not known: there are several file systems.
+    fn changes(&self) -> Result<u64, Failure> {
+        Ok(0)
+    }
+
     /// It is the file system's own: nothing of it comes by here.
     fn watch(&self, at: &[u8]) -> Result<Reference<Watcher::Client<View>>, Failure> {
         self.at(at, |root, path| root.watch(path))
