@@ -56,6 +56,8 @@ enum Socket {
 struct Entry {
     socket: Socket,
     ticket: u64,
+    /// The thread at which it is waited for. A server that is started again has another one.
+    entrance: Uid,
     /// Bits for which somebody waits.
     watched: u32,
 }
@@ -95,8 +97,8 @@ impl Tern {
         }
     }
 
-    /// Error of Linux for a failure. A server that is gone is looked for again.
-    fn errno(&self, failure: Failure) -> Errno {
+    /// Error of Linux for a failure of a server, which is looked for again if it is gone.
+    fn errno(&self, failure: Failure, entrance: Uid) -> Errno {
         match failure {
             Failure::Refused(Sockets::AGAIN) => EAGAIN,
             Failure::Refused(Sockets::CLOSED) => ECONNRESET,
@@ -106,38 +108,48 @@ impl Tern {
             Failure::Refused(Sockets::UNREACHABLE) => ENETUNREACH,
             Failure::Kernel(sys::Error::NoMemory | sys::Error::Limit) => ENOBUFS,
             Failure::Kernel(_) => {
-                self.state.replace(State::Unasked);
+                if self.entrance() == Some(entrance) {
+                    self.state.replace(State::Unasked);
+                }
                 ECONNRESET
             }
             _ => EIO,
         }
     }
 
-    /// Does something with the object that makes sockets.
+    fn entrance(&self) -> Option<Uid> {
+        match &*self.state.borrow() {
+            State::Found(server) => Some(server.entrance),
+            _ => None,
+        }
+    }
+
+    /// Does something with the object that makes sockets. Its outcome comes with the thread at which its server is waited for.
     fn with_host<T>(
         &self,
         act: impl FnOnce(&Sockets::Host::Client<View>) -> core::result::Result<T, Failure>,
-    ) -> Result<T> {
-        let outcome = match &*self.state.borrow() {
-            State::Found(server) => act(&server.host),
+    ) -> Result<(T, Uid)> {
+        let (outcome, entrance) = match &*self.state.borrow() {
+            State::Found(server) => (act(&server.host), server.entrance),
             State::Missing(_) => return Err(ENETUNREACH),
             State::Unasked | State::Asked => return Err(ENETDOWN),
         };
-        let is_gone = matches!(outcome, Err(Failure::Kernel(error)) if error != sys::Error::NoMemory);
-        outcome.map_err(|failure| {
-            let errno = self.errno(failure);
-            if is_gone { ENETDOWN } else { errno }
-        })
+        let is_kernels = matches!(outcome, Err(Failure::Kernel(_)));
+        let outcome = outcome.map_err(|failure| match self.errno(failure, entrance) {
+            ECONNRESET if is_kernels => ENETDOWN,
+            errno => errno,
+        });
+        Ok((outcome?, entrance))
     }
 
-    fn add(&self, number: u64, socket: Socket) -> Result<()> {
+    fn add(&self, number: u64, socket: Socket, entrance: Uid) -> Result<()> {
         let ticket = match &socket {
             Socket::Stream(stream) => stream.ticket(),
             Socket::Listener(listener) => listener.ticket(),
             Socket::Datagrams(datagrams) => datagrams.ticket(),
         };
-        let ticket = ticket.map_err(|failure| self.errno(failure))?;
-        self.sockets.borrow_mut().insert(number, Entry { socket, ticket, watched: 0 });
+        let ticket = ticket.map_err(|failure| self.errno(failure, entrance))?;
+        self.sockets.borrow_mut().insert(number, Entry { socket, ticket, entrance, watched: 0 });
         Ok(())
     }
 
@@ -147,8 +159,8 @@ impl Tern {
         act: impl FnOnce(&Sockets::Stream::Client<View>) -> core::result::Result<T, Failure>,
     ) -> Result<T> {
         match self.sockets.borrow().get(&number) {
-            Some(Entry { socket: Socket::Stream(stream), .. }) => {
-                act(stream).map_err(|failure| self.errno(failure))
+            Some(Entry { socket: Socket::Stream(stream), entrance, .. }) => {
+                act(stream).map_err(|failure| self.errno(failure, *entrance))
             }
             _ => Err(ENOTCONN),
         }
@@ -160,8 +172,8 @@ impl Tern {
         act: impl FnOnce(&Sockets::Datagrams::Client<View>) -> core::result::Result<T, Failure>,
     ) -> Result<T> {
         match self.sockets.borrow().get(&number) {
-            Some(Entry { socket: Socket::Datagrams(datagrams), .. }) => {
-                act(datagrams).map_err(|failure| self.errno(failure))
+            Some(Entry { socket: Socket::Datagrams(datagrams), entrance, .. }) => {
+                act(datagrams).map_err(|failure| self.errno(failure, *entrance))
             }
             _ => Err(EINVAL),
         }
@@ -171,7 +183,7 @@ impl Tern {
     fn addresses(&self) -> Vec<(IpAddr, u8)> {
         let found = (0..ADDRESSES_MAX)
             .map_while(|place| self.with_host(|host| host.address_at(place)).ok())
-            .map(|(address, prefix)| (unpacked(address), prefix));
+            .map(|((address, prefix), _)| (unpacked(address), prefix));
         found.collect()
     }
 
@@ -226,7 +238,7 @@ impl Network for Tern {
         if let Some((own, _)) = all.iter().find(|own| !own.0.is_loopback() && is_near(to, **own)) {
             return Some(*own);
         }
-        let (router, _) = self.with_host(|host| host.router()).ok()?;
+        let ((router, _), _) = self.with_host(|host| host.router()).ok()?;
         let is_for_all = to.is_multicast() || matches!(to, IpAddr::V4(to) if to.is_broadcast());
         let is_far = to.is_ipv4() && router != [0; 16];
         let mut own = all.iter().map(|(own, _)| *own);
@@ -242,32 +254,34 @@ impl Network for Tern {
         if let Some(outcome) = self.nowhere(|nowhere| nowhere.bind(number, at)) {
             return outcome;
         }
-        let datagrams = self.with_host(|host| host.open_datagrams())?;
-        datagrams.bind(&endpoint(at)).map_err(|failure| self.errno(failure))?;
-        self.add(number, Socket::Datagrams(datagrams))
+        let (datagrams, entrance) = self.with_host(|host| host.open_datagrams())?;
+        datagrams.bind(&endpoint(at)).map_err(|failure| self.errno(failure, entrance))?;
+        self.add(number, Socket::Datagrams(datagrams), entrance)
     }
 
     fn listen(&self, number: u64, at: SocketAddr, backlog: u16) -> Result<()> {
         if let Some(outcome) = self.nowhere(|nowhere| nowhere.listen(number, at, backlog)) {
             return outcome;
         }
-        let listener = self.with_host(|host| host.listen(&endpoint(at), backlog))?;
-        self.add(number, Socket::Listener(listener))
+        let (listener, entrance) = self.with_host(|host| host.listen(&endpoint(at), backlog))?;
+        self.add(number, Socket::Listener(listener), entrance)
     }
 
     fn connect(&self, number: u64, to: SocketAddr) -> Result<()> {
-        let stream = self.with_host(|host| host.open_stream())?;
-        stream.connect(&endpoint(to)).map_err(|failure| self.errno(failure))?;
-        self.add(number, Socket::Stream(stream))
+        let (stream, entrance) = self.with_host(|host| host.open_stream())?;
+        stream.connect(&endpoint(to)).map_err(|failure| self.errno(failure, entrance))?;
+        self.add(number, Socket::Stream(stream), entrance)
     }
 
     fn accept(&self, listener: u64, number: u64) -> Result<()> {
-        let stream = match self.sockets.borrow().get(&listener) {
-            Some(Entry { socket: Socket::Listener(listener), .. }) => listener.accept(),
+        let (stream, entrance) = match self.sockets.borrow().get(&listener) {
+            Some(Entry { socket: Socket::Listener(listener), entrance, .. }) => {
+                (listener.accept(), *entrance)
+            }
             _ => return Err(if self.nowhere(|_| ()).is_some() { EAGAIN } else { EINVAL }),
         };
-        let stream = stream.map_err(|failure| self.errno(failure))?;
-        self.add(number, Socket::Stream(stream))
+        let stream = stream.map_err(|failure| self.errno(failure, entrance))?;
+        self.add(number, Socket::Stream(stream), entrance)
     }
 
     fn phase(&self, number: u64) -> Phase {
@@ -323,20 +337,19 @@ impl Network for Tern {
         if let Some(events) = self.nowhere(|nowhere| nowhere.ready(number)) {
             return events;
         }
-        let ticket = self.sockets.borrow().get(&number).map(|entry| entry.ticket);
-        let (State::Found(server), Some(ticket)) = (&*self.state.borrow(), ticket) else { return ANY };
-        (Entrance::Client { server: server.entrance }).wait(ticket, ANY, 0).unwrap_or(ANY)
+        let found = self.sockets.borrow().get(&number).map(|entry| (entry.entrance, entry.ticket));
+        let Some((server, ticket)) = found else { return ANY };
+        (Entrance::Client { server }).wait(ticket, ANY, 0).unwrap_or(ANY)
     }
 
     fn watch(&self, number: u64, events: u32) {
-        let State::Found(server) = &*self.state.borrow() else { return };
         let mut sockets = self.sockets.borrow_mut();
         let Some(entry) = sockets.get_mut(&number) else { return };
         // One for each: what is not told now is still waited for.
         for event in [readiness::READ, readiness::WRITE] {
             if events & !entry.watched & event != 0 {
                 entry.watched |= event;
-                self.waiters.wait(Watch { number, ticket: entry.ticket, event, server: server.entrance });
+                self.waiters.wait(Watch { number, ticket: entry.ticket, event, server: entry.entrance });
             }
         }
     }
