@@ -34,7 +34,7 @@ pub struct Server {
     pub host: Reference<Sockets::Host::Client<View>>,
 }
 
-/// What is known of the server.
+/// Knowledge of the server.
 enum State {
     /// Nobody has asked yet, or it has ended.
     Unasked,

@@ -1,6 +1,6 @@
 //! The network below: sockets of TCP and UDP that never wait. A socket is known there by the number that it has here.
 //!
-//! What cannot be done now is `EAGAIN`, and [`Network::watch`] asks to be told when it can: then [`crate::system::System::network_happened`] is called.
+//! An operation that cannot be done now is `EAGAIN`, and [`Network::watch`] asks to be told when it can: then [`crate::system::System::network_happened`] is called.
 
 use crate::errno::{EADDRNOTAVAIL, EAGAIN, ENETUNREACH, ENOTCONN, Result};
 use alloc::collections::BTreeMap;
@@ -93,7 +93,7 @@ pub trait Network: core::fmt::Debug {
     /// Takes a datagram: from whom, and what.
     fn receive_from(&self, number: u64) -> Result<(SocketAddr, Vec<u8>)>;
 
-    /// What a socket is ready for: bits of [`readiness`]. One that is not there is ready for everything.
+    /// Readiness of a socket: bits of [`readiness`]. One that is not there is ready for everything.
     fn ready(&self, number: u64) -> u32;
 
     /// Tells when a socket is ready for one of these, once for each.

@@ -86,7 +86,7 @@ fn writers_wait_for_room() {
         }
         assert_eq!(sum, len);
     }
-    // Who does not wait gets as far as there is room.
+    // A call that does not wait gets as far as there is room.
     assert_eq!(net.call(nr::__NR_sendto, &[one, at, len as u64, MSG_DONTWAIT.into()]), 16_384);
     assert_eq!(net.call(nr::__NR_sendto, &[one, at, 1, MSG_DONTWAIT.into()]), error(EAGAIN));
     assert_eq!(net.set(one, SOL_SOCKET, SO_SNDTIMEO_NEW, 0), error(EINVAL));
