@@ -226,6 +226,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if inet.is_stream() {
             self.network().close(inet.number);
             inet.is_below.set(false);
+            if !self.sockets.bound.contains_key(&inet.number) {
+                inet.local.set(None);
+            }
         }
         inet.disconnect();
         self.happened(inet.number, ANY);

@@ -370,6 +370,11 @@ fn connections_that_take_time() {
     assert_eq!(net.poll(all[4]), 0x114);
     assert!(net.accept(listener) > 0);
     assert_eq!(net.connect(all[4], "127.0.0.1:80"), 0);
+    // A connection that was ended leaves no address.
+    let nobody = net.rig.put(&[0; 16]);
+    assert_ne!(net.own(all[4]), "0.0.0.0:0");
+    assert_eq!(net.call(nr::__NR_connect, &[all[4], nobody, 16]), 0);
+    assert_eq!(net.own(all[4]), "0.0.0.0:0");
 }
 
 #[test]
