@@ -293,8 +293,11 @@ impl Network for Tern {
     }
 
     fn ends(&self, number: u64) -> Ends {
-        let peer = self.with_stream(number, |stream| stream.peer());
-        [None, peer.ok().map(|peer| socket_address(&peer))]
+        let ends = [
+            self.with_stream(number, |stream| stream.local()),
+            self.with_stream(number, |stream| stream.peer()),
+        ];
+        ends.map(|end| end.ok().map(|end| socket_address(&end)))
     }
 
     fn write(&self, number: u64, from: &[u8]) -> Result<usize> {
