@@ -10,9 +10,12 @@ extern crate alloc;
 mod helpers;
 mod kernel;
 mod memory;
+mod network;
+mod waiters;
 
 use alloc::collections::BTreeMap;
 use alloc::format;
+use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
 use files::Below;
@@ -27,6 +30,7 @@ use linux::store::Store;
 use linux::system::{Next, System};
 use linux_raw_sys::general::{self, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
 use memory::{Pages, from_machine};
+use network::Tern;
 use rt::api::clock;
 use rt::module::Service;
 use rt::pager::{self, REFUSAL};
@@ -35,6 +39,7 @@ use rt::sys::foreign::{Arrival, Handler};
 use rt::sys::{self, Kind, Message, Timeout, Uid};
 use rt::{eprintln, random, time};
 use vfs::remote::Remote;
+use waiters::READY;
 
 rt::entry!(main);
 
@@ -71,7 +76,7 @@ fn main() -> i32 {
         rt::print!("{BEGIN}");
     }
     match begin(&line) {
-        Ok(system) => run(system),
+        Ok((system, network)) => run(system, &network),
         Err(text) => {
             eprintln!("linux: {text}");
             127
@@ -79,7 +84,7 @@ fn main() -> i32 {
     }
 }
 
-fn begin(line: &CommandLine) -> Result<Linux, String> {
+fn begin(line: &CommandLine) -> Result<(Linux, Rc<Tern>), String> {
     let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let root = shown(line.root.trim_ascii());
     let files = Remote::new(Below::new(&format!("{}/{}", files::NAME, root.trim_matches('/'))))
@@ -94,6 +99,8 @@ fn begin(line: &CommandLine) -> Result<Linux, String> {
     let kernel = Kernel::new(info.priority.saturating_sub(1), timer, generator, zero);
     let mut system = System::new(kernel, Store::new(Pages::new(rt::home(), PAGES_MAX), files), THREADS_MAX);
     system.store.view.borrow_mut().vdso = vdso::page(zero).into();
+    let network = Rc::new(Tern::new(info.priority));
+    system.sockets.network = linux::network::Below(network.clone());
     let environment: Vec<Vec<u8>> = ENVIRONMENT.into_iter().map(|text| text.as_bytes().to_vec()).collect();
     let name = line.words.first().map(Vec::as_slice).unwrap_or_default();
     let mut found = Err(errno::ENOENT);
@@ -105,7 +112,7 @@ fn begin(line: &CommandLine) -> Result<Linux, String> {
     }
     found.map_err(|error| format!("{}: {}", shown(name), errno::name(error).unwrap_or("error")))?;
     watch_keys(info.priority).map_err(failed)?;
-    Ok(system)
+    Ok((system, network))
 }
 
 /// Where a program may be.
@@ -125,7 +132,7 @@ fn zero() -> u64 {
 }
 
 /// Does calls until the first process ends.
-fn run(mut system: Linux) -> i32 {
+fn run(mut system: Linux, network: &Tern) -> i32 {
     let mut handler = Handler::default();
     let mut faults = Faults::new();
     let mut arrival = handler.wait();
@@ -133,7 +140,7 @@ fn run(mut system: Linux) -> i32 {
         let mut next = Next::Nothing;
         match arrival {
             Ok(Arrival::Call(tid)) => next = system.call(tid, &mut handler.registers),
-            Ok(Arrival::Message(message)) => take(&mut system, &mut faults, &message),
+            Ok(Arrival::Message(message)) => take(&mut system, network, &mut faults, &message),
             Err(_) => {}
         }
         if let Some(status) = system.ended {
@@ -148,7 +155,7 @@ fn run(mut system: Linux) -> i32 {
 }
 
 /// Takes a message: a fault, an exception, or one of a thread beside this one.
-fn take(system: &mut Linux, faults: &mut Faults, message: &Message) {
+fn take(system: &mut Linux, network: &Tern, faults: &mut Faults, message: &Message) {
     let tid = system.machine.number(message.sender);
     match (message.kind, tid) {
         (Kind::Fault, Some(tid)) => page(system, faults, message, tid),
@@ -157,6 +164,11 @@ fn take(system: &mut Linux, faults: &mut Faults, message: &Message) {
             let _ = sys::send(message.sender, 0, [0; 8], Timeout::ZERO);
             match message.label {
                 TIME => system.time(),
+                READY => {
+                    let [number, events, ..] = message.words;
+                    network.told(number, events as u32);
+                    system.network_happened(number, events as u32);
+                }
                 KEYS => {
                     let (bytes, count) = keys(message);
                     system.input(&bytes[..count]);

@@ -233,6 +233,11 @@ impl Watches {
         self.count == 0
     }
 
+    /// Whether somebody hears of something.
+    pub fn has(&self, source: Source) -> bool {
+        self.by_source.contains_key(&source)
+    }
+
     /// Whether there is room for one more.
     pub fn check_room(&self) -> Result<()> {
         if self.count >= ENTRIES_MAX { Err(ENOSPC) } else { Ok(()) }

@@ -84,6 +84,12 @@ errors! {
     ENOTCONN "not connected"
     ETOOMANYREFS "too many descriptors on the way"
     ECONNREFUSED "nobody listens there"
+    EADDRNOTAVAIL "not an address of this machine"
+    ENETDOWN "there is no network any more"
+    ENETUNREACH "no way leads there"
+    ECONNABORTED "the connection was given up"
+    EALREADY "it is being done"
+    EINPROGRESS "it has begun"
 }
 
 impl Errno {

@@ -4,6 +4,7 @@ use crate::budget::Share;
 use crate::calls::timers::SignalList;
 use crate::epoll::Epoll;
 use crate::errno::{EBADF, EMFILE, Result};
+use crate::inet::Inet;
 use crate::pipe::Pipe;
 use crate::socket::Socket;
 use crate::timer::Timer;
@@ -89,6 +90,8 @@ pub enum Object {
     },
     /// A socket.
     Socket(Rc<Socket>),
+    /// A socket of a network.
+    Inet(Rc<Inet>),
     /// A list of open files.
     Epoll(Rc<Epoll>),
     /// A timer.
@@ -146,6 +149,7 @@ impl Open {
             Object::Timer(_) => b"anon_inode:[timerfd]".to_vec(),
             Object::Signals(_) => b"anon_inode:[signalfd]".to_vec(),
             Object::Socket(socket) => alloc::format!("socket:[{}]", socket.number).into_bytes(),
+            Object::Inet(inet) => alloc::format!("socket:[{}]", inet.number).into_bytes(),
         }
     }
 }

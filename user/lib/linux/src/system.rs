@@ -418,6 +418,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Terminal { number, .. } => self.close_slave(number),
             Object::Master { number, .. } => self.close_master(number),
             Object::Socket(socket) => self.close_socket(&socket),
+            Object::Inet(inet) => self.close_inet(&inet),
             Object::Timer(timer) => {
                 self.timers.forget(timer.number);
                 self.times_changed = true;

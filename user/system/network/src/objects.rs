@@ -128,6 +128,10 @@ impl Stream::Relay for Socket {
     fn shutdown(&self) -> Result<(), Failure> {
         self.act(Stack::shutdown)
     }
+    fn local(&self) -> Result<Endpoint, Failure> {
+        let (_, [own, _]) = self.look(Stack::state)?;
+        own.map(endpoint).ok_or(refused(Refusal::Closed))
+    }
 }
 
 impl Listener::Server for Socket {

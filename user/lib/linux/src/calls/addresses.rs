@@ -9,6 +9,7 @@ use crate::errno::{
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::node::Node;
+use crate::open::Object;
 use crate::process::Event;
 use crate::socket::{ANY, Kind, READABLE, SHUT_READ, Socket, SocketName};
 use crate::system::{Answer, DONE, Outcome, System};
@@ -90,6 +91,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_bind(&mut self, tid: Tid, [fd, at, len, ..]: [u64; 6]) -> Answer {
         let open = self.open_file(tid, fd)?;
+        if let Object::Inet(inet) = &open.object {
+            return self.bind_inet(tid, inet, (at, len));
+        }
         let socket = socket_of(&open)?;
         let address = self.address(tid, (at, len))?;
         let has_name = socket.name.borrow().is_some();
@@ -144,6 +148,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_listen(&mut self, tid: Tid, [fd, backlog, ..]: [u64; 6]) -> Answer {
         let open = self.open_file(tid, fd)?;
+        if let Object::Inet(inet) = &open.object {
+            return self.listen_inet(inet, backlog);
+        }
         let socket = socket_of(&open)?;
         if socket.kind == Kind::Datagram {
             return Err(EOPNOTSUPP);
@@ -159,6 +166,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_connect(&mut self, tid: Tid, [fd, at, len, ..]: [u64; 6]) -> Answer {
         let open = self.open_file(tid, fd)?;
+        if let Object::Inet(inet) = &open.object {
+            return self.connect_inet(tid, &open, inet, (at, len));
+        }
         let socket = socket_of(&open)?;
         let name = match self.address(tid, (at, len))? {
             Address::Name(name) => name,
@@ -233,6 +243,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(EINVAL);
         }
         let open = self.open_file(tid, fd)?;
+        if let Object::Inet(inet) = &open.object {
+            return self.accept_inet(tid, &open, inet, (at, len), flags);
+        }
         let socket = socket_of(&open)?;
         if socket.kind == Kind::Datagram {
             return Err(EOPNOTSUPP);
@@ -264,7 +277,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Whether a process can have one descriptor more.
-    fn check_descriptor(&mut self, tid: Tid) -> Result<()> {
+    pub(super) fn check_descriptor(&mut self, tid: Tid) -> Result<()> {
         let process = self.process(tid)?;
         let limit = process.limits[RLIMIT_NOFILE as usize][0];
         if process.descriptors.iter().count() as u64 >= limit { Err(EMFILE) } else { Ok(()) }
@@ -272,12 +285,18 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_getsockname(&mut self, tid: Tid, [fd, at, len, ..]: [u64; 6]) -> Answer {
         let open = self.open_file(tid, fd)?;
+        if let Object::Inet(inet) = &open.object {
+            return self.name_of_inet(tid, inet, false, (at, len));
+        }
         let bytes = address_bytes(socket_of(&open)?.name.borrow().as_ref());
         done(self.write_address(tid, (at, len), &bytes))
     }
 
     pub(crate) fn sys_getpeername(&mut self, tid: Tid, [fd, at, len, ..]: [u64; 6]) -> Answer {
         let open = self.open_file(tid, fd)?;
+        if let Object::Inet(inet) = &open.object {
+            return self.name_of_inet(tid, inet, true, (at, len));
+        }
         let name = socket_of(&open)?.peer_name()?;
         done(self.write_address(tid, (at, len), &address_bytes(name.as_ref())))
     }

@@ -277,6 +277,7 @@ fn source_of(object: &Object) -> Option<Source> {
         Object::Reader(ends) | Object::Writer(ends) => Some(ends.number),
         Object::Counter { number, .. } => Some(*number),
         Object::Socket(socket) => Some(socket.number),
+        Object::Inet(inet) => Some(inet.number),
         Object::Epoll(epoll) => Some(epoll.number),
         Object::Timer(timer) => Some(timer.number),
         Object::Terminal { number, .. } | Object::Master { number, .. } => {

@@ -199,6 +199,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 Ok(Taken::Bytes(8))
             }
             Object::Socket(socket) => self.take_socket(socket, to),
+            Object::Inet(inet) => self.take_inet(inet, to),
             Object::Timer(timer) => self.take_expirations(timer, to),
             Object::Signals(list) => self.take_signals(list, to),
             Object::Epoll(_) => Err(EINVAL),
@@ -230,6 +231,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 Vec::from([Event::Terminal(*number)])
             }
             Object::Socket(socket) => Vec::from([Event::Ring(socket.number)]),
+            Object::Inet(inet) => Vec::from([Event::Ring(inet.number)]),
             Object::Epoll(epoll) => Vec::from([Event::Ring(epoll.number)]),
             Object::Timer(timer) => Vec::from([Event::Ring(timer.number)]),
             Object::Signals(_) => self.signal_event().into_iter().collect(),
@@ -261,6 +263,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 (ends.pipe.borrow().room() as u64).clamp(ATOMIC_BYTES as u64 + 1, PIECE_MAX)
             }
             Object::Terminal { number: SYSTEM, .. } => TERMINAL_MAX as u64,
+            Object::Inet(inet) if inet.is_stream() => super::inet::PIECE,
             _ => PIECE_MAX,
         };
         let (bytes, is_there) = self.gather(tid, pieces, done, most)?;
@@ -292,12 +295,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if open.has(O_NONBLOCK) {
             return if all > 0 { number(Ok(all)) } else { Err(EAGAIN) };
         }
-        let until = match &open.object {
-            Object::Socket(socket) => match self.socket_deadline(tid, socket.timeouts[1].get()) {
-                Err(error) => return if all > 0 { number(Ok(all)) } else { Err(error) },
-                Ok(until) => until,
-            },
-            _ => None,
+        let timeout = super::sockets::send_timeout(open);
+        let until = match timeout.map_or(Ok(None), |timeout| self.socket_deadline(tid, timeout)) {
+            Err(error) => return if all > 0 { number(Ok(all)) } else { Err(error) },
+            Ok(until) => until,
         };
         // A pipe takes all of it, when there is room.
         self.thread(tid)?.done = all;
@@ -350,6 +351,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 Ok(8)
             }
             Object::Socket(socket) => self.put_socket(socket, from),
+            Object::Inet(inet) => self.put_inet(inet, from),
             Object::Epoll(_) | Object::Timer(_) | Object::Signals(_) => Err(EINVAL),
             Object::Reader(_) => Err(EBADF),
         }
@@ -361,6 +363,7 @@ fn is_stream(open: &Open) -> bool {
     match &open.object {
         Object::Writer(_) => true,
         Object::Socket(socket) => socket.kind == crate::socket::Kind::Stream,
+        Object::Inet(inet) => inet.is_stream(),
         _ => false,
     }
 }
@@ -447,7 +450,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let mut bytes = vec![0; count.min(PIECE_MAX) as usize];
         let Taken::Bytes(found) = self.take(&from, &mut bytes, Some(start))? else { return Err(EINVAL) };
         let count = match self.put(&to, &bytes[..found], None, false) {
-            Err(EAGAIN) if matches!(to.object, Object::Socket(_)) && !to.has(O_NONBLOCK) => {
+            Err(EAGAIN)
+                if matches!(to.object, Object::Socket(_) | Object::Inet(_)) && !to.has(O_NONBLOCK) =>
+            {
                 return Ok(Outcome::Wait(self.events_of(&to), None));
             }
             count => count? as u64,

@@ -1,13 +1,14 @@
 //! Messages of sockets: bytes in pieces of memory, with descriptors and the identity of the sender beside them.
 
+use super::inet::sender_bytes;
 use super::number;
-use super::sockets::socket_of;
+use super::sockets::{check_socket, socket_of};
 use crate::errno::{
     EAGAIN, EBADF, EINVAL, EISCONN, EMSGSIZE, ENOBUFS, EOPNOTSUPP, EPERM, EPIPE, Errno, Result,
 };
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
-use crate::open::Open;
+use crate::open::{Object, Open};
 use crate::process::Event;
 use crate::signal::Cause;
 use crate::socket::{Credentials, Enclosed, Kind, READABLE, Received, Socket, SocketName};
@@ -57,19 +58,19 @@ const ENTRY_LEN_AT: u64 = 56;
 
 /// A `struct msghdr`.
 #[derive(Debug, Default)]
-struct Header {
+pub(super) struct Header {
     /// Where it is, if the process has one.
-    at: Option<u64>,
+    pub(super) at: Option<u64>,
     /// Where the name is, and its bytes.
-    name: (u64, u32),
+    pub(super) name: (u64, u32),
     /// Addresses and lengths.
-    pieces: Vec<(u64, u64)>,
+    pub(super) pieces: Vec<(u64, u64)>,
     /// Where the things beside the message are, and their bytes.
     control: (u64, u64),
 }
 
 impl Header {
-    fn len(&self) -> u64 {
+    pub(super) fn len(&self) -> u64 {
         self.pieces.iter().map(|piece| piece.1).sum()
     }
 }
@@ -136,7 +137,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(bytes)
     }
 
-    fn scatter(&mut self, tid: Tid, pieces: &[(u64, u64)], mut skipped: u64, bytes: &[u8]) -> Result<()> {
+    pub(super) fn scatter(
+        &mut self,
+        tid: Tid,
+        pieces: &[(u64, u64)],
+        mut skipped: u64,
+        bytes: &[u8],
+    ) -> Result<()> {
         let mut rest = bytes;
         for (address, len) in pieces {
             let from = skipped.min(*len);
@@ -199,6 +206,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Sends a message. `done`: bytes of it that are sent.
     fn send_message(&mut self, tid: Tid, open: &Rc<Open>, header: &Header, flags: u32, done: u64) -> Answer {
+        if let Object::Inet(inet) = &open.object {
+            return self.send_by_inet(tid, (open, inet), header, flags, done);
+        }
         let socket = socket_of(open)?;
         if flags & MSG_OOB != 0 {
             return Err(EOPNOTSUPP);
@@ -318,6 +328,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Receives a message with all that is beside it.
     fn receive_whole(&mut self, tid: Tid, open: &Rc<Open>, header: &Header, flags: u32, done: u64) -> Answer {
+        if let Object::Inet(inet) = &open.object {
+            return self.receive_whole_by_inet(tid, (open, inet), header, flags, done);
+        }
         let (outcome, mut received) = self.receive_message(tid, open, header, flags, done)?;
         if matches!(outcome, Outcome::Wait(..)) {
             return Ok(outcome);
@@ -400,10 +413,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let open = self.open_file(tid, fd)?;
         let header = Header { pieces: Vec::from([(at, len.min(COUNT_MAX))]), ..Header::default() };
         let done = self.thread(tid)?.done;
-        let (outcome, mut received) = self.receive_message(tid, &open, &header, flags as u32, done)?;
-        self.close_all(&mut received.files);
+        let (outcome, bytes) = if let Object::Inet(inet) = &open.object {
+            let received = self.receive_by_inet(tid, (&open, inet), &header, flags as u32, done)?;
+            (received.0, sender_bytes(inet, &received.1))
+        } else {
+            let (outcome, mut received) = self.receive_message(tid, &open, &header, flags as u32, done)?;
+            self.close_all(&mut received.files);
+            let name = received.from.as_ref().map(|name| address_bytes(Some(name)));
+            (outcome, name.unwrap_or_default())
+        };
         if name != 0 && matches!(outcome, Outcome::Value(_)) {
-            let bytes = received.from.as_ref().map(|name| address_bytes(Some(name))).unwrap_or_default();
             self.write_address(tid, (name, name_len), &bytes)?;
         }
         Ok(outcome)
@@ -420,7 +439,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_sendmsg(&mut self, tid: Tid, [fd, at, flags, ..]: [u64; 6]) -> Answer {
         let open = self.open_file(tid, fd)?;
-        socket_of(&open)?;
+        check_socket(&open)?;
         let header = self.header(tid, at)?;
         let done = self.thread(tid)?.done;
         self.send_message(tid, &open, &header, flags as u32, done)
@@ -428,7 +447,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_recvmsg(&mut self, tid: Tid, [fd, at, flags, ..]: [u64; 6]) -> Answer {
         let open = self.open_file(tid, fd)?;
-        socket_of(&open)?;
+        check_socket(&open)?;
         let header = self.header(tid, at)?;
         let done = self.thread(tid)?.done;
         self.receive_whole(tid, &open, &header, flags as u32, done)
@@ -437,7 +456,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Sends messages until one has to wait. The first one waits.
     pub(crate) fn sys_sendmmsg(&mut self, tid: Tid, [fd, at, count, flags, ..]: [u64; 6]) -> Answer {
         let open = self.open_file(tid, fd)?;
-        socket_of(&open)?;
+        check_socket(&open)?;
         let mut sent = 0;
         while sent < u64::from(count as u32).min(MESSAGES_MAX) {
             let entry = at.wrapping_add(sent * ENTRY_BYTES);
@@ -460,7 +479,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Receives messages: all that are wanted, or by `MSG_WAITFORONE` those that there are, one at least.
     pub(crate) fn sys_recvmmsg(&mut self, tid: Tid, [fd, at, count, flags, timeout, _]: [u64; 6]) -> Answer {
         let open = self.open_file(tid, fd)?;
-        socket_of(&open)?;
+        check_socket(&open)?;
         let mut flags = flags as u32 & !MSG_WAITALL;
         let mut received = self.thread(tid)?.done;
         let deadline = match timeout {

@@ -7,6 +7,7 @@ pub mod files;
 pub mod futex;
 mod futex_locks;
 pub mod identity;
+pub mod inet;
 pub mod locks;
 pub mod memory;
 pub mod messages;

@@ -225,7 +225,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let Some(Special::Descriptor(pid, number)) = Special::of(found.inode) else { return Ok(None) };
         let process = self.processes.get(&pid).ok_or(ENOENT)?;
         let open = process.descriptors.get(number).map_err(|_| ENOENT)?.open.clone();
-        if matches!(open.object, Object::Socket(_)) {
+        if matches!(open.object, Object::Socket(_) | Object::Inet(_)) {
             return Err(ENXIO);
         }
         // A file that has a name is opened anew by it.

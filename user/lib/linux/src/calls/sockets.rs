@@ -7,7 +7,9 @@ use crate::errno::{
     ESOCKTNOSUPPORT, Result,
 };
 use crate::frames::Bytes;
+use crate::inet::{Family, Inet};
 use crate::machine::{Machine, Tid};
+use crate::network::Below;
 use crate::open::{Object, Open};
 use crate::process::Event;
 use crate::socket::{
@@ -18,6 +20,7 @@ use crate::system::{Answer, DONE, System};
 use alloc::collections::BTreeMap;
 use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
+use core::cell::Cell;
 use linux_raw_sys::general::{O_CLOEXEC, O_NONBLOCK, O_RDWR};
 use linux_raw_sys::net::{
     AF_UNIX, SHUT_RD, SHUT_RDWR, SHUT_WR, SO_ACCEPTCONN, SO_BROADCAST, SO_DEBUG, SO_DOMAIN, SO_DONTROUTE,
@@ -48,10 +51,16 @@ pub struct Sockets {
     pub(super) places: BTreeMap<u64, Weak<Socket>>,
     /// The name that was chosen last.
     pub(super) chosen: u64,
+    /// The network.
+    pub network: Below,
+    /// Streams of the network that have an address.
+    pub(super) bound: BTreeMap<u64, Weak<Inet>>,
+    /// The next port for a socket that does not say which; 0: none has asked yet.
+    pub(super) next_port: u16,
 }
 
 /// Kind, and flags of its descriptor.
-fn kind_of(kind: u64) -> Result<(Kind, u32)> {
+pub(super) fn kind_of(kind: u64) -> Result<(Kind, u32)> {
     let kind = kind as u32;
     let flags = kind & !KIND_MASK;
     if flags & !(O_CLOEXEC | O_NONBLOCK) != 0 {
@@ -68,6 +77,20 @@ fn kind_of(kind: u64) -> Result<(Kind, u32)> {
 
 fn check_protocol(protocol: u64) -> Result<()> {
     if matches!(protocol as u32, 0 | AF_UNIX) { Ok(()) } else { Err(EPROTONOSUPPORT) }
+}
+
+/// Whether it is a socket that is open.
+pub fn check_socket(open: &Open) -> Result<()> {
+    if matches!(open.object, Object::Socket(_) | Object::Inet(_)) { Ok(()) } else { Err(ENOTSOCK) }
+}
+
+/// Longest wait of a socket to send; none if it is no socket.
+pub fn send_timeout(open: &Open) -> Option<u64> {
+    match &open.object {
+        Object::Socket(socket) => Some(socket.timeouts[1].get()),
+        Object::Inet(inet) => Some(inet.timeouts[1].get()),
+        _ => None,
+    }
 }
 
 /// The socket that is open.
@@ -98,6 +121,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     pub(crate) fn sys_socket(&mut self, tid: Tid, [family, kind, protocol, ..]: [u64; 6]) -> Answer {
+        if let Some(family) = Family::of(family as u32) {
+            return self.inet_socket(tid, family, kind, protocol);
+        }
         if family as u32 != AF_UNIX {
             return Err(EAFNOSUPPORT);
         }
@@ -109,7 +135,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_socketpair(&mut self, tid: Tid, [family, kind, protocol, to, ..]: [u64; 6]) -> Answer {
         if family as u32 != AF_UNIX {
-            return Err(if family as u32 == 2 { EOPNOTSUPP } else { EAFNOSUPPORT });
+            return Err(if Family::of(family as u32).is_some() { EOPNOTSUPP } else { EAFNOSUPPORT });
         }
         let (kind, flags) = kind_of(kind)?;
         check_protocol(protocol)?;
@@ -204,13 +230,17 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_shutdown(&mut self, tid: Tid, [fd, how, ..]: [u64; 6]) -> Answer {
         let open = self.open_file(tid, fd)?;
-        let socket = socket_of(&open)?;
+        check_socket(&open)?;
         let directions = match how as u32 {
             SHUT_RD => SHUT_READ,
             SHUT_WR => SHUT_WRITE,
             SHUT_RDWR => SHUT_READ | SHUT_WRITE,
             _ => return Err(EINVAL),
         };
+        if let Object::Inet(inet) = &open.object {
+            return self.shut_inet(inet, directions);
+        }
+        let socket = socket_of(&open)?;
         let peer = socket.shut_down(directions);
         self.happened(socket.number, ANY);
         if let Some(peer) = peer {
@@ -221,14 +251,15 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_getsockopt(&mut self, tid: Tid, [fd, level, name, to, len, _]: [u64; 6]) -> Answer {
         let open = self.open_file(tid, fd)?;
-        let socket = socket_of(&open)?;
+        check_socket(&open)?;
         let mut room = [0; 4];
         self.read(tid, len, &mut room)?;
         let room = usize::try_from(i32::from_le_bytes(room)).map_err(|_| EINVAL)?;
-        if level as u32 != SOL_SOCKET {
-            return Err(EOPNOTSUPP);
-        }
-        let bytes = option(socket, name as u32)?;
+        let bytes = match &open.object {
+            Object::Inet(inet) => self.inet_option(inet, level as u32, name as u32)?,
+            _ if level as u32 != SOL_SOCKET => return Err(EOPNOTSUPP),
+            _ => option(socket_of(&open)?, name as u32)?,
+        };
         let bytes = &bytes[..bytes.len().min(room)];
         self.write(tid, to, bytes)?;
         done(self.write(tid, len, &(bytes.len() as u32).to_le_bytes()))
@@ -236,6 +267,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_setsockopt(&mut self, tid: Tid, [fd, level, name, at, len, _]: [u64; 6]) -> Answer {
         let open = self.open_file(tid, fd)?;
+        if let Object::Inet(inet) = &open.object {
+            return self.set_inet_option(tid, inet, (level as u32, name as u32), (at, len));
+        }
         let socket = socket_of(&open)?;
         if level as u32 != SOL_SOCKET {
             return Err(EOPNOTSUPP);
@@ -257,8 +291,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             SO_RCVBUF | SO_RCVBUFFORCE => socket.receive_size.set(size(SIZES_MIN[1])),
             SO_PASSCRED => socket.tells_sender.set(value != 0),
-            SO_RCVTIMEO_OLD | SO_RCVTIMEO_NEW => return self.set_timeout(tid, socket, 0, (at, len)),
-            SO_SNDTIMEO_OLD | SO_SNDTIMEO_NEW => return self.set_timeout(tid, socket, 1, (at, len)),
+            SO_RCVTIMEO_OLD | SO_RCVTIMEO_NEW => {
+                return self.set_timeout(tid, &socket.timeouts[0], (at, len));
+            }
+            SO_SNDTIMEO_OLD | SO_SNDTIMEO_NEW => {
+                return self.set_timeout(tid, &socket.timeouts[1], (at, len));
+            }
             // Options of other families, which have no effect on this one.
             SO_REUSEADDR | SO_REUSEPORT | SO_KEEPALIVE | SO_BROADCAST | SO_LINGER | SO_PRIORITY
             | SO_OOBINLINE | SO_RCVLOWAT | SO_DEBUG | SO_DONTROUTE | SO_TIMESTAMP | SO_MARK => {}
@@ -267,7 +305,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         DONE
     }
 
-    fn set_timeout(&mut self, tid: Tid, socket: &Socket, which: usize, (at, len): (u64, u64)) -> Answer {
+    pub(super) fn set_timeout(&mut self, tid: Tid, timeout: &Cell<u64>, (at, len): (u64, u64)) -> Answer {
         if (len as i32) < 16 {
             return Err(EINVAL);
         }
@@ -276,13 +314,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(EDOM);
         }
         // A time before now gives up at once.
-        let time = match seconds as i64 {
+        timeout.set(match seconds as i64 {
             ..0 => 1,
             _ => seconds.saturating_mul(super::time::SECOND).saturating_add(rest * MICROSECOND),
-        };
-        if let Some(timeout) = socket.timeouts.get(which) {
-            timeout.set(time);
-        }
+        });
         DONE
     }
 }
@@ -310,7 +345,7 @@ fn option(socket: &Socket, name: u32) -> Result<Vec<u8>> {
 }
 
 /// Bytes of `struct timeval`.
-fn time_bytes(time: u64) -> Vec<u8> {
+pub(super) fn time_bytes(time: u64) -> Vec<u8> {
     let words = [time / super::time::SECOND, time % super::time::SECOND / MICROSECOND];
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }

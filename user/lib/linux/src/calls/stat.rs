@@ -142,6 +142,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Timer(timer) => Ok(Stat::nameless(0o600, timer.number, 0)),
             Object::Signals(list) => Ok(Stat::nameless(0o600, list.number, 0)),
             Object::Socket(socket) => Ok(Stat::nameless(S_IFSOCK | 0o777, socket.number, 0)),
+            Object::Inet(inet) => Ok(Stat::nameless(S_IFSOCK | 0o777, inet.number, 0)),
         }
     }
 

@@ -77,6 +77,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             Object::Socket(socket) if socket.is_listening() => Err(EINVAL),
             Object::Socket(socket) => Ok(socket.len()),
+            Object::Inet(inet) if inet.is_listening() => Err(EINVAL),
+            Object::Inet(inet) => Ok(inet.len(&*self.sockets.network.0)),
             _ => Err(ENOTTY),
         }
     }

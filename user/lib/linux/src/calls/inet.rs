@@ -1,0 +1,415 @@
+//! Sockets of networks: made, named, connected, accepted, shut and closed.
+
+mod messages;
+mod options;
+
+pub use messages::{PIECE, sender_bytes};
+
+use super::sockets::kind_of;
+use super::{done, number};
+use crate::errno::{
+    EACCES, EADDRINUSE, EADDRNOTAVAIL, EAFNOSUPPORT, EAGAIN, EALREADY, ECONNABORTED, ECONNREFUSED,
+    EINPROGRESS, EINVAL, EISCONN, ENETUNREACH, ENOBUFS, ENOTCONN, EOPNOTSUPP, EPROTONOSUPPORT,
+    ESOCKTNOSUPPORT, Result,
+};
+use crate::frames::Bytes;
+use crate::inet::{Family, Inet, Stage, address_bytes, parse};
+use crate::machine::{Machine, Tid};
+use crate::network::{ITSELF, Network, Presence, readiness};
+use crate::open::{Object, Open};
+use crate::process::Event;
+use crate::socket::{ANY, Kind, READABLE, SHUT_READ, SHUT_WRITE, WRITABLE};
+use crate::system::{Answer, DONE, Outcome, System};
+use alloc::rc::Rc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use linux_raw_sys::general::{O_CLOEXEC, O_NONBLOCK, O_RDWR, POLLERR, POLLHUP, POLLRDHUP};
+use linux_raw_sys::net::SOCK_RAW;
+use vfs::FileSystem;
+
+/// Bytes of the longest address of any family.
+const ADDRESS_MAX: usize = 128;
+
+/// Ports that are given to a socket that does not say which. The network below has others for those that connect.
+const PORTS: core::ops::Range<u16> = 32_768..49_152;
+
+/// Ports below this one are for the owner 0 alone.
+const FIRST_COMMON_PORT: u16 = 1024;
+
+/// Connections that wait at a socket to be accepted, at most.
+const BACKLOG_MAX: u32 = 8;
+
+/// Connections that one call throws away since they are of another family, at most.
+const OTHERS_MAX: usize = 64;
+
+/// Protocols by their numbers.
+const TCP: u32 = 6;
+/// See [`TCP`].
+const UDP: u32 = 17;
+
+/// The address for one that means all of this machine.
+fn reached(to: SocketAddr) -> SocketAddr {
+    let address = match to.ip() {
+        IpAddr::V4(address) if address.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(address) if address.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        address => address,
+    };
+    SocketAddr::new(address, to.port())
+}
+
+/// Whether a connection to one address could be one to the other.
+fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+    let is_any = one.ip().is_unspecified() || other.ip().is_unspecified();
+    one.port() == other.port() && (is_any || one.ip() == other.ip())
+}
+
+impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    /// Something has happened to a socket of the network: bits of [`readiness`]. [`ITSELF`]: it is known what there is.
+    pub fn network_happened(&mut self, number: u64, events: u32) {
+        let read = if events & readiness::READ != 0 { READABLE | POLLRDHUP } else { 0 };
+        let write = if events & readiness::WRITE != 0 { WRITABLE } else { 0 };
+        self.happened(number, read | write | POLLERR | POLLHUP);
+        self.settle();
+    }
+
+    fn network(&self) -> Rc<dyn Network> {
+        self.sockets.network.0.clone()
+    }
+
+    /// Readiness of a socket. What it is not ready for is watched.
+    pub(super) fn inet_ready(&self, inet: &Inet) -> u32 {
+        let network = &self.sockets.network.0;
+        let (bits, watched) = inet.poll(&**network, self.machine.now());
+        if watched != 0 {
+            network.watch(inet.number, watched);
+        }
+        bits
+    }
+
+    /// Waits until a socket is ready for something, as long as it may. `EAGAIN`: it has waited so long.
+    fn wait_for_inet(&mut self, tid: Tid, inet: &Inet, events: u32) -> Answer {
+        let which = usize::from(events == readiness::WRITE);
+        let timeout = inet.timeouts.get(which).map_or(0, core::cell::Cell::get);
+        let until = self.socket_deadline(tid, timeout)?;
+        self.sockets.network.0.watch(inet.number, events);
+        Ok(Outcome::Wait(Vec::from([Event::Ring(inet.number)]), until))
+    }
+
+    pub(super) fn inet_socket(&mut self, tid: Tid, family: Family, kind: u64, protocol: u64) -> Answer {
+        let (kind, flags) =
+            if kind as u32 & 0xf == SOCK_RAW { return Err(ESOCKTNOSUPPORT) } else { kind_of(kind)? };
+        match (kind, protocol as u32) {
+            (Kind::Stream, 0 | TCP) | (Kind::Datagram, 0 | UDP) => {}
+            (Kind::Packet, _) => return Err(ESOCKTNOSUPPORT),
+            _ => return Err(EPROTONOSUPPORT),
+        }
+        if self.network().presence() == Presence::Unknown {
+            return Ok(Outcome::Wait(Vec::from([Event::Ring(ITSELF)]), None));
+        }
+        let inet = Rc::new(Inet::new(self.ring(), kind, family));
+        number(self.add_inet(tid, inet, flags))
+    }
+
+    fn add_inet(&mut self, tid: Tid, inet: Rc<Inet>, flags: u32) -> Result<u64> {
+        let open = Open::new(Object::Inet(inet), O_RDWR | flags & O_NONBLOCK);
+        self.add_descriptor(tid, open, flags & O_CLOEXEC != 0, 0)
+    }
+
+    /// An address that a call names. None: one of no family.
+    fn inet_address(&mut self, tid: Tid, inet: &Inet, (at, len): (u64, u64)) -> Result<Option<SocketAddr>> {
+        let len = usize::try_from(len as u32).ok().filter(|len| *len <= ADDRESS_MAX).ok_or(EINVAL)?;
+        let mut bytes = vec![0; len];
+        self.read(tid, at, &mut bytes)?;
+        parse(inet.family, &bytes)
+    }
+
+    /// The next port for a socket that does not say which.
+    fn next_port(&mut self) -> u16 {
+        if self.sockets.next_port == 0 {
+            let mut bytes = [0; 2];
+            self.machine.random(&mut bytes);
+            self.sockets.next_port = PORTS.start + u16::from_le_bytes(bytes) % (PORTS.end - PORTS.start);
+        }
+        let port = self.sockets.next_port;
+        self.sockets.next_port = if port + 1 < PORTS.end { port + 1 } else { PORTS.start };
+        port
+    }
+
+    /// Whether another stream of the sandbox keeps one from having an address.
+    fn is_taken(&self, inet: &Inet, at: SocketAddr) -> bool {
+        let own = inet.options.shares();
+        let others = self.sockets.bound.values().filter_map(alloc::rc::Weak::upgrade);
+        others.filter(|other| other.number != inet.number).any(|other| {
+            let [address, port] = other.options.shares();
+            let is_shared = own[0] && address && !other.is_listening() || own[1] && port;
+            !is_shared && other.local.get().is_some_and(|local| overlap(local, at))
+        })
+    }
+
+    /// Gives a socket an address. Port 0: any that is free.
+    fn name_inet(&mut self, inet: &Rc<Inet>, at: SocketAddr) -> Result<()> {
+        let network = self.network();
+        let tries = if at.port() == 0 { PORTS.len() } else { 1 };
+        for _ in 0..tries {
+            let port = if at.port() == 0 { self.next_port() } else { at.port() };
+            let at = SocketAddr::new(at.ip(), port);
+            if inet.is_stream() {
+                if self.is_taken(inet, at) {
+                    continue;
+                }
+                self.sockets.bound.insert(inet.number, Rc::downgrade(inet));
+            } else {
+                match network.bind(inet.number, at) {
+                    Err(EADDRINUSE) => continue,
+                    outcome => outcome?,
+                }
+                inet.is_below.set(true);
+            }
+            inet.local.set(Some(at));
+            return Ok(());
+        }
+        Err(EADDRINUSE)
+    }
+
+    pub(super) fn bind_inet(&mut self, tid: Tid, inet: &Rc<Inet>, address: (u64, u64)) -> Answer {
+        let at = self.inet_address(tid, inet, address)?.ok_or(EAFNOSUPPORT)?;
+        if inet.stage.get() != Stage::Fresh || inet.local.get().is_some() {
+            return Err(EINVAL);
+        }
+        if !inet.family.has(at.ip(), inet.options.is_six_only()) {
+            return Err(EINVAL);
+        }
+        if !at.ip().is_unspecified() && !self.network().has(at.ip()) {
+            return Err(EADDRNOTAVAIL);
+        }
+        if (1..FIRST_COMMON_PORT).contains(&at.port()) && self.credentials(tid)?.owner != 0 {
+            return Err(EACCES);
+        }
+        done(self.name_inet(inet, at))
+    }
+
+    /// The address of a socket. One that has none gets one.
+    fn address_of_inet(&mut self, inet: &Rc<Inet>) -> Result<SocketAddr> {
+        if inet.local.get().is_none() {
+            self.name_inet(inet, SocketAddr::new(inet.family.any(), 0))?;
+        }
+        inet.local.get().ok_or(EINVAL)
+    }
+
+    pub(super) fn listen_inet(&mut self, inet: &Rc<Inet>, backlog: u64) -> Answer {
+        if !inet.is_stream() {
+            return Err(EOPNOTSUPP);
+        }
+        match inet.stage.get() {
+            Stage::Listening => return DONE,
+            Stage::Fresh => {}
+            _ => return Err(EINVAL),
+        }
+        let at = self.address_of_inet(inet)?;
+        let network = self.network();
+        let backlog = (backlog as u32).clamp(1, BACKLOG_MAX) as u16;
+        match network.listen(inet.number, at, backlog) {
+            // All connections together are limited: then it keeps one.
+            Err(ENOBUFS) => network.listen(inet.number, at, 1)?,
+            outcome => outcome?,
+        }
+        inet.disconnect();
+        inet.is_below.set(true);
+        inet.stage.set(Stage::Listening);
+        self.happened(inet.number, ANY);
+        DONE
+    }
+
+    /// The connection of a socket ends, or what it does instead. It has its address no longer than that.
+    fn disconnect_inet(&mut self, inet: &Inet) {
+        if inet.is_stream() {
+            self.network().close(inet.number);
+            inet.is_below.set(false);
+            if !self.sockets.bound.contains_key(&inet.number) {
+                inet.local.set(None);
+            }
+        }
+        inet.disconnect();
+        self.happened(inet.number, ANY);
+    }
+
+    pub(super) fn connect_inet(
+        &mut self,
+        tid: Tid,
+        open: &Open,
+        inet: &Rc<Inet>,
+        address: (u64, u64),
+    ) -> Answer {
+        let Some(to) = self.inet_address(tid, inet, address)? else {
+            self.disconnect_inet(inet);
+            return DONE;
+        };
+        if !inet.family.has(to.ip(), inet.options.is_six_only()) {
+            return Err(ENETUNREACH);
+        }
+        let to = reached(to);
+        if !inet.is_stream() {
+            return done(self.connect_datagrams(inet, to));
+        }
+        let network = self.network();
+        let is_again = self.thread(tid)?.until.is_some();
+        inet.follow(&*network, self.machine.now());
+        let mut is_new = false;
+        if inet.stage.get() == Stage::Fresh {
+            match inet.error.take() {
+                Some(error) => return Err(error),
+                None if is_again => return Err(ECONNABORTED),
+                None => {}
+            }
+            if to.port() == 0 {
+                return Err(ECONNREFUSED);
+            }
+            network.connect(inet.number, to)?;
+            inet.disconnect();
+            inet.is_below.set(true);
+            inet.peer.set(Some(to));
+            inet.stage.set(Stage::Connecting(self.machine.now()));
+            self.happened(inet.number, ANY);
+            is_new = true;
+            inet.follow(&*network, self.machine.now());
+        }
+        match inet.stage.get() {
+            Stage::Connected if !inet.is_acknowledged.replace(true) => DONE,
+            Stage::Connected | Stage::Listening => Err(EISCONN),
+            Stage::Fresh => Err(inet.error.take().unwrap_or(ECONNABORTED)),
+            Stage::Connecting(_) if open.has(O_NONBLOCK) => {
+                network.watch(inet.number, readiness::WRITE);
+                Err(if is_new { EINPROGRESS } else { EALREADY })
+            }
+            Stage::Connecting(_) => {
+                let outcome = self.wait_for_inet(tid, inet, readiness::WRITE);
+                outcome.map_err(|error| if error == EAGAIN { EINPROGRESS } else { error })
+            }
+        }
+    }
+
+    fn connect_datagrams(&mut self, inet: &Rc<Inet>, to: SocketAddr) -> Result<()> {
+        if self.network().source(to.ip()).is_none() {
+            return Err(ENETUNREACH);
+        }
+        self.address_of_inet(inet)?;
+        inet.disconnect();
+        inet.peer.set(Some(to));
+        inet.stage.set(Stage::Connected);
+        self.happened(inet.number, ANY);
+        Ok(())
+    }
+
+    pub(super) fn accept_inet(
+        &mut self,
+        tid: Tid,
+        open: &Open,
+        inet: &Rc<Inet>,
+        (at, len): (u64, u64),
+        flags: u32,
+    ) -> Answer {
+        if !inet.is_stream() {
+            return Err(EOPNOTSUPP);
+        }
+        if !inet.is_listening() {
+            return Err(EINVAL);
+        }
+        self.check_descriptor(tid)?;
+        let accepted = match self.take_inet_connection(inet) {
+            Err(EAGAIN) if open.has(O_NONBLOCK) => {
+                self.network().watch(inet.number, readiness::READ);
+                return Err(EAGAIN);
+            }
+            Err(EAGAIN) => return self.wait_for_inet(tid, inet, readiness::READ),
+            accepted => accepted?,
+        };
+        let (below, peer) = (accepted.number, accepted.peer.get());
+        let fd = self.add_inet(tid, accepted, flags).inspect_err(|_| self.sockets.network.0.close(below))?;
+        let name = peer.map(|peer| address_bytes(inet.family, peer)).unwrap_or_default();
+        if at != 0
+            && let Err(error) = self.write_address(tid, (at, len), &name)
+        {
+            self.take_back(tid, fd);
+            return Err(error);
+        }
+        number(Ok(fd))
+    }
+
+    /// Takes a connection that has arrived. Others than the family has are thrown away.
+    fn take_inet_connection(&mut self, inet: &Inet) -> Result<Rc<Inet>> {
+        let network = self.network();
+        for _ in 0..OTHERS_MAX {
+            let accepted = Inet::new(self.ring(), Kind::Stream, inet.family);
+            network.accept(inet.number, accepted.number)?;
+            let local = inet.local.get();
+            accepted.local.set(local);
+            accepted.set_connected(&*network);
+            let peer = accepted.peer.get();
+            if !peer.is_some_and(|peer| inet.family.has(peer.ip(), inet.options.is_six_only())) {
+                network.close(accepted.number);
+                continue;
+            }
+            if let (Some(local), Some(peer)) = (accepted.local.get(), peer)
+                && local.ip().is_unspecified()
+            {
+                let address = network.source(peer.ip()).unwrap_or(local.ip());
+                accepted.local.set(Some(SocketAddr::new(address, local.port())));
+            }
+            accepted.is_acknowledged.set(true);
+            accepted.options.copy(&inet.options);
+            for (to, from) in accepted.timeouts.iter().zip(&inet.timeouts) {
+                to.set(from.get());
+            }
+            return Ok(Rc::new(accepted));
+        }
+        Err(EAGAIN)
+    }
+
+    /// Writes the address of a socket, or of its other end.
+    pub(super) fn name_of_inet(&mut self, tid: Tid, inet: &Inet, is_other: bool, to: (u64, u64)) -> Answer {
+        let network = self.network();
+        inet.follow(&*network, self.machine.now());
+        let peer = inet.peer.get().filter(|_| inet.stage.get() == Stage::Connected);
+        let address = if is_other {
+            peer.ok_or(ENOTCONN)?
+        } else {
+            let local = inet.local.get().unwrap_or(SocketAddr::new(inet.family.any(), 0));
+            let source = peer.filter(|_| local.ip().is_unspecified());
+            let source = source.and_then(|peer| network.source(peer.ip()));
+            SocketAddr::new(source.unwrap_or(local.ip()), local.port())
+        };
+        done(self.write_address(tid, to, &address_bytes(inet.family, address)))
+    }
+
+    pub(super) fn shut_inet(&mut self, inet: &Inet, directions: u32) -> Answer {
+        let network = self.network();
+        inet.follow(&*network, self.machine.now());
+        match inet.stage.get() {
+            Stage::Fresh => return Err(ENOTCONN),
+            Stage::Listening if directions & SHUT_READ == 0 => {}
+            Stage::Listening | Stage::Connecting(_) => self.disconnect_inet(inet),
+            Stage::Connected => {
+                if inet.is_stream() && directions & SHUT_WRITE != 0 && !inet.is_shut(SHUT_WRITE) {
+                    // A connection that has broken off is shut anyway.
+                    let _ = network.shut_down(inet.number);
+                }
+                inet.shut.set(inet.shut.get() | directions);
+            }
+        }
+        self.happened(inet.number, ANY);
+        DONE
+    }
+
+    /// A socket is closed.
+    pub(crate) fn close_inet(&mut self, inet: &Inet) {
+        if inet.is_below.get() {
+            self.sockets.network.0.close(inet.number);
+        }
+        self.sockets.bound.remove(&inet.number);
+        self.happened(inet.number, ANY);
+    }
+}
+
+#[cfg(test)]
+mod tests;

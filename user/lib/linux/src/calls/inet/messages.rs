@@ -1,0 +1,283 @@
+//! Bytes and datagrams of sockets of networks.
+
+use crate::calls::files::Taken;
+use crate::calls::messages::Header;
+use crate::calls::number;
+use crate::errno::{
+    EACCES, EAFNOSUPPORT, EAGAIN, EDESTADDRREQ, EFAULT, EINVAL, EMSGSIZE, ENETUNREACH, EOPNOTSUPP, EPIPE,
+    Result,
+};
+use crate::frames::Bytes;
+use crate::inet::{Arrived, Inet, address_bytes};
+use crate::machine::{Machine, Tid};
+use crate::network::{DATAGRAM_MAX, readiness};
+use crate::open::Open;
+use crate::process::Event;
+use crate::signal::Cause;
+use crate::socket::SHUT_WRITE;
+use crate::system::{Answer, Outcome, System};
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use core::net::{IpAddr, SocketAddr};
+use linux_raw_sys::general::{O_NONBLOCK, SIGPIPE};
+use linux_raw_sys::net::{
+    MSG_DONTWAIT, MSG_ERRQUEUE, MSG_NOSIGNAL, MSG_OOB, MSG_PEEK, MSG_TRUNC, MSG_WAITALL,
+};
+use vfs::FileSystem;
+
+/// Bytes that are written to a stream at a time.
+pub const PIECE: u64 = 64 << 10;
+
+/// Pieces that one call writes before others get their turn.
+const PIECES_MAX: usize = 16;
+
+/// Most bytes that a call receives at once.
+const RECEIVED_MAX: u64 = 1 << 20;
+
+impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    /// Writes to a stream. What it has no room for is watched.
+    fn write_stream(&mut self, inet: &Inet, from: &[u8]) -> Result<usize> {
+        let network = self.network();
+        inet.follow(&*network, self.machine.now());
+        let outcome = inet.write(&*network, from);
+        // There may be more behind a whole piece: then the caller waits, and is told at once.
+        let is_whole = matches!(outcome, Ok(count) if count == from.len() && (count as u64) < PIECE);
+        if !is_whole && matches!(outcome, Ok(_) | Err(EAGAIN)) {
+            network.watch(inet.number, readiness::WRITE);
+        }
+        outcome
+    }
+
+    /// Writes as to a file.
+    pub(in crate::calls) fn put_inet(&mut self, inet: &Rc<Inet>, from: &[u8]) -> Result<usize> {
+        if inet.is_stream() {
+            return self.write_stream(inet, from);
+        }
+        let to = inet.peer.get().ok_or(EDESTADDRREQ)?;
+        self.send_datagram(inet, to, from)?;
+        Ok(from.len())
+    }
+
+    /// Reads as from a file.
+    pub(in crate::calls) fn take_inet(&mut self, inet: &Inet, to: &mut [u8]) -> Result<Taken> {
+        match self.receive_inet(inet, to.len(), false) {
+            Ok(arrived) => {
+                let count = arrived.bytes.len().min(to.len());
+                to.iter_mut().zip(&arrived.bytes).for_each(|(to, byte)| *to = *byte);
+                Ok(Taken::Bytes(count))
+            }
+            Err(EAGAIN) => {
+                let tid = self.current.ok_or(EAGAIN)?;
+                self.socket_deadline(tid, inet.timeouts[0].get()).map(Taken::Nothing)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Receives. If there is less than was asked for, more is watched.
+    fn receive_inet(&mut self, inet: &Inet, room: usize, peeks: bool) -> Result<Arrived> {
+        let network = self.network();
+        inet.follow(&*network, self.machine.now());
+        let received = inet.receive(&*network, room, peeks);
+        let is_drained = match &received {
+            Err(error) => *error == EAGAIN,
+            Ok(arrived) => arrived.bytes.len() < room && !arrived.is_end && self.watches.has(inet.number),
+        };
+        if is_drained {
+            network.watch(inet.number, readiness::READ);
+        }
+        received
+    }
+
+    /// Sends a datagram.
+    fn send_datagram(&mut self, inet: &Rc<Inet>, to: SocketAddr, bytes: &[u8]) -> Result<()> {
+        if let Some(error) = inet.error.take() {
+            return Err(error);
+        }
+        if inet.is_shut(SHUT_WRITE) {
+            return Err(EPIPE);
+        }
+        let [four, six] = DATAGRAM_MAX;
+        if bytes.len() > if to.is_ipv4() { four } else { six } {
+            return Err(EMSGSIZE);
+        }
+        let network = self.network();
+        if !inet.is_below.get() {
+            self.address_of_inet(inet)?;
+        }
+        let outcome = network.send_to(inet.number, to, bytes);
+        if outcome == Err(EAGAIN) {
+            network.watch(inet.number, readiness::WRITE);
+        }
+        outcome
+    }
+
+    /// The address to which a datagram goes.
+    fn datagram_target(&mut self, tid: Tid, inet: &Inet, (at, len): (u64, u32)) -> Result<SocketAddr> {
+        let named = match len {
+            0 => None,
+            len => Some(self.inet_address(tid, inet, (at, len.into()))?.ok_or(EAFNOSUPPORT)?),
+        };
+        let to = named.map(super::reached).or(inet.peer.get()).ok_or(EDESTADDRREQ)?;
+        if to.port() == 0 {
+            return Err(EINVAL);
+        }
+        if !inet.family.has(to.ip(), inet.options.is_six_only()) {
+            return Err(ENETUNREACH);
+        }
+        let is_for_all = matches!(to.ip(), IpAddr::V4(address) if address.is_broadcast());
+        if is_for_all && !inet.options.may_broadcast() {
+            return Err(EACCES);
+        }
+        Ok(to)
+    }
+
+    /// Sends a message. `done`: bytes of it that are sent.
+    pub(in crate::calls) fn send_by_inet(
+        &mut self,
+        tid: Tid,
+        (open, inet): (&Open, &Rc<Inet>),
+        header: &Header,
+        flags: u32,
+        done: u64,
+    ) -> Answer {
+        if flags & MSG_OOB != 0 {
+            return Err(EOPNOTSUPP);
+        }
+        let is_brief = open.has(O_NONBLOCK) || flags & MSG_DONTWAIT != 0;
+        if inet.is_stream() {
+            return self.send_by_stream(tid, inet, header, (is_brief, flags & MSG_NOSIGNAL != 0), done);
+        }
+        let to = self.datagram_target(tid, inet, header.name)?;
+        if header.len() > DATAGRAM_MAX[0] as u64 {
+            return Err(EMSGSIZE);
+        }
+        let (bytes, is_there) = self.gather(tid, &header.pieces, 0, header.len())?;
+        if !is_there {
+            return Err(EFAULT);
+        }
+        match self.send_datagram(inet, to, &bytes) {
+            Err(EAGAIN) if !is_brief => self.wait_for_inet(tid, inet, readiness::WRITE),
+            outcome => outcome.map(|()| Outcome::Value(bytes.len() as u64)),
+        }
+    }
+
+    fn send_by_stream(
+        &mut self,
+        tid: Tid,
+        inet: &Rc<Inet>,
+        header: &Header,
+        (is_brief, is_silent): (bool, bool),
+        done: u64,
+    ) -> Answer {
+        let mut all = done;
+        for _ in 0..PIECES_MAX {
+            let (bytes, is_there) = self.gather(tid, &header.pieces, all, PIECE)?;
+            if !is_there && bytes.is_empty() {
+                return if all > 0 { number(Ok(all)) } else { Err(EFAULT) };
+            }
+            let count = match self.write_stream(inet, &bytes) {
+                Ok(count) => count,
+                Err(EAGAIN) => 0,
+                Err(_) if all > 0 => return number(Ok(all)),
+                Err(EPIPE) if !is_silent => {
+                    let pid = self.pid(tid)?;
+                    let _ = self.send_to_thread(tid, SIGPIPE, Cause::process(pid, 0));
+                    return Err(EPIPE);
+                }
+                Err(error) => return Err(error),
+            };
+            all += count as u64;
+            if all >= header.len() || !is_there && count == bytes.len() {
+                return number(Ok(all));
+            }
+            if count < bytes.len() {
+                break;
+            }
+        }
+        match self.socket_deadline(tid, inet.timeouts[1].get()) {
+            Ok(until) if !is_brief => {
+                self.thread(tid)?.done = all;
+                self.network().watch(inet.number, readiness::WRITE);
+                Ok(Outcome::Wait(Vec::from([Event::Ring(inet.number)]), until))
+            }
+            _ if all > 0 => number(Ok(all)),
+            _ => Err(EAGAIN),
+        }
+    }
+
+    /// Receives a message. `done`: bytes of it that have been received.
+    pub(in crate::calls) fn receive_by_inet(
+        &mut self,
+        tid: Tid,
+        (open, inet): (&Open, &Rc<Inet>),
+        header: &Header,
+        flags: u32,
+        done: u64,
+    ) -> Result<(Outcome, Arrived)> {
+        if flags & MSG_OOB != 0 {
+            return Err(if inet.is_stream() { EINVAL } else { EOPNOTSUPP });
+        }
+        if flags & MSG_ERRQUEUE != 0 {
+            return Err(EAGAIN);
+        }
+        let wanted = header.len();
+        let room = wanted.saturating_sub(done).min(RECEIVED_MAX) as usize;
+        let is_brief = open.has(O_NONBLOCK) || flags & MSG_DONTWAIT != 0;
+        let peeks = flags & MSG_PEEK != 0;
+        let arrived = match self.receive_inet(inet, room, peeks) {
+            Err(EAGAIN) if !is_brief => match self.wait_for_inet(tid, inet, readiness::READ) {
+                Ok(wait) => {
+                    self.thread(tid)?.done = done;
+                    return Ok((wait, Arrived::default()));
+                }
+                Err(_) if done > 0 => Arrived::default(),
+                Err(error) => return Err(error),
+            },
+            Err(_) if done > 0 => Arrived { is_end: true, ..Arrived::default() },
+            arrived => arrived?,
+        };
+        self.scatter(tid, &header.pieces, done, &arrived.bytes)?;
+        let all = done + arrived.bytes.len() as u64;
+        let is_short = all < wanted && !arrived.is_end && !is_brief && !peeks;
+        if inet.is_stream()
+            && flags & MSG_WAITALL != 0
+            && is_short
+            && let Ok(wait) = self.wait_for_inet(tid, inet, readiness::READ)
+        {
+            self.thread(tid)?.done = all;
+            return Ok((wait, Arrived::default()));
+        }
+        let is_told_whole = flags & MSG_TRUNC != 0 && !inet.is_stream();
+        Ok((Outcome::Value(if is_told_whole { arrived.whole as u64 } else { all }), arrived))
+    }
+
+    /// Receives a message, and tells its sender and its flags.
+    pub(in crate::calls) fn receive_whole_by_inet(
+        &mut self,
+        tid: Tid,
+        (open, inet): (&Open, &Rc<Inet>),
+        header: &Header,
+        flags: u32,
+        done: u64,
+    ) -> Answer {
+        let (outcome, arrived) = self.receive_by_inet(tid, (open, inet), header, flags, done)?;
+        let Some(at) = header.at.filter(|_| matches!(outcome, Outcome::Value(_))) else { return Ok(outcome) };
+        let name = sender_bytes(inet, &arrived);
+        if header.name.0 != 0 {
+            let count = name.len().min(header.name.1 as usize);
+            self.write(tid, header.name.0, name.get(..count).unwrap_or_default())?;
+            self.write(tid, at.wrapping_add(8), &(name.len() as u32).to_le_bytes())?;
+        }
+        let is_cut = !inet.is_stream() && arrived.whole > arrived.bytes.len();
+        let told = if is_cut { MSG_TRUNC } else { 0 };
+        self.write_words(tid, at.wrapping_add(40), &[0])?;
+        self.write(tid, at.wrapping_add(48), &told.to_le_bytes())?;
+        Ok(outcome)
+    }
+}
+
+/// Address of the sender of a datagram; none for bytes of a stream.
+pub fn sender_bytes(inet: &Inet, arrived: &Arrived) -> Vec<u8> {
+    arrived.from.map(|from| address_bytes(inet.family, from)).unwrap_or_default()
+}

@@ -1,0 +1,94 @@
+//! Options of sockets of networks, as calls ask for them.
+
+use crate::calls::sockets::time_bytes;
+use crate::errno::{EINVAL, ENOPROTOOPT, ENOTCONN, Result};
+use crate::frames::Bytes;
+use crate::inet::options::{LEVEL_IP, LEVEL_IPV6};
+use crate::inet::{Inet, Stage};
+use crate::machine::{Machine, Tid};
+use crate::socket::{Credentials, SIZE_MAX, SIZES_MIN};
+use crate::system::{Answer, System};
+use alloc::vec::Vec;
+use linux_raw_sys::net::*;
+use vfs::FileSystem;
+
+/// Bytes that a packet may have on the way, with its head.
+const MTU: u32 = 1500;
+
+impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    /// Bytes of an option.
+    pub(in crate::calls) fn inet_option(&mut self, inet: &Inet, level: u32, name: u32) -> Result<Vec<u8>> {
+        inet.follow(&*self.network(), self.machine.now());
+        let value = match (level, name) {
+            (SOL_SOCKET, SO_TYPE) => inet.kind.number(),
+            (SOL_SOCKET, SO_DOMAIN) => inet.family.number(),
+            (SOL_SOCKET, SO_PROTOCOL) => {
+                if inet.is_stream() {
+                    super::TCP
+                } else {
+                    super::UDP
+                }
+            }
+            (SOL_SOCKET, SO_ERROR) => inet.error.take().map_or(0, |error| error.0.into()),
+            (SOL_SOCKET, SO_ACCEPTCONN) => inet.is_listening().into(),
+            (SOL_SOCKET, SO_SNDLOWAT) => 1,
+            (SOL_SOCKET, SO_LINGER) => return Ok([0; 8].to_vec()),
+            (SOL_SOCKET, SO_PEERCRED) => return Ok(Credentials::NOBODY.bytes()),
+            (SOL_SOCKET, SO_RCVTIMEO_OLD | SO_RCVTIMEO_NEW) => return Ok(time_bytes(inet.timeouts[0].get())),
+            (SOL_SOCKET, SO_SNDTIMEO_OLD | SO_SNDTIMEO_NEW) => return Ok(time_bytes(inet.timeouts[1].get())),
+            (LEVEL_IP, IP_MTU) | (LEVEL_IPV6, IPV6_MTU) => {
+                if inet.stage.get() == Stage::Connected {
+                    MTU
+                } else {
+                    return Err(ENOTCONN);
+                }
+            }
+            option => inet.options.get(inet.family, inet.is_stream(), option)?,
+        };
+        Ok(value.to_le_bytes().to_vec())
+    }
+
+    /// Sets an option.
+    pub(in crate::calls) fn set_inet_option(
+        &mut self,
+        tid: Tid,
+        inet: &Inet,
+        (level, name): (u32, u32),
+        (at, len): (u64, u64),
+    ) -> Answer {
+        match (level, name) {
+            (SOL_SOCKET, SO_RCVTIMEO_OLD | SO_RCVTIMEO_NEW) => {
+                return self.set_timeout(tid, &inet.timeouts[0], (at, len));
+            }
+            (SOL_SOCKET, SO_SNDTIMEO_OLD | SO_SNDTIMEO_NEW) => {
+                return self.set_timeout(tid, &inet.timeouts[1], (at, len));
+            }
+            _ => {}
+        }
+        // Options of protocols may be a byte.
+        let is_byte = level != SOL_SOCKET && (1..4).contains(&(len as i32));
+        if (len as i32) < 4 && !is_byte {
+            return Err(EINVAL);
+        }
+        let mut bytes = [0; 4];
+        let room = if is_byte { 1 } else { 4 };
+        self.read(tid, at, bytes.get_mut(..room).unwrap_or_default())?;
+        let value = i32::from_le_bytes(bytes);
+        let size = |min: usize| {
+            let half = usize::try_from(value).unwrap_or(SIZE_MAX).min(SIZE_MAX / 2);
+            i32::try_from((half * 2).max(min)).unwrap_or(i32::MAX)
+        };
+        let (name, value) = match (level, name) {
+            (SOL_SOCKET, SO_SNDBUF | SO_SNDBUFFORCE) => (SO_SNDBUF, size(SIZES_MIN[0])),
+            (SOL_SOCKET, SO_RCVBUF | SO_RCVBUFFORCE) => (SO_RCVBUF, size(SIZES_MIN[1])),
+            // A stream that is closed goes on sending anyway, and nobody waits for it.
+            (SOL_SOCKET, SO_LINGER) => return crate::system::DONE,
+            (SOL_SOCKET, SO_TYPE | SO_DOMAIN | SO_PROTOCOL | SO_ERROR | SO_ACCEPTCONN) => {
+                return Err(ENOPROTOOPT);
+            }
+            (LEVEL_IPV6, IPV6_V6ONLY) if inet.local.get().is_some() => return Err(EINVAL),
+            (_, name) => (name, value),
+        };
+        super::done(inet.options.set(inet.family, inet.is_stream(), (level, name), value))
+    }
+}

@@ -1,0 +1,108 @@
+//! Random calls about sockets: nothing panics, nothing is kept, and nobody waits who could go on.
+
+use super::*;
+use crate::calls::rig::DATA;
+
+/// Calls of the whole test.
+const CALLS: usize = 30_000;
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (self.0 >> 33) % end
+    }
+
+    fn of(&mut self, all: &[u64]) -> u64 {
+        all[self.below(all.len() as u64) as usize]
+    }
+}
+
+const ALL: [u32; 24] = [
+    nr::__NR_socket,
+    nr::__NR_socket,
+    nr::__NR_bind,
+    nr::__NR_listen,
+    nr::__NR_connect,
+    nr::__NR_connect,
+    nr::__NR_accept4,
+    nr::__NR_sendto,
+    nr::__NR_sendto,
+    nr::__NR_recvfrom,
+    nr::__NR_recvfrom,
+    nr::__NR_sendmsg,
+    nr::__NR_recvmsg,
+    nr::__NR_read,
+    nr::__NR_write,
+    nr::__NR_shutdown,
+    nr::__NR_getsockname,
+    nr::__NR_getpeername,
+    nr::__NR_getsockopt,
+    nr::__NR_setsockopt,
+    nr::__NR_epoll_ctl,
+    nr::__NR_ioctl,
+    nr::__NR_poll,
+    nr::__NR_close,
+];
+
+/// Addresses of both families that lead to one another, and memory that holds none.
+fn addresses(net: &mut Net) -> Vec<u64> {
+    let texts = ["127.0.0.1:80", "0.0.0.0:80", "127.0.0.1:81", "0.0.0.0:0", "1.2.3.4:5", "10.0.2.99:7"];
+    let mut all: Vec<u64> = texts.iter().map(|text| net.address_as(Family::Four, text)[0]).collect();
+    all.extend(
+        ["[::1]:80", "[::]:80", "127.0.0.1:81"].iter().map(|text| net.address_as(Family::Six, text)[0]),
+    );
+    all.extend([0, 8, u64::MAX, DATA]);
+    all
+}
+
+#[test]
+fn random_calls_about_sockets() {
+    let mut random = Random(3);
+    let (mut good, mut bad) = (0, 0);
+    for round in 0..CALLS / 300 {
+        let mut net = Net::begun();
+        let names = addresses(&mut net);
+        let data = net.rig.room(1 << 16);
+        let list = net.call(nr::__NR_epoll_create1, &[0]) as u64;
+        for _ in 0..300 {
+            let call = ALL[random.below(ALL.len() as u64) as usize];
+            let (fd, name) = (3 + random.below(8), random.of(&names));
+            let len = random.of(&[0, 1, 16, 16, 28, 28, 110, 4096, 60_000, 1 << 31, u64::MAX]);
+            let at = random.of(&[data, data, data, data + 1, 0, u64::MAX - 8, DATA + (8 << 20)]);
+            let flags = random.of(&[0x40, 0x40, 0x42, 0x41, 0x20, 0x4040, 0x140, u64::from(u32::MAX)]) | 0x40;
+            let arguments = match call {
+                nr::__NR_socket => {
+                    let kind = random.of(&[0x801, 0x801, 0x802, 0x802, 0x805, 0x803, u64::MAX]);
+                    [random.of(&[2, 2, 10, 10, 1, 16]), kind, random.of(&[0, 0, 0, 6, 17, 1]), 0, 0, 0]
+                }
+                nr::__NR_bind | nr::__NR_connect => [fd, name, random.of(&[16, 28, 28, len]), 0, 0, 0],
+                nr::__NR_listen => [fd, len, 0, 0, 0, 0],
+                nr::__NR_accept4 => [fd, random.of(&[0, at]), at, random.of(&[0x800, 0x800, 1]), 0, 0],
+                nr::__NR_sendto => [fd, at, len.min(1 << 20), flags, random.of(&[0, name]), len],
+                nr::__NR_recvfrom => [fd, at, len.min(1 << 20), flags, random.of(&[0, at]), at],
+                nr::__NR_sendmsg | nr::__NR_recvmsg => [fd, at, flags, 0, 0, 0],
+                nr::__NR_getsockopt | nr::__NR_setsockopt => {
+                    [fd, random.of(&[1, 0, 6, 41, 17, 99]), random.below(80), at, random.of(&[at, 4, 16]), 0]
+                }
+                nr::__NR_epoll_ctl => [list, 1 + random.below(3), fd, at, 0, 0],
+                nr::__NR_ioctl => [fd, random.of(&[FIONREAD.into(), 0x5411, len]), at, 0, 0, 0],
+                nr::__NR_poll => [at, random.below(4), 0, 0, 0, 0],
+                nr::__NR_shutdown => [fd, random.below(4), 0, 0, 0, 0],
+                _ => [fd, at, len.min(1 << 20), 0, 0, 0],
+            };
+            let Some(outcome) = net.rig.try_by(FIRST, call, &arguments) else {
+                panic!("call {call} with {arguments:x?} waits in round {round}");
+            };
+            net.turn();
+            *if outcome < 0 { &mut bad } else { &mut good } += 1;
+            net.rig.call(nr::__NR_epoll_wait, &[list, data, 8, 0]);
+            net.turn();
+            assert!(net.network.count() <= 40, "{}", net.network.count());
+        }
+        net.rig.system.end_process(FIRST, crate::process::Status::killed(9));
+        assert_eq!(net.network.count(), 0);
+    }
+    assert!(good > bad / 16, "{good} of {} calls succeed", good + bad);
+}

@@ -1,0 +1,164 @@
+//! Options of sockets of networks. Few of them change anything here; the others are kept, so that a program reads what it has set.
+
+use super::Family;
+use crate::errno::{EINVAL, ENODEV, ENOPROTOOPT, Result};
+use alloc::collections::BTreeMap;
+use core::cell::RefCell;
+use linux_raw_sys::net::*;
+
+/// Levels of options: sockets, and protocols by their numbers.
+pub const LEVEL_IP: u32 = 0;
+/// See [`LEVEL_IP`].
+pub const LEVEL_TCP: u32 = 6;
+/// See [`LEVEL_IP`].
+pub const LEVEL_UDP: u32 = 17;
+/// See [`LEVEL_IP`].
+pub const LEVEL_IPV6: u32 = 41;
+
+/// Bytes that a socket may have on the way, as Linux says it by default. The network keeps fewer.
+const SIZE: u32 = 212_992;
+
+/// Hops that a packet may make.
+const HOPS: u32 = 64;
+
+/// Values that an option may have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Values {
+    /// Set or not: everything else than 0 is 1.
+    Flag,
+    /// These; -1 is the value that it has to begin with.
+    Between(i32, i32),
+    /// Any.
+    Any,
+}
+
+use Values::{Any, Between, Flag};
+
+/// Level, name, value to begin with, values.
+const KNOWN: [(u32, u32, u32, Values); 54] = [
+    (SOL_SOCKET, SO_REUSEADDR, 0, Flag),
+    (SOL_SOCKET, SO_REUSEPORT, 0, Flag),
+    (SOL_SOCKET, SO_KEEPALIVE, 0, Flag),
+    (SOL_SOCKET, SO_BROADCAST, 0, Flag),
+    (SOL_SOCKET, SO_DONTROUTE, 0, Flag),
+    (SOL_SOCKET, SO_OOBINLINE, 0, Flag),
+    (SOL_SOCKET, SO_DEBUG, 0, Flag),
+    (SOL_SOCKET, SO_TIMESTAMP, 0, Flag),
+    (SOL_SOCKET, SO_NO_CHECK, 0, Flag),
+    (SOL_SOCKET, SO_PRIORITY, 0, Any),
+    (SOL_SOCKET, SO_MARK, 0, Any),
+    (SOL_SOCKET, SO_RCVLOWAT, 1, Any),
+    (SOL_SOCKET, SO_SNDBUF, SIZE, Any),
+    (SOL_SOCKET, SO_RCVBUF, SIZE, Any),
+    (LEVEL_IP, IP_TOS, 0, Any),
+    (LEVEL_IP, IP_TTL, HOPS, Between(1, 255)),
+    (LEVEL_IP, IP_MTU_DISCOVER, 1, Between(0, 5)),
+    (LEVEL_IP, IP_RECVERR, 0, Flag),
+    (LEVEL_IP, IP_RECVTTL, 0, Flag),
+    (LEVEL_IP, IP_RECVTOS, 0, Flag),
+    (LEVEL_IP, IP_PKTINFO, 0, Flag),
+    (LEVEL_IP, IP_FREEBIND, 0, Flag),
+    (LEVEL_IP, IP_BIND_ADDRESS_NO_PORT, 0, Flag),
+    (LEVEL_IP, IP_MULTICAST_TTL, 1, Between(0, 255)),
+    (LEVEL_IP, IP_MULTICAST_LOOP, 1, Flag),
+    (LEVEL_IP, IP_MULTICAST_ALL, 1, Flag),
+    (LEVEL_TCP, TCP_NODELAY, 0, Flag),
+    (LEVEL_TCP, TCP_CORK, 0, Flag),
+    (LEVEL_TCP, TCP_QUICKACK, 1, Flag),
+    (LEVEL_TCP, TCP_KEEPIDLE, 7200, Between(1, 32767)),
+    (LEVEL_TCP, TCP_KEEPINTVL, 75, Between(1, 32767)),
+    (LEVEL_TCP, TCP_KEEPCNT, 9, Between(1, 127)),
+    (LEVEL_TCP, TCP_SYNCNT, 6, Between(1, 127)),
+    (LEVEL_TCP, TCP_LINGER2, 60, Any),
+    (LEVEL_TCP, TCP_DEFER_ACCEPT, 0, Any),
+    (LEVEL_TCP, TCP_WINDOW_CLAMP, 0, Any),
+    (LEVEL_TCP, TCP_USER_TIMEOUT, 0, Between(0, i32::MAX)),
+    (LEVEL_TCP, TCP_NOTSENT_LOWAT, 0, Any),
+    (LEVEL_TCP, TCP_MAXSEG, 536, Between(88, 32767)),
+    (LEVEL_IPV6, IPV6_V6ONLY, 0, Flag),
+    (LEVEL_IPV6, IPV6_UNICAST_HOPS, HOPS, Between(0, 255)),
+    (LEVEL_IPV6, IPV6_MULTICAST_HOPS, 1, Between(0, 255)),
+    (LEVEL_IPV6, IPV6_MULTICAST_LOOP, 1, Flag),
+    (LEVEL_IPV6, IPV6_MULTICAST_ALL, 1, Flag),
+    (LEVEL_IPV6, IPV6_MTU_DISCOVER, 1, Between(0, 5)),
+    (LEVEL_IPV6, IPV6_RECVERR, 0, Flag),
+    (LEVEL_IPV6, IPV6_RECVPKTINFO, 0, Flag),
+    (LEVEL_IPV6, IPV6_RECVHOPLIMIT, 0, Flag),
+    (LEVEL_IPV6, IPV6_RECVTCLASS, 0, Flag),
+    (LEVEL_IPV6, IPV6_TCLASS, 0, Between(0, 255)),
+    (LEVEL_IPV6, IPV6_DONTFRAG, 0, Flag),
+    (LEVEL_IPV6, IPV6_AUTOFLOWLABEL, 1, Flag),
+    (LEVEL_IPV6, IPV6_FREEBIND, 0, Flag),
+    (LEVEL_IPV6, IPV6_ADDR_PREFERENCES, 0, Any),
+];
+
+/// Groups of receivers, which the network does not have.
+const GROUPS: [(u32, u32); 4] = [
+    (LEVEL_IP, IP_ADD_MEMBERSHIP),
+    (LEVEL_IP, IP_DROP_MEMBERSHIP),
+    (LEVEL_IPV6, IPV6_ADD_MEMBERSHIP),
+    (LEVEL_IPV6, IPV6_DROP_MEMBERSHIP),
+];
+
+/// Options of a socket.
+#[derive(Debug, Default)]
+pub struct Options {
+    /// Those that have another value than to begin with, by level and name.
+    changed: RefCell<BTreeMap<(u32, u32), u32>>,
+}
+
+/// Value to begin with, and values, of an option that a socket has.
+fn known(family: Family, is_stream: bool, (level, name): (u32, u32)) -> Result<(u32, Values)> {
+    let is_other = level == LEVEL_TCP && !is_stream || level == LEVEL_IPV6 && family == Family::Four;
+    let found = KNOWN.iter().find(|known| (known.0, known.1) == (level, name) && !is_other);
+    found.map(|(_, _, value, values)| (*value, *values)).ok_or(ENOPROTOOPT)
+}
+
+impl Options {
+    /// Value of an option. `ENOPROTOOPT`: there is none.
+    pub fn get(&self, family: Family, is_stream: bool, option: (u32, u32)) -> Result<u32> {
+        let (value, _) = known(family, is_stream, option)?;
+        Ok(self.changed.borrow().get(&option).copied().unwrap_or(value))
+    }
+
+    /// Sets an option. `ENOPROTOOPT`: there is none. `EINVAL`: it cannot have the value. `ENODEV`: groups of receivers.
+    pub fn set(&self, family: Family, is_stream: bool, option: (u32, u32), value: i32) -> Result<()> {
+        if GROUPS.contains(&option) {
+            return Err(ENODEV);
+        }
+        let (first, values) = known(family, is_stream, option)?;
+        let value = match values {
+            Flag => u32::from(value != 0),
+            Any => value.cast_unsigned(),
+            Between(..) if value == -1 => first,
+            Between(least, most) if (least..=most).contains(&value) => value.cast_unsigned(),
+            Between(..) => return Err(EINVAL),
+        };
+        self.changed.borrow_mut().insert(option, value);
+        Ok(())
+    }
+
+    /// Takes over those of another socket: that of the one at which a connection has arrived.
+    pub fn copy(&self, from: &Options) {
+        self.changed.replace(from.changed.borrow().clone());
+    }
+
+    fn is_set(&self, option: (u32, u32)) -> bool {
+        self.changed.borrow().get(&option).is_some_and(|value| *value != 0)
+    }
+
+    /// Whether a socket of IPv6 does not stand for IPv4, too.
+    pub fn is_six_only(&self) -> bool {
+        self.is_set((LEVEL_IPV6, IPV6_V6ONLY))
+    }
+
+    /// Whether others may have the address, too: by `SO_REUSEADDR`, by `SO_REUSEPORT`.
+    pub fn shares(&self) -> [bool; 2] {
+        [SO_REUSEADDR, SO_REUSEPORT].map(|name| self.is_set((SOL_SOCKET, name)))
+    }
+
+    /// Whether it may send to all.
+    pub fn may_broadcast(&self) -> bool {
+        self.is_set((SOL_SOCKET, SO_BROADCAST))
+    }
+}

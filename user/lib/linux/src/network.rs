@@ -1,0 +1,177 @@
+//! The network below: sockets of TCP and UDP that never wait. A socket is known there by the number that it has here.
+//!
+//! An operation that cannot be done now is `EAGAIN`, and [`Network::watch`] asks to be told when it can: then [`crate::system::System::network_happened`] is called.
+
+use crate::errno::{EADDRNOTAVAIL, EAGAIN, ENETUNREACH, ENOTCONN, Result};
+use alloc::collections::BTreeMap;
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use core::cell::RefCell;
+use core::net::{IpAddr, SocketAddr};
+
+#[cfg(test)]
+pub mod loopback;
+
+/// Bytes of a datagram, at most, to an address of IPv4 and to one of IPv6.
+pub const DATAGRAM_MAX: [usize; 2] = [1472, 1452];
+
+/// Number that no socket has: the network itself, when it is known whether it is there.
+pub const ITSELF: u64 = 0;
+
+/// Bits of what a socket is ready for.
+pub mod readiness {
+    /// To be read, to accept, or to tell its end.
+    pub const READ: u32 = 1;
+    /// To be written, or to tell that it cannot be written any more.
+    pub const WRITE: u32 = 2;
+}
+
+/// Whether it is known what there is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Presence {
+    /// It is known.
+    Known,
+    /// Not yet. [`ITSELF`] is told of when it is.
+    Unknown,
+}
+
+/// State of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    /// There is none.
+    Closed,
+    /// The other side has not answered.
+    Connecting,
+    /// There is one, in one direction at least.
+    Open,
+}
+
+/// Ends of a connection, as far as they are known: this one, and the other.
+pub type Ends = [Option<SocketAddr>; 2];
+
+/// The network. An address of IPv4 is never one of IPv6 that stands for it.
+pub trait Network: core::fmt::Debug {
+    /// Whether it is known what there is. If not, that is found out from now on.
+    fn presence(&self) -> Presence;
+
+    /// The address of this machine from which an address is reached; none if no way leads there.
+    fn source(&self, to: IpAddr) -> Option<IpAddr>;
+
+    /// Whether this machine has an address.
+    fn has(&self, address: IpAddr) -> bool;
+
+    /// Makes a socket for datagrams, at an address and a port. `EADDRINUSE`: somebody has the port.
+    fn bind(&self, number: u64, at: SocketAddr) -> Result<()>;
+
+    /// Makes a socket that listens at an address and a port, and keeps so many connections that nobody has accepted.
+    fn listen(&self, number: u64, at: SocketAddr, backlog: u16) -> Result<()>;
+
+    /// Begins a connection. It is there, or has failed, when the socket can be written.
+    fn connect(&self, number: u64, to: SocketAddr) -> Result<()>;
+
+    /// Takes a connection from a socket that listens. It has a number of its own.
+    fn accept(&self, listener: u64, number: u64) -> Result<()>;
+
+    /// State of a connection.
+    fn phase(&self, number: u64) -> Phase;
+
+    /// Ends of a connection.
+    fn ends(&self, number: u64) -> Ends;
+
+    /// Writes to a connection, as much as there is room for. `ECONNRESET`: there is none any more.
+    fn write(&self, number: u64, from: &[u8]) -> Result<usize>;
+
+    /// Reads what has come by a connection, at most so many bytes: none at its end. `ECONNRESET`: it has broken off.
+    fn read(&self, number: u64, len_max: usize) -> Result<Vec<u8>>;
+
+    /// Nothing more is written to a connection.
+    fn shut_down(&self, number: u64) -> Result<()>;
+
+    /// Sends a datagram.
+    fn send_to(&self, number: u64, to: SocketAddr, bytes: &[u8]) -> Result<()>;
+
+    /// Takes a datagram: from whom, and what.
+    fn receive_from(&self, number: u64) -> Result<(SocketAddr, Vec<u8>)>;
+
+    /// Readiness of a socket: bits of [`readiness`]. One that is not there is ready for everything.
+    fn ready(&self, number: u64) -> u32;
+
+    /// Tells when a socket is ready for one of these, once for each.
+    fn watch(&self, number: u64, events: u32);
+
+    /// Closes a socket. It may not be there.
+    fn close(&self, number: u64);
+}
+
+/// A network in which this machine has no address: sockets can be made, and no way leads anywhere.
+#[derive(Debug, Default)]
+pub struct Nowhere {
+    /// Sockets for datagrams, and those that listen, by their numbers.
+    bound: RefCell<BTreeMap<u64, SocketAddr>>,
+}
+
+impl Network for Nowhere {
+    fn presence(&self) -> Presence {
+        Presence::Known
+    }
+    fn source(&self, _: IpAddr) -> Option<IpAddr> {
+        None
+    }
+    fn has(&self, _: IpAddr) -> bool {
+        false
+    }
+    fn bind(&self, number: u64, at: SocketAddr) -> Result<()> {
+        if !at.ip().is_unspecified() {
+            return Err(EADDRNOTAVAIL);
+        }
+        self.bound.borrow_mut().insert(number, at);
+        Ok(())
+    }
+    fn listen(&self, number: u64, at: SocketAddr, _: u16) -> Result<()> {
+        self.bind(number, at)
+    }
+    fn connect(&self, _: u64, _: SocketAddr) -> Result<()> {
+        Err(ENETUNREACH)
+    }
+    fn accept(&self, _: u64, _: u64) -> Result<()> {
+        Err(EAGAIN)
+    }
+    fn phase(&self, _: u64) -> Phase {
+        Phase::Closed
+    }
+    fn ends(&self, _: u64) -> Ends {
+        [None; 2]
+    }
+    fn write(&self, _: u64, _: &[u8]) -> Result<usize> {
+        Err(ENOTCONN)
+    }
+    fn read(&self, _: u64, _: usize) -> Result<Vec<u8>> {
+        Err(ENOTCONN)
+    }
+    fn shut_down(&self, _: u64) -> Result<()> {
+        Err(ENOTCONN)
+    }
+    fn send_to(&self, _: u64, _: SocketAddr, _: &[u8]) -> Result<()> {
+        Err(ENETUNREACH)
+    }
+    fn receive_from(&self, _: u64) -> Result<(SocketAddr, Vec<u8>)> {
+        Err(EAGAIN)
+    }
+    fn ready(&self, number: u64) -> u32 {
+        if self.bound.borrow().contains_key(&number) { readiness::WRITE } else { u32::MAX }
+    }
+    fn watch(&self, _: u64, _: u32) {}
+    fn close(&self, number: u64) {
+        self.bound.borrow_mut().remove(&number);
+    }
+}
+
+/// The network that a sandbox has.
+#[derive(Clone, Debug)]
+pub struct Below(pub Rc<dyn Network>);
+
+impl Default for Below {
+    fn default() -> Below {
+        Below(Rc::new(Nowhere::default()))
+    }
+}
