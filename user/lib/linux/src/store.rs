@@ -15,6 +15,9 @@ use vfs::{Attributes, FileSystem, Inode, Volume};
 /// Longest path, with the zero behind it.
 pub const PATH_MAX: usize = 4096;
 
+/// Bytes of a text that are looked at together.
+const TEXT_PIECE: usize = 128;
+
 /// Pages of files that stay in frames though nobody has them mapped.
 const CACHED_MAX: usize = 8192;
 
@@ -143,11 +146,12 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
             let at = address.checked_add(text.len() as u64).ok_or(EFAULT)?;
             let (frame, _) = self.page(memory, at, Rights::READ).map_err(|_| EFAULT)?;
             let offset = (at % PAGE) as usize;
-            let mut piece = vec![0; (PAGE as usize - offset).min(256)];
-            self.frames.bytes.read(frame, offset, &mut piece);
+            let mut piece = [0; TEXT_PIECE];
+            let piece = &mut piece[..(PAGE as usize - offset).min(TEXT_PIECE)];
+            self.frames.bytes.read(frame, offset, piece);
             match piece.iter().position(|byte| *byte == 0) {
                 Some(end) => text.extend_from_slice(&piece[..end]),
-                None => text.extend_from_slice(&piece),
+                None => text.extend_from_slice(piece),
             }
             if text.len() >= len_max {
                 return Err(ENAMETOOLONG);

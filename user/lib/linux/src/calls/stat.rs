@@ -76,13 +76,23 @@ impl Stat {
     }
 
     /// Bytes of `struct stat`.
-    fn bytes(&self) -> Vec<u8> {
-        let mut words = Vec::from([self.device, self.inode, self.links]);
-        words.push(u64::from(self.mode) | u64::from(self.owner) << 32);
-        words.extend([self.group.into(), self.number, self.len, PAGE, self.blocks]);
-        words.extend(self.times.iter().flat_map(|time| [time / SECOND, time % SECOND]));
-        words.extend([0; 3]);
-        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    fn bytes(&self) -> [u8; 144] {
+        let owners = [u64::from(self.mode) | u64::from(self.owner) << 32, self.group.into()];
+        let [accessed, modified, changed] = self.times.map(|time| [time / SECOND, time % SECOND]);
+        let parts: [&[u64]; 7] = [
+            &[self.device, self.inode, self.links],
+            &owners,
+            &[self.number, self.len, PAGE, self.blocks],
+            &accessed,
+            &modified,
+            &changed,
+            &[0; 3],
+        ];
+        let mut bytes = [0; 144];
+        for (to, word) in bytes.chunks_exact_mut(8).zip(parts.into_iter().flatten()) {
+            to.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
     }
 
     /// Bytes of `struct statx`.
