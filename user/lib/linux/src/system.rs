@@ -2,6 +2,7 @@
 
 use crate::budget::Budget;
 use crate::calls;
+use crate::calls::fifo::Fifos;
 use crate::calls::sockets::Sockets;
 use crate::calls::timers::Known;
 use crate::epoll::Watches;
@@ -77,6 +78,8 @@ pub struct System<M, B, F> {
     pub waiting: BTreeMap<Tid, Tid>,
     /// Sockets.
     pub sockets: Sockets,
+    /// Pipes that have names.
+    pub fifos: Fifos,
     /// Most processes and threads.
     pub threads_max: usize,
     /// How the first process has ended.
@@ -143,6 +146,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             locks: Locks::default(),
             waiting: BTreeMap::new(),
             sockets: Sockets::default(),
+            fifos: Fifos::default(),
             threads_max,
             ended: None,
         }
@@ -412,6 +416,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 ends.pipe.borrow_mut().close(End::Write);
                 self.happened(ends.number, u32::MAX);
             }
+            Object::Fifo(fifo) => self.close_fifo(&fifo),
             Object::Terminal { number, .. } => self.close_slave(number),
             Object::Master { number, .. } => self.close_master(number),
             Object::Socket(socket) => self.close_socket(&socket),
@@ -442,6 +447,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Words in memory that others look at, as a thread leaves them.
     pub(crate) fn leave(&mut self, tid: Tid) {
         self.unblock(tid);
+        self.give_up_opening(tid);
         self.leave_locks(tid);
         let clear = self.threads.get(&tid).map_or(0, |thread| thread.clear);
         if clear != 0 && self.write(tid, clear, &[0; 4]).is_ok() {

@@ -1,5 +1,6 @@
 //! Bytes of open files.
 
+use super::fifo::Fifo;
 use super::pieces::Piece;
 use super::{done, number};
 use crate::errno::{
@@ -20,10 +21,10 @@ use alloc::rc::Rc;
 use alloc::vec;
 use alloc::vec::Vec;
 use linux_raw_sys::general::{self, O_APPEND, O_NONBLOCK, SIGPIPE, SIGTTIN, SIGTTOU};
-use vfs::{FileSystem, Inode, Kind};
+use vfs::{FileSystem, Inode};
 
 /// Most bytes that a call moves at once: a longer one moves fewer than were asked for.
-const PIECE_MAX: u64 = 1 << 20;
+pub(super) const PIECE_MAX: u64 = 1 << 20;
 
 /// Most bytes of a file that go by way of the cache: more at once are read and written past it, as one piece.
 const CACHED_MAX: u64 = 16 << 10;
@@ -99,7 +100,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Bytes that a read takes away for ever, and most bytes that it can have.
     fn to_be_read(&self, open: &Open) -> (u64, u64) {
         match &open.object {
-            Object::Reader(ends) => {
+            Object::Reader(ends) | Object::Fifo(Fifo { ends, .. }) => {
                 let len = ends.pipe.borrow().len() as u64;
                 (len, len.max(1))
             }
@@ -169,7 +170,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Directory { .. } => Err(EISDIR),
             Object::Device { inode, .. } => self.read_device(*inode, to).map(Taken::Bytes),
             _ if at.is_some() => Err(ESPIPE),
-            Object::Reader(ends) => {
+            Object::Reader(ends) | Object::Fifo(Fifo { ends, .. }) => {
                 let was_full = ends.pipe.borrow().poll(End::Write) & ready::WRITE == 0;
                 let count = ends.pipe.borrow_mut().read(to);
                 match count {
@@ -224,7 +225,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Events for which a thread waits that reads or writes.
     pub fn events_of(&self, open: &Open) -> Vec<Event> {
         match &open.object {
-            Object::Reader(ends) | Object::Writer(ends) => Vec::from([Event::Ring(ends.number)]),
+            Object::Reader(ends) | Object::Writer(ends) | Object::Fifo(Fifo { ends, .. }) => {
+                Vec::from([Event::Ring(ends.number)])
+            }
             Object::Counter { number, .. } => Vec::from([Event::Ring(*number)]),
             Object::Terminal { number, .. } | Object::Master { number, .. } => {
                 Vec::from([Event::Terminal(*number)])
@@ -257,7 +260,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let done = self.thread(tid)?.done;
         let most = match &open.object {
             // More than one byte in excess is no use, but a write that may be taken apart has to look like one.
-            Object::Writer(ends) => {
+            Object::Writer(ends) | Object::Fifo(Fifo { ends, .. }) => {
                 (ends.pipe.borrow().room() as u64).clamp(ATOMIC_BYTES as u64 + 1, PIECE_MAX)
             }
             Object::Terminal { number: SYSTEM, .. } => TERMINAL_MAX as u64,
@@ -329,7 +332,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             },
             Object::Text { .. } => Err(EINVAL),
             _ if at.is_some() => Err(ESPIPE),
-            Object::Writer(ends) => {
+            Object::Writer(ends) | Object::Fifo(Fifo { ends, .. }) => {
                 let mut pipe = ends.pipe.borrow_mut();
                 let count = if goes_on { pipe.write_rest(from) } else { pipe.write(from) }?;
                 drop(pipe);
@@ -359,7 +362,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 /// Whether a write goes on until all bytes are in, and somebody who writes without readers hears of it by a signal.
 fn is_stream(open: &Open) -> bool {
     match &open.object {
-        Object::Writer(_) => true,
+        Object::Writer(_) | Object::Fifo(_) => true,
         Object::Socket(socket) => socket.kind == crate::socket::Kind::Stream,
         _ => false,
     }
@@ -374,12 +377,6 @@ fn set_offset(open: &Open, to: u64) -> Answer {
     open.offset.set(to);
     number(Ok(to))
 }
-
-/// Bytes of an entry in front of its name.
-const ENTRY_BYTES: usize = 19;
-
-/// Entries of a directory that are asked for at once.
-const ENTRIES: usize = 64;
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(crate) fn sys_read(&mut self, tid: Tid, [fd, address, len, ..]: [u64; 6]) -> Answer {
@@ -433,7 +430,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(EBADF);
         }
         let may_wait = match to.object {
-            Object::Writer(_) | Object::Master { .. } => true,
+            Object::Writer(_) | Object::Fifo(_) | Object::Master { .. } => true,
             Object::Terminal { number, .. } => number != SYSTEM,
             _ => false,
         };
@@ -533,60 +530,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_advise(&mut self, tid: Tid, [fd, ..]: [u64; 6]) -> Answer {
         let open = self.open_file(tid, fd)?;
-        if matches!(open.object, Object::Reader(_) | Object::Writer(_)) { Err(ESPIPE) } else { DONE }
-    }
-
-    pub(crate) fn sys_getdents(&mut self, tid: Tid, [fd, address, len, ..]: [u64; 6]) -> Answer {
-        let open = self.open_file(tid, fd)?;
-        let Object::Directory { inode, .. } = &open.object else { return Err(crate::errno::ENOTDIR) };
-        let room = len.min(PIECE_MAX) as usize;
-        let mut bytes = Vec::new();
-        let mut at = open.offset.get();
-        let put = |bytes: &mut Vec<u8>, inode: u64, next: u64, kind: u32, name: &[u8]| {
-            let size = (ENTRY_BYTES + name.len() + 1).next_multiple_of(8);
-            if bytes.len() + size > room {
-                return false;
-            }
-            let start = bytes.len();
-            bytes.extend_from_slice(&inode.to_le_bytes());
-            bytes.extend_from_slice(&next.to_le_bytes());
-            bytes.extend_from_slice(&(size as u16).to_le_bytes());
-            bytes.push(kind as u8);
-            bytes.extend_from_slice(name);
-            bytes.resize(start + size, 0);
-            true
-        };
-        // The first two are the directory itself and its parent; cursors of others are two higher.
-        let mut is_full = false;
-        while at < 2 && !is_full {
-            let name: &[u8] = if at == 0 { b"." } else { b".." };
-            is_full = !put(&mut bytes, inode.0, at + 1, general::DT_DIR, name);
-            at += u64::from(!is_full);
+        if matches!(open.object, Object::Reader(_) | Object::Writer(_) | Object::Fifo(_)) {
+            Err(ESPIPE)
+        } else {
+            DONE
         }
-        while !is_full {
-            let entries = self.store.volume.readdir(*inode, at - 2, ENTRIES)?;
-            if entries.is_empty() {
-                break;
-            }
-            for entry in entries {
-                let kind = match entry.kind {
-                    Kind::File => general::DT_REG,
-                    Kind::Directory => general::DT_DIR,
-                    Kind::Symlink => general::DT_LNK,
-                    Kind::Special => general::DT_CHR,
-                };
-                is_full = !put(&mut bytes, entry.inode.0, entry.next + 2, kind, &entry.name);
-                if is_full {
-                    break;
-                }
-                at = entry.next + 2;
-            }
-        }
-        if bytes.is_empty() && is_full {
-            return Err(EINVAL);
-        }
-        self.write(tid, address, &bytes).map_err(|_| EFAULT)?;
-        open.offset.set(at);
-        number(Ok(bytes.len() as u64))
     }
 }

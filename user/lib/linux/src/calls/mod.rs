@@ -2,7 +2,9 @@
 
 pub mod addresses;
 pub mod descriptors;
+mod directories;
 pub mod epoll;
+pub mod fifo;
 pub mod files;
 pub mod futex;
 mod futex_locks;
@@ -180,6 +182,8 @@ const fn about_names<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option
         nr::__NR_readlink => System::sys_readlink,
         nr::__NR_readlinkat => System::sys_readlinkat,
         nr::__NR_mkdir => System::sys_mkdir,
+        nr::__NR_mknod => System::sys_mknod,
+        nr::__NR_mknodat => System::sys_mknodat,
         nr::__NR_mkdirat => System::sys_mkdirat,
         nr::__NR_rmdir => System::sys_rmdir,
         nr::__NR_unlink => System::sys_unlink,

@@ -6,7 +6,6 @@ use super::{HERE, done, number};
 use crate::errno::{EEXIST, EINVAL, EISDIR, ENOENT, EOPNOTSUPP, EPERM, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
-use crate::open::Object;
 use crate::system::{Answer, DONE, Outcome, System};
 use linux_raw_sys::general::{
     AT_EMPTY_PATH, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, AT_SYMLINK_NOFOLLOW, RENAME_NOREPLACE, UTIME_NOW,
@@ -182,11 +181,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     fn change_open(&mut self, tid: Tid, fd: u64, changes: &Changes) -> Answer {
         let open = self.open_file(tid, fd)?;
-        match &open.object {
-            Object::File { inode, .. } | Object::Directory { inode, .. } => {
-                done(self.store.volume.change(*inode, changes).map_err(Into::into))
-            }
-            _ => DONE,
+        match open.file() {
+            Some(inode) => done(self.store.volume.change(inode, changes).map_err(Into::into)),
+            None => DONE,
         }
     }
 
@@ -204,12 +201,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_fchmod(&mut self, tid: Tid, [fd, mode, ..]: [u64; 6]) -> Answer {
         let open = self.open_file(tid, fd)?;
-        let mode = match &open.object {
-            Object::File { inode, .. } | Object::Directory { inode, .. } => {
-                let found = self.store.attributes(*inode)?;
+        let mode = match open.file() {
+            Some(inode) => {
+                let found = self.store.attributes(inode)?;
                 self.given_permissions(tid, &found, mode)?
             }
-            _ => mode,
+            None => mode,
         };
         self.change_open(tid, fd, &permissions(mode))
     }
@@ -224,10 +221,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_fchown(&mut self, tid: Tid, [fd, owner, group, ..]: [u64; 6]) -> Answer {
         let open = self.open_file(tid, fd)?;
-        let (Object::File { inode, .. } | Object::Directory { inode, .. }) = &open.object else {
-            return DONE;
-        };
-        let before = self.store.attributes(*inode)?;
+        let Some(inode) = open.file() else { return DONE };
+        let before = self.store.attributes(inode)?;
         let changes = owners((owner, group), (before.owner, before.group));
         let changes = self.may_give(tid, &before, changes)?;
         self.change_open(tid, fd, &changes)
@@ -271,10 +266,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let is_now = words[1] == UTIME_NOW.into() && words[3] == UTIME_NOW.into();
         if path == 0 {
             let open = self.open_file(tid, directory)?;
-            let (Object::File { inode, .. } | Object::Directory { inode, .. }) = &open.object else {
-                return DONE;
-            };
-            let found = self.store.attributes(*inode)?;
+            let Some(inode) = open.file() else { return DONE };
+            let found = self.store.attributes(inode)?;
             let is_now = open.is_writable() && is_now;
             if !is_now {
                 self.may_set_times(tid, &found, false)?;

@@ -199,8 +199,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Some(found) => match Special::of(found.inode) {
                 Some(special) => self.open_special(tid, special, path, flags),
                 None if found.kind == Kind::Special => Err(ENXIO),
-                None if flags & O_PATH == 0 && self.store.node(&found) == Some(Node::Socket) => Err(ENXIO),
-                None => self.open_own(tid, path, flags, mode),
+                None if flags & O_PATH != 0 => self.open_own(tid, path, flags, mode),
+                None => match self.store.node(&found) {
+                    Some(Node::Socket) => Err(ENXIO),
+                    Some(Node::Pipe) => self.open_fifo(&found, path, flags),
+                    None => self.open_own(tid, path, flags, mode),
+                },
             },
             None => {
                 self.may_make(tid, path)?;
@@ -282,8 +286,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if flags & O_TMPFILE != 0 {
             return Err(EOPNOTSUPP);
         }
+        if let Some(answer) = self.go_on_opening(tid) {
+            return answer;
+        }
         let path = self.path_at(tid, directory, path)?;
         let open = self.open_path(tid, &path, flags, mode as u32)?;
+        if let Some(answer) = self.wait_for_other_end(tid, &open, flags) {
+            return answer;
+        }
         number(self.add_descriptor(tid, open, flags & O_CLOEXEC != 0, 0))
     }
 

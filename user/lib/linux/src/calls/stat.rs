@@ -137,6 +137,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Reader(ends) | Object::Writer(ends) => {
                 Ok(Stat::nameless(S_IFIFO | 0o600, ends.number, 0))
             }
+            Object::Fifo(fifo) => self.stat_of(fifo.inode().ok_or(ENOENT)?),
             Object::Counter { number, .. } => Ok(Stat::nameless(0o600, *number, 0)),
             Object::Epoll(epoll) => Ok(Stat::nameless(0o600, epoll.number, 0)),
             Object::Timer(timer) => Ok(Stat::nameless(0o600, timer.number, 0)),

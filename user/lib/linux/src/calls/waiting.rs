@@ -31,6 +31,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         match &open.object {
             Object::Reader(ends) => ends.pipe.borrow().poll(End::Read).into(),
             Object::Writer(ends) => ends.pipe.borrow().poll(End::Write).into(),
+            Object::Fifo(fifo) => fifo.poll().into(),
             Object::Terminal { number, .. } => self.terminal_ready(*number),
             Object::Master { number, .. } => self.master_ready(*number),
             Object::Counter { value, .. } => {

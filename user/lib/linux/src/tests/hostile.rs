@@ -16,7 +16,7 @@ const WORK_MAX: u64 = 8 << 20;
 const THREADS_MAX: usize = 8;
 
 /// Calls that change more than others, and come more often.
-const OFTEN: [u32; 40] = [
+const OFTEN: [u32; 42] = [
     nr::__NR_read,
     nr::__NR_write,
     nr::__NR_readv,
@@ -25,6 +25,8 @@ const OFTEN: [u32; 40] = [
     nr::__NR_pwrite64,
     nr::__NR_open,
     nr::__NR_openat,
+    nr::__NR_mknod,
+    nr::__NR_mknodat,
     nr::__NR_close,
     nr::__NR_mmap,
     nr::__NR_mmap,
@@ -60,11 +62,12 @@ const OFTEN: [u32; 40] = [
 ];
 
 /// Paths that are written to the data of processes.
-const PATHS: [&str; 12] = [
+const PATHS: [&str; 13] = [
     "/file",
     "/program",
     "/tmp/new",
     "/tmp/link",
+    "/tmp/pipe",
     "/tmp/../tmp/./a/b",
     "/proc/self/fd/3",
     "/proc/self/maps",
@@ -126,6 +129,8 @@ fn world() -> World {
     let name = world.put(1, 0, b"/file");
     world.good(1, nr::__NR_open, &[name, 2, 0]);
     world.good(1, nr::__NR_pipe, &[DATA]);
+    let name = world.put(1, 0, b"/tmp/pipe");
+    world.good(1, nr::__NR_mknod, &[name, 0o010_644]);
     world.good(1, nr::__NR_eventfd2, &[1, 0]);
     world.good(1, nr::__NR_mmap, &[0, 4 * PAGE, 3, 1, 3, 0]);
     world.good(1, nr::__NR_fork, &[]);
