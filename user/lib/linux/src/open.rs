@@ -2,6 +2,7 @@
 
 use crate::budget::Share;
 use crate::calls::fifo::Fifo;
+use crate::calls::pidfd::Pidfd;
 use crate::calls::timers::SignalList;
 use crate::epoll::Epoll;
 use crate::errno::{EBADF, EMFILE, Result};
@@ -96,6 +97,8 @@ pub enum Object {
     Epoll(Rc<Epoll>),
     /// A timer.
     Timer(Rc<Timer>),
+    /// A process.
+    Process(Rc<Pidfd>),
     /// Signals that are read.
     Signals(SignalList),
 }
@@ -171,6 +174,7 @@ impl Open {
             Object::Epoll(_) => b"anon_inode:[eventpoll]".to_vec(),
             Object::Timer(_) => b"anon_inode:[timerfd]".to_vec(),
             Object::Signals(_) => b"anon_inode:[signalfd]".to_vec(),
+            Object::Process(_) => b"anon_inode:[pidfd]".to_vec(),
             Object::Socket(socket) => alloc::format!("socket:[{}]", socket.number).into_bytes(),
         }
     }

@@ -2,12 +2,12 @@
 
 use crate::budget::Budget;
 use crate::calls;
-use crate::calls::fifo::Fifos;
 use crate::calls::sockets::Sockets;
 use crate::calls::timers::Known;
 use crate::epoll::Watches;
 use crate::errno::{ESRCH, Result};
 use crate::frames::Bytes;
+use crate::kept::Kept;
 use crate::locks::{Locks, Owner};
 use crate::machine::{Machine, Registers, Space, Tid};
 use crate::memory::{END, Fault, FileNumber, Memory, Rights};
@@ -78,8 +78,8 @@ pub struct System<M, B, F> {
     pub waiting: BTreeMap<Tid, Tid>,
     /// Sockets.
     pub sockets: Sockets,
-    /// Pipes that have names.
-    pub fifos: Fifos,
+    /// Tables of calls that few programs make.
+    pub kept: Kept,
     /// Most processes and threads.
     pub threads_max: usize,
     /// How the first process has ended.
@@ -146,7 +146,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             locks: Locks::default(),
             waiting: BTreeMap::new(),
             sockets: Sockets::default(),
-            fifos: Fifos::default(),
+            kept: Kept::default(),
             threads_max,
             ended: None,
         }
@@ -425,7 +425,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 self.times_changed = true;
             }
             Object::Signals(_) => self.close_signals(),
-            Object::Epoll(_) | Object::Text { .. } | Object::Device { .. } | Object::Counter { .. } => {}
+            _ => {}
         }
     }
 
@@ -498,6 +498,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.end_session(pid);
         self.forget_locks(Owner::Process(pid));
         self.store.view.borrow_mut().processes.remove(&pid);
+        self.tell_pidfd(pid);
         if pid == 1 {
             return self.end_all(status);
         }
@@ -565,6 +566,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// A process is forgotten. What it and its children have used is its parent's.
     pub fn reap(&mut self, pid: Tid) {
         let Some(process) = self.processes.remove(&pid) else { return };
+        self.forget_pidfd(pid);
         if let Some(parent) = self.processes.get_mut(&process.parent) {
             parent.used[1] += process.used[0] + process.used[1];
         }

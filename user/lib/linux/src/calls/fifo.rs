@@ -133,7 +133,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             O_WRONLY => (false, true),
             _ => (true, true),
         };
-        let known = self.fifos.places.get(&found.inode.0).and_then(Weak::upgrade);
+        let known = self.kept.fifos.places.get(&found.inode.0).and_then(Weak::upgrade);
         let has_reader = known.as_ref().is_some_and(|ends| ends.pipe.borrow().ends().0 > 0);
         let has_no_time = flags & O_NONBLOCK != 0;
         if writes && !reads && has_no_time && !has_reader {
@@ -165,20 +165,20 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.store.volume.opened(inode)?;
         let name = Some(PipeName { inode, path, share });
         let ends = Rc::new(PipeEnds { number: self.ring(), pipe, name });
-        self.fifos.places.insert(inode.0, Rc::downgrade(&ends));
+        self.kept.fifos.places.insert(inode.0, Rc::downgrade(&ends));
         Ok(ends)
     }
 
     /// Lets a call wait that has opened an end of a pipe, if there has to be another end first.
     pub(super) fn wait_for_other_end(&mut self, tid: Tid, open: &Rc<Open>, flags: u32) -> Option<Answer> {
         let Object::Fifo(Fifo { waits_for: Some(_), .. }) = &open.object else { return None };
-        self.fifos.opening.insert(tid, (open.clone(), flags));
+        self.kept.fifos.opening.insert(tid, (open.clone(), flags));
         self.go_on_opening(tid)
     }
 
     /// Goes on with a call that has opened an end of a pipe. None: there is no such call.
     pub(super) fn go_on_opening(&mut self, tid: Tid) -> Option<Answer> {
-        let (open, flags) = self.fifos.opening.get(&tid)?;
+        let (open, flags) = self.kept.fifos.opening.get(&tid)?;
         let Object::Fifo(Fifo { ends, waits_for: Some((end, count)), .. }) = &open.object else {
             return None;
         };
@@ -186,13 +186,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Some(Ok(Outcome::Wait(Vec::from([Event::Ring(ends.number)]), None)));
         }
         let closes = flags & O_CLOEXEC != 0;
-        let (open, _) = self.fifos.opening.remove(&tid)?;
+        let (open, _) = self.kept.fifos.opening.remove(&tid)?;
         Some(number(self.add_descriptor(tid, open, closes, 0)))
     }
 
     /// A thread opens no pipe any more: the end that waits for another one is closed.
     pub(crate) fn give_up_opening(&mut self, tid: Tid) {
-        if let Some((open, _)) = self.fifos.opening.remove(&tid) {
+        if let Some((open, _)) = self.kept.fifos.opening.remove(&tid) {
             self.close(open);
         }
     }
@@ -206,7 +206,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let is_over = pipe.ends() == (0, 0);
         drop(pipe);
         if let Some(inode) = fifo.inode().filter(|_| is_over) {
-            self.fifos.places.remove(&inode.0);
+            self.kept.fifos.places.remove(&inode.0);
             let _ = self.store.volume.close(inode);
         }
         self.happened(fifo.ends.number, u32::MAX);

@@ -202,7 +202,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Socket(socket) => self.take_socket(socket, to),
             Object::Timer(timer) => self.take_expirations(timer, to),
             Object::Signals(list) => self.take_signals(list, to),
-            Object::Epoll(_) => Err(EINVAL),
+            Object::Epoll(_) | Object::Process(_) => Err(EINVAL),
             Object::Writer(_) => Err(EBADF),
         }
     }
@@ -235,6 +235,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Socket(socket) => Vec::from([Event::Ring(socket.number)]),
             Object::Epoll(epoll) => Vec::from([Event::Ring(epoll.number)]),
             Object::Timer(timer) => Vec::from([Event::Ring(timer.number)]),
+            Object::Process(pidfd) => Vec::from([Event::Ring(pidfd.number)]),
             Object::Signals(_) => self.signal_event().into_iter().collect(),
             _ => Vec::new(),
         }
@@ -353,7 +354,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 Ok(8)
             }
             Object::Socket(socket) => self.put_socket(socket, from),
-            Object::Epoll(_) | Object::Timer(_) | Object::Signals(_) => Err(EINVAL),
+            Object::Epoll(_) | Object::Timer(_) | Object::Signals(_) | Object::Process(_) => Err(EINVAL),
             Object::Reader(_) => Err(EBADF),
         }
     }

@@ -1,6 +1,7 @@
 //! The calls, by their numbers.
 
 pub mod addresses;
+mod clone3;
 pub mod descriptors;
 mod directories;
 pub mod epoll;
@@ -15,6 +16,7 @@ pub mod messages;
 pub mod names;
 pub mod paths;
 mod permissions;
+pub mod pidfd;
 mod pieces;
 pub mod proc;
 pub mod processes;
@@ -226,6 +228,7 @@ const fn about_names<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option
 const fn about_processes<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M, B, F>> {
     Some(match number {
         nr::__NR_clone => System::sys_clone,
+        nr::__NR_clone3 => System::sys_clone3,
         nr::__NR_fork => System::sys_fork,
         nr::__NR_vfork => System::sys_vfork,
         nr::__NR_execve => System::sys_execve,
@@ -251,6 +254,8 @@ const fn about_processes<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Op
         nr::__NR_rt_sigreturn => System::sys_sigreturn,
         nr::__NR_rt_sigsuspend => System::sys_sigsuspend,
         nr::__NR_rt_sigpending => System::sys_sigpending,
+        nr::__NR_rt_sigqueueinfo => System::sys_sigqueueinfo,
+        nr::__NR_rt_tgsigqueueinfo => System::sys_tgsigqueueinfo,
         nr::__NR_rt_sigtimedwait => System::sys_sigtimedwait,
         nr::__NR_sigaltstack => System::sys_sigaltstack,
         nr::__NR_kill => System::sys_kill,
@@ -328,6 +333,9 @@ const fn about_events<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Optio
         nr::__NR_timerfd_create => System::sys_timerfd_create,
         nr::__NR_timerfd_settime => System::sys_timerfd_settime,
         nr::__NR_timerfd_gettime => System::sys_timerfd_gettime,
+        nr::__NR_pidfd_open => System::sys_pidfd_open,
+        nr::__NR_pidfd_send_signal => System::sys_pidfd_send_signal,
+        nr::__NR_pidfd_getfd => System::sys_pidfd_getfd,
         nr::__NR_signalfd => System::sys_signalfd,
         nr::__NR_signalfd4 => System::sys_signalfd4,
         nr::__NR_socket => System::sys_socket,

@@ -16,7 +16,7 @@ const WORK_MAX: u64 = 8 << 20;
 const THREADS_MAX: usize = 8;
 
 /// Calls that change more than others, and come more often.
-const OFTEN: [u32; 42] = [
+const OFTEN: [u32; 47] = [
     nr::__NR_read,
     nr::__NR_write,
     nr::__NR_readv,
@@ -39,6 +39,11 @@ const OFTEN: [u32; 42] = [
     nr::__NR_brk,
     nr::__NR_clone,
     nr::__NR_clone,
+    nr::__NR_clone3,
+    nr::__NR_pidfd_open,
+    nr::__NR_pidfd_send_signal,
+    nr::__NR_rt_sigqueueinfo,
+    nr::__NR_waitid,
     nr::__NR_fork,
     nr::__NR_vfork,
     nr::__NR_wait4,

@@ -200,7 +200,7 @@ fn a_signal_ends_the_wait_for_the_other_end() {
     assert_eq!(open_by(&mut rig, child, O_RDONLY), None);
     assert_eq!(rig.call(nr::__NR_kill, &[child.into(), 9]), 0);
     assert_eq!(open_by(&mut rig, FIRST, O_WRONLY | O_NONBLOCK), Some(error(ENXIO)));
-    assert!(rig.system.fifos.is_empty());
+    assert!(rig.system.kept.fifos.is_empty());
 }
 
 #[test]
