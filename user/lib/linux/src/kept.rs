@@ -1,6 +1,7 @@
 //! Tables of calls that few programs make, in one place.
 
 use crate::calls::fifo::Fifos;
+use crate::calls::inotify::Notices;
 use crate::calls::pidfd::Pidfds;
 
 /// The tables.
@@ -8,6 +9,8 @@ use crate::calls::pidfd::Pidfds;
 pub struct Kept {
     /// Pipes that have names.
     pub fifos: Fifos,
+    /// Lists of watches of files.
+    pub notices: Notices,
     /// Descriptors of processes.
     pub pidfds: Pidfds,
 }

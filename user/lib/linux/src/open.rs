@@ -2,10 +2,12 @@
 
 use crate::budget::Share;
 use crate::calls::fifo::Fifo;
+use crate::calls::memfd::MemoryFile;
 use crate::calls::pidfd::Pidfd;
 use crate::calls::timers::SignalList;
 use crate::epoll::Epoll;
 use crate::errno::{EBADF, EMFILE, Result};
+use crate::inotify::Inotify;
 use crate::pipe::Pipe;
 use crate::socket::Socket;
 use crate::timer::Timer;
@@ -97,6 +99,10 @@ pub enum Object {
     Epoll(Rc<Epoll>),
     /// A timer.
     Timer(Rc<Timer>),
+    /// A list of files that are watched.
+    Inotify(Rc<Inotify>),
+    /// Memory.
+    Memory(MemoryFile),
     /// A process.
     Process(Rc<Pidfd>),
     /// Signals that are read.
@@ -174,6 +180,8 @@ impl Open {
             Object::Epoll(_) => b"anon_inode:[eventpoll]".to_vec(),
             Object::Timer(_) => b"anon_inode:[timerfd]".to_vec(),
             Object::Signals(_) => b"anon_inode:[signalfd]".to_vec(),
+            Object::Inotify(_) => b"anon_inode:inotify".to_vec(),
+            Object::Memory(file) => file.name.clone(),
             Object::Process(_) => b"anon_inode:[pidfd]".to_vec(),
             Object::Socket(socket) => alloc::format!("socket:[{}]", socket.number).into_bytes(),
         }

@@ -30,7 +30,7 @@ pub enum Special {
     Descriptors(u32),
     /// A descriptor there.
     Descriptor(u32, u32),
-    /// `/proc/self`, or `/dev/fd`, which lead there.
+    /// A symbolic link, such as `/proc/self` or `/dev/fd`.
     Link(Link),
 }
 
@@ -116,6 +116,8 @@ pub enum Link {
     Mounts,
     /// `/dev/fd`.
     Descriptors,
+    /// `/dev/shm`, where the C library makes files that processes share.
+    Shared,
 }
 
 /// Names in `/dev`.
@@ -194,7 +196,9 @@ impl Special {
             7 => Special::OfProcess(process, OF_PROCESS.get(item as usize)?.1),
             8 => Special::Descriptors(process),
             9 => Special::Descriptor(process, item),
-            10 => Special::Link([Link::Own, Link::Mounts, Link::Descriptors].get(item as usize).copied()?),
+            10 => Special::Link(
+                [Link::Own, Link::Mounts, Link::Descriptors, Link::Shared].get(item as usize).copied()?,
+            ),
             11 => Special::Terminal(item),
             _ => return None,
         };
@@ -211,6 +215,7 @@ impl Special {
             Special::Devices => match name {
                 "pts" => Some(Special::Terminals),
                 "fd" => Some(Special::Link(Link::Descriptors)),
+                "shm" => Some(Special::Link(Link::Shared)),
                 _ => STREAMS
                     .iter()
                     .position(|stream| *stream == name)
@@ -240,7 +245,7 @@ impl Special {
     pub fn names(self) -> Vec<&'static str> {
         match self {
             Special::Devices => {
-                DEVICES.iter().map(|(name, _)| *name).chain(STREAMS).chain(["pts", "fd"]).collect()
+                DEVICES.iter().map(|(name, _)| *name).chain(STREAMS).chain(["pts", "fd", "shm"]).collect()
             }
             Special::Terminals => Vec::from(["0"]),
             Special::Processes => ABOUT.iter().map(|(name, _)| *name).chain(["self", "mounts"]).collect(),

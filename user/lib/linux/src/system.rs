@@ -233,6 +233,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             None => Next::Nothing,
         };
+        self.look_at_files();
         let is_quiet = self.events.is_empty() && self.losses.is_empty();
         if is_quiet && !self.times_changed && self.known.lists == 0 {
             return next;
@@ -341,6 +342,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             events.clear();
             self.spare = (events, woken);
+            self.look_at_files();
             self.look_at_signals();
         }
         if !core::mem::take(&mut self.times_changed) {
@@ -403,6 +405,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.forget_locks(owner);
         self.forget_unopened(&open.object);
         self.forget_watches(&open.object);
+        self.noticed_close(&open);
         match open.object {
             Object::File { inode, .. } | Object::Directory { inode, .. } => {
                 let _ = self.store.write_late(inode);
@@ -425,6 +428,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 self.times_changed = true;
             }
             Object::Signals(_) => self.close_signals(),
+            Object::Inotify(list) => self.close_inotify(&list),
+            Object::Memory(file) => self.store.frames.leave_object(file.object),
             _ => {}
         }
     }

@@ -122,6 +122,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 DONE
             }
             command if COMMANDS.contains(&command) => self.lock_command(tid, &open, command, argument),
+            general::F_ADD_SEALS => self.add_seals(&open, argument),
+            general::F_GET_SEALS => self.seals(&open),
             general::F_GETOWN => DONE,
             general::F_SETOWN => DONE,
             general::F_GETPIPE_SZ => match &open.object {

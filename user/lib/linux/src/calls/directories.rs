@@ -69,6 +69,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(EINVAL);
         }
         self.write(tid, address, &bytes).map_err(|_| EFAULT)?;
+        if !bytes.is_empty() {
+            self.noticed(*inode, general::IN_ACCESS | general::IN_ISDIR);
+        }
         open.offset.set(at);
         number(Ok(bytes.len() as u64))
     }

@@ -20,7 +20,7 @@ use crate::terminals::SYSTEM;
 use alloc::rc::Rc;
 use alloc::vec;
 use alloc::vec::Vec;
-use linux_raw_sys::general::{self, O_APPEND, O_NONBLOCK, SIGPIPE, SIGTTIN, SIGTTOU};
+use linux_raw_sys::general::{self, IN_ACCESS, IN_MODIFY, O_APPEND, O_NONBLOCK, SIGPIPE, SIGTTIN, SIGTTOU};
 use vfs::{FileSystem, Inode};
 
 /// Most bytes that a call moves at once: a longer one moves fewer than were asked for.
@@ -91,7 +91,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Taken::Nothing(until) => return Ok(Outcome::Wait(self.events_of(open), until)),
         };
         let given = self.give(tid, pieces, &bytes[..count])?;
-        if given < count && at.is_none() && matches!(open.object, Object::File { .. } | Object::Text { .. }) {
+        let has_place = matches!(open.object, Object::File { .. } | Object::Text { .. } | Object::Memory(_));
+        if given < count && at.is_none() && has_place {
             open.offset.set(open.offset.get().saturating_sub((count - given) as u64));
         }
         if given == 0 && count > 0 { Err(EFAULT) } else { number(Ok(given as u64)) }
@@ -122,6 +123,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if at.is_none() {
             open.offset.set(position + count);
         }
+        if count > 0 {
+            self.noticed(inode, IN_ACCESS);
+        }
         number(Ok(count))
     }
 
@@ -142,6 +146,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 self.late_at = Some(self.machine.now() + LATE_NS);
                 self.times_changed = true;
             }
+            self.noticed(*inode, IN_MODIFY);
         }
         Ok(count)
     }
@@ -158,6 +163,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         match &open.object {
             Object::File { inode, .. } => {
                 let count = self.store.read_at(*inode, position, to)?;
+                if count > 0 {
+                    self.noticed(*inode, IN_ACCESS);
+                }
                 advance(count)
             }
             Object::Text { inode, .. } => {
@@ -167,6 +175,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 to[..count].copy_from_slice(&rest[..count]);
                 advance(count)
             }
+            Object::Memory(file) => advance(self.store.frames.read_object(file.object, position, to)),
             Object::Directory { .. } => Err(EISDIR),
             Object::Device { inode, .. } => self.read_device(*inode, to).map(Taken::Bytes),
             _ if at.is_some() => Err(ESPIPE),
@@ -200,6 +209,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 Ok(Taken::Bytes(8))
             }
             Object::Socket(socket) => self.take_socket(socket, to),
+            Object::Inotify(list) => self.take_notices(list, to),
             Object::Timer(timer) => self.take_expirations(timer, to),
             Object::Signals(list) => self.take_signals(list, to),
             Object::Epoll(_) | Object::Process(_) => Err(EINVAL),
@@ -235,6 +245,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Socket(socket) => Vec::from([Event::Ring(socket.number)]),
             Object::Epoll(epoll) => Vec::from([Event::Ring(epoll.number)]),
             Object::Timer(timer) => Vec::from([Event::Ring(timer.number)]),
+            Object::Inotify(list) => Vec::from([Event::Ring(list.number)]),
             Object::Process(pidfd) => Vec::from([Event::Ring(pidfd.number)]),
             Object::Signals(_) => self.signal_event().into_iter().collect(),
             _ => Vec::new(),
@@ -321,8 +332,18 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 if count == 0 && !from.is_empty() {
                     return Err(ENOSPC);
                 }
+                self.noticed(*inode, IN_MODIFY);
                 if at.is_none() {
                     open.offset.set(position + count as u64);
+                }
+                Ok(count)
+            }
+            Object::Memory(file) => {
+                let len = self.store.frames.object_len(file.object);
+                let place = if open.has(O_APPEND) { len } else { open.offset.get() };
+                let count = self.write_memory(file, at.unwrap_or(place), from)?;
+                if at.is_none() {
+                    open.offset.set(place + count as u64);
                 }
                 Ok(count)
             }
@@ -355,7 +376,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             Object::Socket(socket) => self.put_socket(socket, from),
             Object::Epoll(_) | Object::Timer(_) | Object::Signals(_) | Object::Process(_) => Err(EINVAL),
-            Object::Reader(_) => Err(EBADF),
+            Object::Reader(_) | Object::Inotify(_) => Err(EBADF),
         }
     }
 }
@@ -370,7 +391,7 @@ fn is_stream(open: &Open) -> bool {
 }
 
 /// A position that a call names.
-fn position(at: u64) -> Result<u64> {
+pub(super) fn position(at: u64) -> Result<u64> {
     if at > i64::MAX as u64 { Err(EINVAL) } else { Ok(at) }
 }
 
@@ -435,7 +456,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Terminal { number, .. } => number != SYSTEM,
             _ => false,
         };
-        if !matches!(from.object, Object::File { .. }) || may_wait {
+        if !matches!(from.object, Object::File { .. } | Object::Memory(_)) || may_wait {
             return Err(EINVAL);
         }
         let start = match at {
@@ -461,6 +482,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let open = self.open_file(tid, fd)?;
         let len = match &open.object {
             Object::File { inode, .. } => self.store.volume.len(*inode)?,
+            Object::Memory(file) => self.store.frames.object_len(file.object),
             Object::Text { inode, .. } => self.text_of(*inode)?.len() as u64,
             Object::Directory { .. } => 0,
             Object::Device { .. } | Object::Epoll(_) | Object::Timer(_) | Object::Signals(_) => return DONE,
@@ -483,14 +505,20 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let open = self.open_file(tid, fd)?;
         match &open.object {
             Object::File { inode, .. } if open.is_writable() && len <= i64::MAX as u64 => {
-                done(self.store.truncate(*inode, len))
+                self.store.truncate(*inode, len)?;
+                self.noticed(*inode, IN_MODIFY);
+                DONE
             }
+            Object::Memory(file) if len <= i64::MAX as u64 => done(self.truncate_memory(file, len)),
             _ => Err(EINVAL),
         }
     }
 
     pub(crate) fn sys_fallocate(&mut self, tid: Tid, [fd, mode, at, len, ..]: [u64; 6]) -> Answer {
         let open = self.open_file(tid, fd)?;
+        if let Object::Memory(file) = &open.object {
+            return self.allocate_memory(file, mode, at, len);
+        }
         let Object::File { inode, .. } = &open.object else { return Err(ESPIPE) };
         if !open.is_writable() {
             return Err(EBADF);
@@ -502,6 +530,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if self.store.volume.len(*inode)? < end {
             self.store.truncate(*inode, end)?;
         }
+        self.noticed(*inode, IN_MODIFY);
         DONE
     }
 
@@ -515,7 +544,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Directory { inode, .. } if Store::<B, F>::is_own(*inode) => {
                 done(self.store.volume.sync(*inode).map_err(Into::into))
             }
-            Object::Directory { .. } => DONE,
+            Object::Directory { .. } | Object::Memory(_) => DONE,
             _ => Err(EINVAL),
         }
     }

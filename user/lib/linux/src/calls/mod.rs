@@ -10,7 +10,9 @@ pub mod files;
 pub mod futex;
 mod futex_locks;
 pub mod identity;
+pub mod inotify;
 pub mod locks;
+pub mod memfd;
 pub mod memory;
 pub mod messages;
 pub mod names;
@@ -152,6 +154,7 @@ const fn about_files<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option
         nr::__NR_ioctl => System::sys_ioctl,
         nr::__NR_brk => System::sys_brk,
         nr::__NR_mmap => System::sys_mmap,
+        nr::__NR_memfd_create => System::sys_memfd_create,
         nr::__NR_munmap => System::sys_munmap,
         nr::__NR_mprotect => System::sys_mprotect,
         nr::__NR_mremap => System::sys_mremap,
@@ -333,6 +336,10 @@ const fn about_events<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Optio
         nr::__NR_timerfd_create => System::sys_timerfd_create,
         nr::__NR_timerfd_settime => System::sys_timerfd_settime,
         nr::__NR_timerfd_gettime => System::sys_timerfd_gettime,
+        nr::__NR_inotify_init => System::sys_inotify_init,
+        nr::__NR_inotify_init1 => System::sys_inotify_init1,
+        nr::__NR_inotify_add_watch => System::sys_inotify_add_watch,
+        nr::__NR_inotify_rm_watch => System::sys_inotify_rm_watch,
         nr::__NR_pidfd_open => System::sys_pidfd_open,
         nr::__NR_pidfd_send_signal => System::sys_pidfd_send_signal,
         nr::__NR_pidfd_getfd => System::sys_pidfd_getfd,

@@ -6,10 +6,11 @@ use super::{HERE, done, number};
 use crate::errno::{EEXIST, EINVAL, EISDIR, ENOENT, EOPNOTSUPP, EPERM, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
+use crate::open::Object;
 use crate::system::{Answer, DONE, Outcome, System};
 use linux_raw_sys::general::{
-    AT_EMPTY_PATH, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, AT_SYMLINK_NOFOLLOW, RENAME_NOREPLACE, UTIME_NOW,
-    UTIME_OMIT, W_OK,
+    AT_EMPTY_PATH, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, AT_SYMLINK_NOFOLLOW, IN_MODIFY, RENAME_NOREPLACE,
+    UTIME_NOW, UTIME_OMIT, W_OK,
 };
 use vfs::path::Last;
 use vfs::{Changes, FileSystem, How, Inode, Kind};
@@ -44,6 +45,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let permissions = mode as u32 & 0o1777 & !self.process(tid)?.umask;
         self.may_make(tid, &path)?;
         let root = self.store.root;
+        self.is_about_directory();
         // The root directory, and what ends with a dot, are there.
         match self.store.volume.mkdir(root, &path, permissions as u16) {
             Err(vfs::Error::Busy) => Err(EEXIST),
@@ -71,7 +73,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let removed = match flags {
             0 => self.store.volume.unlink(root, &path),
             _ if path.ends_with(b"/.") => return Err(EINVAL),
-            _ => self.store.volume.rmdir(root, &path),
+            _ => {
+                self.is_about_directory();
+                self.store.volume.rmdir(root, &path)
+            }
         };
         done(removed.map_err(Into::into))
     }
@@ -96,6 +101,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(EEXIST);
         }
         self.may_move(tid, &from, &to)?;
+        if self.has_watches() && self.look(&from, Last::Name)?.kind == Kind::Directory {
+            self.is_about_directory();
+        }
         let root = self.store.root;
         done(self.store.volume.rename(root, &from, &to).map_err(Into::into))
     }
@@ -147,7 +155,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         match found.kind {
             Kind::Directory => Err(EISDIR),
             _ if self.store.node(&found).is_some() => Err(EINVAL),
-            _ => self.with_file(&path, |system, inode| system.store.truncate(inode, len)),
+            _ => self.with_file(&path, |system, inode| {
+                system.store.truncate(inode, len)?;
+                system.noticed(inode, IN_MODIFY);
+                Ok(())
+            }),
         }
     }
 
@@ -169,6 +181,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 self.with_file(path, |system, inode| Ok(system.store.volume.change(inode, changes)?))
             }
             Kind::Directory => {
+                self.is_about_directory();
                 let inode = self.store.volume.enter(root, path)?;
                 let changed = self.store.volume.change(inode, changes);
                 let _ = self.store.volume.close(inode);
@@ -181,6 +194,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     fn change_open(&mut self, tid: Tid, fd: u64, changes: &Changes) -> Answer {
         let open = self.open_file(tid, fd)?;
+        if matches!(open.object, Object::Directory { .. }) {
+            self.is_about_directory();
+        }
         match open.file() {
             Some(inode) => done(self.store.volume.change(inode, changes).map_err(Into::into)),
             None => DONE,

@@ -15,7 +15,8 @@ use crate::system::{Answer, DONE, Outcome, System};
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use linux_raw_sys::general::{
-    O_ACCMODE, O_CLOEXEC, O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_PATH, O_RDONLY, O_TRUNC, O_WRONLY, X_OK,
+    IN_ISDIR, IN_MODIFY, IN_OPEN, O_ACCMODE, O_CLOEXEC, O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_PATH,
+    O_RDONLY, O_TRUNC, O_WRONLY, X_OK,
 };
 use vfs::path::{LINKS_MAX, Last};
 use vfs::{Attributes, FileSystem, How, Kind};
@@ -192,6 +193,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 let path = self.canonical(path)?;
                 let root = self.store.root;
                 let inode = self.store.volume.enter(root, &path)?;
+                if flags & O_PATH == 0 {
+                    self.noticed(inode, IN_OPEN | IN_ISDIR);
+                }
                 Ok(Open::new(Object::Directory { inode, path }, flags))
             }
             Some(_) if flags & O_DIRECTORY != 0 => Err(ENOTDIR),
@@ -208,7 +212,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             },
             None => {
                 self.may_make(tid, path)?;
-                let open = self.open_own(tid, path, flags, mode)?;
+                // It is empty, so nothing is cut off.
+                let open = self.open_own(tid, path, flags & !O_TRUNC, mode)?;
                 match self.give_new(tid, &open) {
                     Ok(()) => Ok(open),
                     Err(error) => {
@@ -250,6 +255,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         {
             let _ = self.store.volume.close(inode);
             return Err(error);
+        }
+        if flags & O_PATH == 0 {
+            self.noticed(inode, IN_OPEN);
+        }
+        if how.truncate {
+            self.noticed(inode, IN_MODIFY);
         }
         let kept = flags & !(O_CREAT | O_EXCL | O_TRUNC | O_DIRECTORY);
         Ok(Open::new(Object::File { inode, path: plain(path) }, kept))

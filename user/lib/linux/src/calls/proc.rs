@@ -153,8 +153,11 @@ fn maps(process: &Process) -> String {
         let mark = |right: Rights, letter: char| if kind.rights.has(right) { letter } else { '-' };
         let (read, write) = (mark(Rights::READ, 'r'), mark(Rights::WRITE, 'w'));
         let (execute, shared) = (mark(Rights::EXECUTE, 'x'), if kind.is_shared { 's' } else { 'p' });
-        let (offset, inode) = kind.source.map_or((0, 0), |source| (source.offset, source.file.0));
-        let device = if inode == 0 { "00:00" } else { "08:01" };
+        let (offset, device, inode) = match kind.source {
+            None => (0, "00:00", 0),
+            Some(source) if source.file.is_object() => (source.offset, "00:01", source.file.object()),
+            Some(source) => (source.offset, "08:01", source.file.0),
+        };
         // A `String` takes all that is written.
         let _ = write!(
             text,
@@ -162,6 +165,8 @@ fn maps(process: &Process) -> String {
         );
         if kind.grows_down {
             text.push_str("                          [stack]");
+        } else if device == "00:01" {
+            text.push_str("                          /dev/zero (deleted)");
         }
         text.push('\n');
         if text.len() > TEXT_MAX {

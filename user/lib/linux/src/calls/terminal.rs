@@ -78,6 +78,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::File { inode, .. } => {
                 Ok(self.store.volume.len(*inode)?.saturating_sub(open.offset.get()) as usize)
             }
+            Object::Inotify(list) => Ok(list.len()),
             Object::Socket(socket) if socket.is_listening() => Err(EINVAL),
             Object::Socket(socket) => Ok(socket.len()),
             _ => Err(ENOTTY),

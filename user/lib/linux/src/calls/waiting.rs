@@ -43,9 +43,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Epoll(epoll) => self.list_ready(epoll),
             Object::Timer(timer) if timer.count(self.machine.now()) == 0 => 0,
             Object::Signals(list) if self.signals_of(list).0 == 0 => 0,
+            Object::Inotify(list) if list.is_empty() => 0,
             Object::Process(pidfd) if !self.has_ended(pidfd) => 0,
             // These are read and not written.
-            Object::Timer(_) | Object::Signals(_) | Object::Process(_) => POLLIN | POLLRDNORM,
+            Object::Timer(_) | Object::Signals(_) | Object::Process(_) | Object::Inotify(_) => {
+                POLLIN | POLLRDNORM
+            }
             _ => ALWAYS,
         }
     }

@@ -16,7 +16,7 @@ const WORK_MAX: u64 = 8 << 20;
 const THREADS_MAX: usize = 8;
 
 /// Calls that change more than others, and come more often.
-const OFTEN: [u32; 47] = [
+const OFTEN: [u32; 51] = [
     nr::__NR_read,
     nr::__NR_write,
     nr::__NR_readv,
@@ -25,11 +25,15 @@ const OFTEN: [u32; 47] = [
     nr::__NR_pwrite64,
     nr::__NR_open,
     nr::__NR_openat,
+    nr::__NR_inotify_init1,
+    nr::__NR_inotify_add_watch,
+    nr::__NR_inotify_rm_watch,
     nr::__NR_mknod,
     nr::__NR_mknodat,
     nr::__NR_close,
     nr::__NR_mmap,
     nr::__NR_mmap,
+    nr::__NR_memfd_create,
     nr::__NR_munmap,
     nr::__NR_mprotect,
     nr::__NR_mremap,
@@ -137,6 +141,9 @@ fn world() -> World {
     let name = world.put(1, 0, b"/tmp/pipe");
     world.good(1, nr::__NR_mknod, &[name, 0o010_644]);
     world.good(1, nr::__NR_eventfd2, &[1, 0]);
+    let list = world.good(1, nr::__NR_inotify_init1, &[0]);
+    let name = world.put(1, 0, b"/tmp");
+    world.good(1, nr::__NR_inotify_add_watch, &[list, name, 0xfff]);
     world.good(1, nr::__NR_mmap, &[0, 4 * PAGE, 3, 1, 3, 0]);
     world.good(1, nr::__NR_fork, &[]);
     world
@@ -206,6 +213,7 @@ fn random_calls_harm_nobody() {
             world.system.end_process(1, crate::process::Status::killed(9));
         }
         assert!(world.system.threads.is_empty());
+        assert_eq!(world.system.store.frames.object_count(), 0, "shared memory is lost");
     }
     assert!(worlds > 20 && good > made / 16, "{good} of {made} calls in {worlds} worlds succeed");
 }
