@@ -440,7 +440,7 @@ impl Memory {
         };
         let kept = old_len.min(len);
         let moved = self.pages.take(from.start / PAGE..(from.start + kept) / PAGE);
-        // What it shows is there all the time.
+        // An object is mapped all the time, and does not end in between.
         self.insert(at, at + len, kind);
         self.unmap(frames, from.start, old_len)?;
         for (page, frame) in moved {

@@ -224,6 +224,19 @@ impl Pipe {
         Ok(done)
     }
 
+    /// Reads what there is, and leaves it there. How many bytes it was.
+    pub fn peek(&self, to: &mut [u8]) -> usize {
+        let mut done = 0;
+        let mut skip = self.first;
+        for page in &self.pages {
+            let rest = page.get(skip..).unwrap_or_default();
+            let count = rest.len().min(to.len().min(self.len) - done);
+            to[done..done + count].copy_from_slice(&rest[..count]);
+            (done, skip) = (done + count, 0);
+        }
+        done
+    }
+
     /// Makes the pipe hold so many bytes, rounded up to a power of two of pages: `F_SETPIPE_SZ`. How many it is then.
     ///
     /// `EPERM`: more than [`SIZE_MAX`], or than its budget has left. `EBUSY`: more bytes are in it. `EINVAL`: no pipe is as large.

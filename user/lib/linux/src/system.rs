@@ -503,7 +503,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.end_session(pid);
         self.forget_locks(Owner::Process(pid));
         self.store.view.borrow_mut().processes.remove(&pid);
-        self.tell_pidfd(pid);
+        self.process_ended(pid);
         if pid == 1 {
             return self.end_all(status);
         }

@@ -197,7 +197,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
-    /// What was opened is closed. With the last one the pipe ends, with all that is in it.
+    /// An end is closed. With the last one the pipe is over, with all that is in it.
     pub(crate) fn close_fifo(&mut self, fifo: &Fifo) {
         let mut pipe = fifo.ends.pipe.borrow_mut();
         for end in fifo.ends() {

@@ -152,7 +152,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Takes bytes out of what is open.
-    fn take(&mut self, open: &Rc<Open>, to: &mut [u8], at: Option<u64>) -> Result<Taken> {
+    pub(super) fn take(&mut self, open: &Rc<Open>, to: &mut [u8], at: Option<u64>) -> Result<Taken> {
         let position = at.unwrap_or(open.offset.get());
         let advance = |count: usize| {
             if at.is_none() {
@@ -320,7 +320,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Puts bytes into what is open: as many as it takes now. `goes_on`: these are the rest of a call.
-    fn put(&mut self, open: &Rc<Open>, from: &[u8], at: Option<u64>, goes_on: bool) -> Result<usize> {
+    pub(super) fn put(
+        &mut self,
+        open: &Rc<Open>,
+        from: &[u8],
+        at: Option<u64>,
+        goes_on: bool,
+    ) -> Result<usize> {
         match &open.object {
             Object::File { inode, .. } => {
                 let position = match at {

@@ -1,7 +1,7 @@
 //! `memfd_create`: memory behind a descriptor, which is read, written and mapped as a file is.
 
 use super::files::position;
-use super::{done, number};
+use super::number;
 use crate::errno::{EBUSY, EFBIG, EINVAL, ENAMETOOLONG, ENFILE, EOPNOTSUPP, EPERM, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
@@ -114,7 +114,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if seals & F_SEAL_WRITE != 0 && is_written(self) {
             return Err(EBUSY);
         }
-        done(Ok(file.seals.set(file.seals.get() | seals)))
+        file.seals.set(file.seals.get() | seals);
+        DONE
     }
 
     /// Seals of what is open.

@@ -1,6 +1,7 @@
 //! The calls, by their numbers.
 
 pub mod addresses;
+pub mod alarms;
 mod clone3;
 pub mod descriptors;
 mod directories;
@@ -20,14 +21,17 @@ pub mod paths;
 mod permissions;
 pub mod pidfd;
 mod pieces;
+mod privileged;
 pub mod proc;
 pub mod processes;
 pub mod program;
 mod pty;
 #[cfg(test)]
 mod rig;
+mod scheduling;
 pub mod signals;
 pub mod sockets;
+pub mod splice;
 pub mod stat;
 pub mod terminal;
 pub mod time;
@@ -111,6 +115,7 @@ const fn find<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M
         about_waiting(number),
         about_owners(number),
         about_events(number),
+        about_the_machine(number),
     ];
     let mut kind = 0;
     while kind < kinds.len() {
@@ -133,6 +138,12 @@ const fn about_files<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option
         nr::__NR_preadv => System::sys_preadv,
         nr::__NR_pwritev => System::sys_pwritev,
         nr::__NR_sendfile => System::sys_sendfile,
+        nr::__NR_preadv2 => System::sys_preadv2,
+        nr::__NR_pwritev2 => System::sys_pwritev2,
+        nr::__NR_splice => System::sys_splice,
+        nr::__NR_tee => System::sys_tee,
+        nr::__NR_vmsplice => System::sys_vmsplice,
+        nr::__NR_copy_file_range => System::sys_copy_file_range,
         nr::__NR_lseek => System::sys_lseek,
         nr::__NR_ftruncate => System::sys_ftruncate,
         nr::__NR_fallocate => System::sys_fallocate,
@@ -285,6 +296,11 @@ const fn about_waiting<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Opti
         nr::__NR_time => System::sys_time,
         nr::__NR_times => System::sys_times,
         nr::__NR_alarm => System::sys_alarm,
+        nr::__NR_timer_create => System::sys_timer_create,
+        nr::__NR_timer_settime => System::sys_timer_settime,
+        nr::__NR_timer_gettime => System::sys_timer_gettime,
+        nr::__NR_timer_getoverrun => System::sys_timer_getoverrun,
+        nr::__NR_timer_delete => System::sys_timer_delete,
         nr::__NR_setitimer => System::sys_setitimer,
         nr::__NR_getitimer => System::sys_getitimer,
         _ => return None,
@@ -320,6 +336,56 @@ const fn about_owners<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Optio
         nr::__NR_getrandom => System::sys_getrandom,
         nr::__NR_getcpu => System::sys_getcpu,
         nr::__NR_rseq => System::sys_rseq,
+        _ => return None,
+    })
+}
+
+/// Scheduling, and what changes the machine for all.
+const fn about_the_machine<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M, B, F>> {
+    Some(match number {
+        nr::__NR_sched_getscheduler => System::sys_sched_getscheduler,
+        nr::__NR_sched_setscheduler => System::sys_sched_setscheduler,
+        nr::__NR_sched_getparam => System::sys_sched_getparam,
+        nr::__NR_sched_setparam => System::sys_sched_setparam,
+        nr::__NR_sched_getattr => System::sys_sched_getattr,
+        nr::__NR_sched_setattr => System::sys_sched_setattr,
+        nr::__NR_sched_get_priority_max => System::sys_sched_get_priority_max,
+        nr::__NR_sched_get_priority_min => System::sys_sched_get_priority_min,
+        nr::__NR_sched_rr_get_interval => System::sys_sched_rr_get_interval,
+        nr::__NR_ioprio_get => System::sys_ioprio_get,
+        nr::__NR_ioprio_set => System::sys_ioprio_set,
+        nr::__NR_membarrier => System::sys_membarrier,
+        nr::__NR_personality => System::sys_personality,
+        nr::__NR_setreuid => System::sys_setreuid,
+        nr::__NR_setregid => System::sys_setregid,
+        nr::__NR_setfsuid => System::sys_setfsuid,
+        nr::__NR_setfsgid => System::sys_setfsgid,
+        nr::__NR_sethostname => System::sys_sethostname,
+        nr::__NR_chroot => System::sys_chroot,
+        nr::__NR_unshare => System::sys_unshare,
+        nr::__NR_mount
+        | nr::__NR_umount2
+        | nr::__NR_pivot_root
+        | nr::__NR_swapon
+        | nr::__NR_swapoff
+        | nr::__NR_reboot
+        | nr::__NR_setdomainname
+        | nr::__NR_iopl
+        | nr::__NR_ioperm
+        | nr::__NR_init_module
+        | nr::__NR_finit_module
+        | nr::__NR_delete_module
+        | nr::__NR_kexec_load
+        | nr::__NR_settimeofday
+        | nr::__NR_clock_settime
+        | nr::__NR_acct
+        | nr::__NR_syslog
+        | nr::__NR_setns
+        | nr::__NR_bpf
+        | nr::__NR_perf_event_open
+        | nr::__NR_ptrace
+        | nr::__NR_vhangup
+        | nr::__NR_open_by_handle_at => System::sys_refused,
         _ => return None,
     })
 }

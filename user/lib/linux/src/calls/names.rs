@@ -1,6 +1,6 @@
 //! Names: made, moved, removed, and attributes of what has them.
 
-use super::paths::checked;
+use super::paths::{checked, plain};
 use super::time::SECOND;
 use super::{HERE, done, number};
 use crate::errno::{EEXIST, EINVAL, EISDIR, ENOENT, EOPNOTSUPP, EPERM, Result};
@@ -8,9 +8,10 @@ use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::Object;
 use crate::system::{Answer, DONE, Outcome, System};
+use alloc::format;
 use linux_raw_sys::general::{
-    AT_EMPTY_PATH, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, AT_SYMLINK_NOFOLLOW, IN_MODIFY, RENAME_NOREPLACE,
-    UTIME_NOW, UTIME_OMIT, W_OK,
+    AT_EMPTY_PATH, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, AT_SYMLINK_NOFOLLOW, IN_MODIFY, RENAME_EXCHANGE,
+    RENAME_NOREPLACE, UTIME_NOW, UTIME_OMIT, W_OK,
 };
 use vfs::path::Last;
 use vfs::{Changes, FileSystem, How, Inode, Kind};
@@ -94,18 +95,53 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         tid: Tid,
         [from_at, from, to_at, to, flags, _]: [u64; 6],
     ) -> Answer {
-        let flags = checked(flags, RENAME_NOREPLACE)?;
+        let flags = checked(flags, RENAME_NOREPLACE | RENAME_EXCHANGE)?;
+        if flags == RENAME_NOREPLACE | RENAME_EXCHANGE {
+            return Err(EINVAL);
+        }
         let from = self.path_at(tid, from_at, from)?;
         let to = self.path_at(tid, to_at, to)?;
         if flags & RENAME_NOREPLACE != 0 && self.look(&to, Last::Name).is_ok() {
             return Err(EEXIST);
         }
         self.may_move(tid, &from, &to)?;
+        if flags == RENAME_EXCHANGE {
+            return self.exchange(tid, &from, &to);
+        }
         if self.has_watches() && self.look(&from, Last::Name)?.kind == Kind::Directory {
             self.is_about_directory();
         }
         let root = self.store.root;
         done(self.store.volume.rename(root, &from, &to).map_err(Into::into))
+    }
+
+    /// Two names change places. Meanwhile the first has one that nobody knows.
+    fn exchange(&mut self, tid: Tid, from: &[u8], to: &[u8]) -> Answer {
+        self.may_move(tid, to, from)?;
+        let root = self.store.root;
+        if self.look(from, Last::Name)?.inode == self.look(to, Last::Name)?.inode {
+            return DONE;
+        }
+        // A directory cannot be in itself.
+        if plain(to).starts_with(&[plain(from).as_slice(), b"/"].concat()) {
+            return Err(EINVAL);
+        }
+        let end = from.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
+        let start = from.iter().take(end).rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+        let name = format!(".exchanged-{}", self.ring());
+        let aside = [from.get(..start).unwrap_or_default(), name.as_bytes()].concat();
+        let volume = &mut self.store.volume;
+        volume.rename(root, from, &aside)?;
+        if let Err(error) = volume.rename(root, to, from) {
+            let _ = volume.rename(root, &aside, from);
+            return Err(error.into());
+        }
+        if let Err(error) = volume.rename(root, &aside, to) {
+            let _ = volume.rename(root, from, to);
+            let _ = volume.rename(root, &aside, from);
+            return Err(error.into());
+        }
+        DONE
     }
 
     pub(crate) fn sys_link(&mut self, tid: Tid, [from, to, ..]: [u64; 6]) -> Answer {

@@ -16,7 +16,7 @@ const WORK_MAX: u64 = 8 << 20;
 const THREADS_MAX: usize = 8;
 
 /// Calls that change more than others, and come more often.
-const OFTEN: [u32; 51] = [
+const OFTEN: [u32; 57] = [
     nr::__NR_read,
     nr::__NR_write,
     nr::__NR_readv,
@@ -62,10 +62,16 @@ const OFTEN: [u32; 51] = [
     nr::__NR_ioctl,
     nr::__NR_dup2,
     nr::__NR_sendfile,
+    nr::__NR_splice,
+    nr::__NR_tee,
+    nr::__NR_copy_file_range,
+    nr::__NR_renameat2,
     nr::__NR_getdents64,
     nr::__NR_utimensat,
     nr::__NR_ftruncate,
     nr::__NR_setitimer,
+    nr::__NR_timer_create,
+    nr::__NR_timer_settime,
     nr::__NR_execve,
     nr::__NR_setrlimit,
 ];

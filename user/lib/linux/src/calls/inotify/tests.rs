@@ -273,7 +273,7 @@ fn readers_wait_and_lists_hear() {
     assert_eq!(watcher.rig.read(fd, 20), Err(error(EINVAL)));
     assert_eq!((watcher.rig.read(fd, 47).unwrap().len(), watcher.rig.read(fd, 47).unwrap().len()), (32, 16));
     assert_eq!(watcher.rig.write(fd, b"x"), error(EBADF));
-    // What is closed watches nothing.
+    // A list that is closed watches nothing.
     watcher.rig.call(__NR_close, &[fd]);
     watcher.rig.call_by(child, __NR_close, &[fd]);
     assert_eq!(

@@ -83,7 +83,7 @@ fn objects_are_given_back() {
         let moved =
             rig.call(nr::__NR_mremap, &[at + 2 * PAGE, 6 * PAGE, 60 * PAGE, MREMAP_MAYMOVE.into()]) as u64;
         assert_eq!([0, 5, 6].map(|page| byte(&mut rig, FIRST, moved + page * PAGE)), [1, 1, 0]);
-        // What is given up is not lost: others have it.
+        // A page that is given up is not lost: others have it.
         assert_eq!(rig.call(nr::__NR_madvise, &[moved, PAGE, MADV_DONTNEED.into()]), 0);
         assert_eq!(byte(&mut rig, FIRST, moved), 1);
         assert_eq!(rig.call(nr::__NR_munmap, &[moved, 60 * PAGE]), 0);
@@ -178,7 +178,7 @@ fn seals_keep() {
     assert_eq!(rig.call(nr::__NR_memfd_create, &[long, 64]), error(EINVAL));
 }
 
-/// As `shm_open` of the C library does it.
+/// The calls are those of `shm_open` in the C library.
 #[test]
 fn files_in_dev_shm_are_shared() {
     let mut rig = Rig::begun();

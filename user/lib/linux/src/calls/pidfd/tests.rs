@@ -176,7 +176,7 @@ fn signals_have_causes_that_are_true() {
     assert_eq!(rig.call(nr::__NR_pidfd_open, &[0, 0]), error(EINVAL));
     let thread = rig.thread();
     assert_eq!(rig.call(nr::__NR_pidfd_open, &[thread.into(), 0]), error(EINVAL));
-    // What a process has open can be had by it.
+    // Descriptors of the process can be had by it.
     let taken = rig.call(nr::__NR_pidfd_getfd, &[fd, 0, 0]);
     assert!(taken > 0);
     assert_eq!(rig.call(nr::__NR_pidfd_getfd, &[fd, 99, 0]), error(EBADF));
