@@ -1,6 +1,7 @@
-//! All files that a process sees: those of a file system, and in its root directory `/dev` and `/proc`, whatever the file system has there.
+//! All files that a process sees: those of a file system, and in its root directory `/dev`, `/proc` and `/sys`, whatever the file system has there.
 
 use crate::special::{Device, Link, OfProcess, Special};
+use crate::tree::SYSTEM;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::rc::Rc;
@@ -48,7 +49,8 @@ pub struct Namespace<F> {
 }
 
 /// Names in the root directory that are no files of the file system.
-const ADDED: [(&[u8], Special); 2] = [(b"dev", Special::Devices), (b"proc", Special::Processes)];
+const ADDED: [(&[u8], Special); 3] =
+    [(b"dev", Special::Devices), (b"proc", Special::Processes), (b"sys", Special::Tree(SYSTEM))];
 
 /// Cursor in the root directory from which the file system's own entries begin; in front are those of [`ADDED`].
 const FIRST_OWN: u64 = ADDED.len() as u64;
