@@ -33,6 +33,7 @@ pub mod signals;
 pub mod sockets;
 pub mod splice;
 pub mod stat;
+mod syncing;
 pub mod terminal;
 pub mod time;
 pub mod timers;
@@ -149,6 +150,8 @@ const fn about_files<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option
         nr::__NR_fallocate => System::sys_fallocate,
         nr::__NR_fsync | nr::__NR_fdatasync => System::sys_fsync,
         nr::__NR_sync => System::sys_sync,
+        nr::__NR_syncfs => System::sys_syncfs,
+        nr::__NR_sync_file_range => System::sys_sync_file_range,
         nr::__NR_getdents64 => System::sys_getdents,
         nr::__NR_fadvise64 | nr::__NR_readahead => System::sys_advise,
         nr::__NR_close => System::sys_close,
@@ -172,7 +175,9 @@ const fn about_files<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option
         nr::__NR_madvise => System::sys_madvise,
         nr::__NR_msync => System::sys_msync,
         nr::__NR_mincore => System::sys_mincore,
-        nr::__NR_mlock | nr::__NR_munlock | nr::__NR_mlockall | nr::__NR_munlockall => System::sys_lock,
+        nr::__NR_mlock | nr::__NR_mlock2 | nr::__NR_munlock | nr::__NR_mlockall | nr::__NR_munlockall => {
+            System::sys_lock
+        }
         _ => return None,
     })
 }
@@ -215,6 +220,7 @@ const fn about_names<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option
         nr::__NR_chmod => System::sys_chmod,
         nr::__NR_fchmod => System::sys_fchmod,
         nr::__NR_fchmodat => System::sys_fchmodat,
+        nr::__NR_fchmodat2 => System::sys_fchmodat2,
         nr::__NR_chown => System::sys_chown,
         nr::__NR_lchown => System::sys_lchown,
         nr::__NR_fchown => System::sys_fchown,
@@ -253,6 +259,7 @@ const fn about_processes<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Op
         nr::__NR_arch_prctl => System::sys_arch_prctl,
         nr::__NR_set_tid_address => System::sys_set_tid_address,
         nr::__NR_set_robust_list => System::sys_set_robust_list,
+        nr::__NR_get_robust_list => System::sys_get_robust_list,
         nr::__NR_prctl => System::sys_prctl,
         nr::__NR_sched_yield => System::sys_sched_yield,
         nr::__NR_sched_getaffinity => System::sys_sched_getaffinity,

@@ -251,6 +251,21 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.change_at(&path, Last::Follow, &permissions(mode))
     }
 
+    pub(crate) fn sys_fchmodat2(&mut self, tid: Tid, [directory, path, mode, flags, ..]: [u64; 6]) -> Answer {
+        let flags = checked(flags, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)?;
+        if flags & AT_EMPTY_PATH != 0 && self.path_or_empty(tid, path)?.is_empty() {
+            return self.sys_fchmod(tid, [directory, mode, 0, 0, 0, 0]);
+        }
+        if flags & AT_SYMLINK_NOFOLLOW != 0 {
+            let path = self.path_at(tid, directory, path)?;
+            self.reach(tid, &path, Last::Stay)?;
+            if self.look(&path, Last::Stay)?.kind == Kind::Symlink {
+                return Err(EOPNOTSUPP);
+            }
+        }
+        self.sys_fchmodat(tid, [directory, path, mode, 0, 0, 0])
+    }
+
     pub(crate) fn sys_fchmod(&mut self, tid: Tid, [fd, mode, ..]: [u64; 6]) -> Answer {
         let open = self.open_file(tid, fd)?;
         let mode = match open.file() {

@@ -403,6 +403,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         DONE
     }
 
+    pub(crate) fn sys_get_robust_list(&mut self, tid: Tid, [thread, head, len, ..]: [u64; 6]) -> Answer {
+        let thread = if thread as u32 == 0 { tid } else { thread as u32 };
+        if self.pid(thread)? != self.pid(tid)? {
+            return Err(EPERM);
+        }
+        let robust = self.thread(thread)?.robust;
+        self.write_words(tid, len, &[24])?;
+        done(self.write_words(tid, head, &[robust.0]))
+    }
+
     pub(crate) fn sys_prctl(&mut self, tid: Tid, [code, argument, ..]: [u64; 6]) -> Answer {
         match code as u32 {
             linux_raw_sys::prctl::PR_SET_NAME => {

@@ -138,7 +138,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let found = self.look(path, Last::Follow)?;
         match found.kind {
             vfs::Kind::Directory => return Err(EACCES),
-            vfs::Kind::File if found.permissions & 0o111 != 0 => {}
+            vfs::Kind::File if found.permissions & 0o111 != 0 && self.store.node(&found).is_none() => {}
             _ => return Err(EACCES),
         }
         self.may(tid, &found, X_OK)?;

@@ -2,7 +2,7 @@
 
 use crate::calls::HERE;
 use crate::calls::rig::{FIRST, Rig};
-use crate::errno::{EEXIST, EINTR, EINVAL, ENOENT, ENXIO, EPERM, EPIPE, ESPIPE, Errno};
+use crate::errno::{EACCES, EEXIST, EINTR, EINVAL, ENOENT, ENXIO, EPERM, EPIPE, ESPIPE, Errno};
 use crate::machine::Tid;
 use linux_raw_sys::general::{
     self as nr, EPOLL_CTL_ADD, EPOLLIN, O_CREAT, O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY, POLLERR, POLLHUP,
@@ -95,6 +95,9 @@ fn nodes_are_made_and_have_kinds() {
     for (name, kind) in [("pipe", nr::DT_FIFO), ("socket", nr::DT_SOCK), ("file", nr::DT_REG)] {
         assert!(kinds.contains(&(name.as_bytes().to_vec(), kind as u8)), "{name}: {kinds:?}");
     }
+    let at = path(&mut rig, "/tmp/pipe");
+    assert_eq!(rig.call(nr::__NR_chmod, &[at, 0o777]), 0);
+    assert_eq!(rig.call(nr::__NR_execve, &[at, 0, 0]), error(EACCES));
     let at = path(&mut rig, "/tmp/socket");
     assert_eq!(rig.call(nr::__NR_open, &[at, O_RDWR.into(), 0]), error(ENXIO));
 }

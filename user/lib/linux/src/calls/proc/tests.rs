@@ -83,6 +83,11 @@ fn a_process_says_what_it_is() {
     assert!(status.ends_with('\n') && status.lines().all(|line| line.contains(":\t")), "{status}");
     assert_eq!(text(&mut rig, "/proc/self/cgroup"), "0::/\n");
     assert_eq!(text(&mut rig, "/proc/self/oom_score_adj"), "0\n");
+    let at = rig.put(b"/proc/self/oom_score_adj\0/proc/self/maps\0");
+    for (at, outcome) in [(at, 4), (at + 25, -22)] {
+        let fd = rig.call(__NR_open, &[at, O_RDWR.into(), 0]) as u64;
+        assert_eq!(rig.write(fd, b"-999"), outcome);
+    }
     for line in text(&mut rig, "/proc/self/mountinfo").lines() {
         assert!(line.split(' ').count() == 10 && line.contains(" - "), "{line}");
     }

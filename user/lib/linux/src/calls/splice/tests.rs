@@ -177,6 +177,28 @@ fn names_are_exchanged() {
 }
 
 #[test]
+fn small_calls_are_there() {
+    let mut rig = Rig::begun();
+    let fd = file(&mut rig, "/tmp/a", b"hello");
+    let [reader, _] = pipe(&mut rig, 0);
+    assert_eq!(rig.call(__NR_sync_file_range, &[fd, 0, 5, 7]), 0);
+    assert_eq!(rig.call(__NR_sync_file_range, &[fd, 0, 5, 8]), error(EINVAL));
+    assert_eq!(rig.call(__NR_sync_file_range, &[reader, 0, 5, 7]), error(ESPIPE));
+    assert_eq!((rig.call(__NR_syncfs, &[fd]), rig.call(__NR_syncfs, &[99])), (0, error(EBADF)));
+    let [link, path, empty] = [&b"/tmp/link\0"[..], b"/tmp/a\0", b"\0"].map(|bytes| rig.put(bytes));
+    rig.call(__NR_symlink, &[path, link]);
+    let mut chmod =
+        |fd: u64, path: u64, flags: u32| rig.call(__NR_fchmodat2, &[fd, path, 0o600, flags.into()]);
+    assert_eq!((chmod(HERE, link, AT_SYMLINK_NOFOLLOW), chmod(HERE, link, 0)), (error(EOPNOTSUPP), 0));
+    assert_eq!((chmod(HERE, path, AT_SYMLINK_NOFOLLOW), chmod(fd, empty, AT_EMPTY_PATH)), (0, 0));
+    assert_eq!((chmod(HERE, path, 1), chmod(HERE, empty, 0)), (error(EINVAL), error(ENOENT)));
+    let to = rig.room(16);
+    assert_eq!(rig.call(__NR_set_robust_list, &[to, 24]), 0);
+    assert_eq!(rig.call(__NR_get_robust_list, &[0, to, to + 8]), 0);
+    assert_eq!((u64::from(rig.half(to)), rig.half(to + 8)), (to, 24));
+}
+
+#[test]
 fn all_threads_are_alike() {
     let mut rig = Rig::begun();
     let at = rig.put(&[0; 16]);
