@@ -208,6 +208,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         // Only a signal with a handler ends the wait.
         let Effect::Handler(signal, cause, action) = self.effect(tid) else { return };
         let Some(blocked) = self.unblock(tid) else { return };
+        self.give_up_opening(tid);
         let mut registers = blocked.registers;
         let number = registers.rax;
         let Some(thread) = self.threads.get_mut(&tid) else { return };

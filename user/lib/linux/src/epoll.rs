@@ -85,7 +85,9 @@ pub struct Epoll {
 /// Everything but what is on the other side of a pipe, each end of which hears of itself alone.
 fn possible(open: &Open) -> u32 {
     use crate::pipe::ready;
-    match open.object {
+    match &open.object {
+        Object::Fifo(fifo) if !fifo.writes => !u32::from(ready::WRITE),
+        Object::Fifo(fifo) if !fifo.reads => !u32::from(ready::READ),
         Object::Reader(_) => !u32::from(ready::WRITE),
         Object::Writer(_) => !u32::from(ready::READ),
         _ => u32::MAX,

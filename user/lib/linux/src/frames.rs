@@ -4,6 +4,7 @@
 //! who wants to write to it gets a copy.
 
 use crate::errno::{ENOMEM, Errno, Result};
+use crate::memory::Objects;
 use alloc::vec::Vec;
 
 /// Bytes of a page.
@@ -45,6 +46,8 @@ pub struct Frames<B> {
     free: Vec<Frame>,
     /// Bytes of tables of all that have frames.
     tables: usize,
+    /// Memory without a file that several share.
+    pub objects: Objects,
 }
 
 /// Most bytes of such tables.
@@ -53,7 +56,7 @@ const TABLES_MAX: usize = 32 << 20;
 impl<B: Bytes> Frames<B> {
     /// All of them free.
     pub const fn new(bytes: B) -> Frames<B> {
-        Frames { bytes, uses: Vec::new(), free: Vec::new(), tables: 0 }
+        Frames { bytes, uses: Vec::new(), free: Vec::new(), tables: 0, objects: Objects::new() }
     }
 
     /// Frames that can still be had.

@@ -1,10 +1,10 @@
 //! Linux's system calls without a machine: what processes are, and what their calls do.
 //!
 //! In reading order: [`errno`], how calls fail; [`frames`], pages of memory, each used by as many as have it; [`memory`], the address space of a process;
-//! [`executable`], how programs lie in files; [`machine`], what all of it needs from below; [`special`] and [`namespace`], `/dev` and `/proc` beside the
+//! [`executable`], how programs lie in files; [`machine`], what all of it needs from below; [`special`], [`tree`] and [`namespace`], `/dev`, `/proc` and `/sys` beside the
 //! files of a file system; [`store`], frames and files, and the pages of files that are in frames; [`node`], sockets with names in a file system;
-//! [`budget`], memory that all processes share; [`pipe`], [`socket`], [`network`] and [`inet`], [`terminal`] and [`terminals`]; [`epoll`], [`timer`] and [`locks`]; [`open`], what
-//! descriptors lead to; [`process`] and [`signal`]; [`table`], processes and threads by their numbers; [`system`], how calls are made, wait, and are made again; [`deliver`], how signals arrive;
+//! [`budget`], memory that all processes share; [`pipe`], [`socket`], [`network`] and [`inet`], [`terminal`] and [`terminals`]; [`epoll`], [`timer`], [`inotify`] and [`locks`]; [`open`], what
+//! descriptors lead to; [`process`] and [`signal`]; [`table`], processes and threads by their numbers; [`kept`], tables of calls that few make; [`system`], how calls are made, wait, and are made again; [`deliver`], how signals arrive;
 //! [`sessions`], who has a terminal; [`calls`], the calls themselves; [`decode`], calls as text;
 //! [`start`], how the first process begins; [`command_line`], what the program that runs a sandbox is asked for.
 //!
@@ -27,6 +27,8 @@ pub mod errno;
 pub mod executable;
 pub mod frames;
 pub mod inet;
+pub mod inotify;
+pub mod kept;
 pub mod locks;
 pub mod machine;
 pub mod memory;
@@ -49,5 +51,6 @@ pub mod terminals;
 #[cfg(test)]
 mod tests;
 pub mod timer;
+pub mod tree;
 #[cfg(test)]
 mod world;

@@ -7,6 +7,7 @@
 mod pages;
 mod recent;
 mod rights;
+mod shared;
 
 use crate::errno::{EACCES, EEXIST, EFAULT, EINVAL, ENOMEM, Errno, Result};
 use crate::frames::{Bytes, Frame, Frames, PAGE};
@@ -16,6 +17,7 @@ use core::ops::Range;
 use pages::Pages;
 use recent::Recent;
 pub use rights::Rights;
+pub use shared::Objects;
 
 /// Lowest address that can be mapped: an access through a null pointer with an offset must fail.
 pub const FIRST: u64 = 0x1_0000;
@@ -113,6 +115,8 @@ pub struct Memory {
     heap: (u64, u64),
     /// Bytes that its tables have, as [`Frames`] count them.
     counted: usize,
+    /// Objects without a file of which something is mapped.
+    objects: BTreeSet<FileNumber>,
 }
 
 /// The next multiple of a page; none if there is none.
@@ -129,7 +133,8 @@ impl Memory {
 
     /// Tells how large the tables are, after each change of them.
     fn count<B: Bytes>(&mut self, frames: &mut Frames<B>) {
-        let now = self.regions.len() * REGION_BYTES + self.pages.bytes();
+        let objects = self.objects.len() * shared::USE_BYTES;
+        let now = self.regions.len() * REGION_BYTES + self.pages.bytes() + objects;
         frames.count_tables(self.counted, now);
         self.counted = now;
     }
@@ -227,6 +232,7 @@ impl Memory {
             None => self.search(len)?,
         };
         self.insert(start, start + len, kind);
+        self.use_object(frames, kind);
         self.count(frames);
         Ok(start)
     }
@@ -277,9 +283,8 @@ impl Memory {
         {
             self.check_regions(frames, 1)?;
         }
-        for (start, _) in self.cut(&range) {
-            self.regions.remove(&start);
-        }
+        let removed = self.cut(&range);
+        self.remove(frames, &removed);
         self.forget(frames, range);
         Ok(())
     }
@@ -441,8 +446,9 @@ impl Memory {
         };
         let kept = old_len.min(len);
         let moved = self.pages.take(from.start / PAGE..(from.start + kept) / PAGE);
-        self.unmap(frames, from.start, old_len)?;
+        // An object is mapped all the time, and does not end in between.
         self.insert(at, at + len, kind);
+        self.unmap(frames, from.start, old_len)?;
         for (page, frame) in moved {
             frames.bytes.withdraw(frame);
             self.pages.set(page - from.start / PAGE + at / PAGE, frame);
@@ -494,6 +500,9 @@ impl Memory {
             }
             if let Some(source) = source {
                 let at = Source { offset: source.offset + (page * PAGE - start), ..source };
+                if at.file.is_object() {
+                    return self.fault_in_object(frames, at, address, wanted);
+                }
                 return Ok(Access::Wants(at, is_shared && rights.has(Rights::WRITE)));
             }
             let frame = frames.zeroed().map_err(no_memory)?;
@@ -554,13 +563,16 @@ impl Memory {
                 }
             }
         }
-        let (regions, pages) = (self.regions.clone(), self.pages.clone());
-        Ok(Memory { regions, pages, recent: Recent::default(), heap: self.heap, counted: self.counted })
+        let (regions, pages, objects) = (self.regions.clone(), self.pages.clone(), self.objects.clone());
+        objects.iter().for_each(|object| frames.hold_object(*object));
+        let recent = Recent::default();
+        Ok(Memory { regions, pages, recent, heap: self.heap, counted: self.counted, objects })
     }
 
     /// Gives all of it back.
     pub fn clear<B: Bytes>(&mut self, frames: &mut Frames<B>) {
         self.regions.clear();
+        self.leave_all_objects(frames);
         self.forget(frames, 0..END);
         self.heap = (0, 0);
     }
@@ -568,13 +580,14 @@ impl Memory {
     /// Files of which something is mapped.
     pub fn files(&self) -> BTreeSet<FileNumber> {
         let sources = self.regions.values().filter_map(|region| region.kind.source);
-        sources.map(|source| source.file).collect()
+        sources.map(|source| source.file).filter(|file| !file.is_object()).collect()
     }
 
     /// Files that are written to by who writes to a range of addresses.
     pub fn shared_files(&self, range: Range<u64>) -> BTreeSet<FileNumber> {
         let shared = self.kinds(&range).filter(|kind| kind.is_shared && !kind.is_read_only);
-        shared.filter_map(|kind| kind.source).map(|source| source.file).collect()
+        let files = shared.filter_map(|kind| kind.source).map(|source| source.file);
+        files.filter(|file| !file.is_object()).collect()
     }
 
     /// Kinds of the regions of a range, from the highest on.

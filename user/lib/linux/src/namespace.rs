@@ -1,6 +1,7 @@
-//! All files that a process sees: those of a file system, and in its root directory `/dev` and `/proc`, whatever the file system has there.
+//! All files that a process sees: those of a file system, and in its root directory `/dev`, `/proc` and `/sys`, whatever the file system has there.
 
 use crate::special::{Device, Link, OfProcess, Special};
+use crate::tree::SYSTEM;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::rc::Rc;
@@ -50,7 +51,8 @@ pub struct Namespace<F> {
 }
 
 /// Names in the root directory that are no files of the file system.
-const ADDED: [(&[u8], Special); 2] = [(b"dev", Special::Devices), (b"proc", Special::Processes)];
+const ADDED: [(&[u8], Special); 3] =
+    [(b"dev", Special::Devices), (b"proc", Special::Processes), (b"sys", Special::Tree(SYSTEM))];
 
 /// Cursor in the root directory from which the file system's own entries begin; in front are those of [`ADDED`].
 const FIRST_OWN: u64 = ADDED.len() as u64;
@@ -68,6 +70,7 @@ impl<F: FileSystem> Namespace<F> {
             Special::Link(Link::Own) => format!("{}", view.own).into_bytes(),
             Special::Link(Link::Mounts) => b"self/mounts".to_vec(),
             Special::Link(Link::Descriptors) => b"/proc/self/fd".to_vec(),
+            Special::Link(Link::Shared) => b"/tmp".to_vec(),
             Special::OfProcess(process, OfProcess::Exe) => of(process)?.program.clone(),
             Special::OfProcess(process, OfProcess::Cwd) => of(process)?.directory.clone(),
             Special::OfProcess(process, OfProcess::Root) => of(process).map(|_| b"/".to_vec())?,

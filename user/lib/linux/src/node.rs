@@ -19,6 +19,9 @@ pub enum Node {
 /// Bytes of a mark, which are all of the file.
 const MARK_BYTES: usize = 16;
 
+/// Files of which it is kept in mind that they have marks, at most.
+const NODES_MAX: usize = 4096;
+
 /// Marks.
 const MARKS: [(Node, [u8; MARK_BYTES]); 2] =
     [(Node::Socket, *b"\x7fTern\0socket\0\n\xff\0"), (Node::Pipe, *b"\x7fTern\0fifo\0\0\0\n\xff\0")];
@@ -26,6 +29,16 @@ const MARKS: [(Node, [u8; MARK_BYTES]); 2] =
 impl<B: Bytes, F: FileSystem> Store<B, F> {
     /// Kind of a file, if it has a mark.
     pub fn node(&mut self, found: &Attributes) -> Option<Node> {
+        let node = self.mark(found);
+        match node {
+            Some(_) if self.nodes.len() < NODES_MAX => drop(self.nodes.insert(found.inode.0)),
+            Some(_) => {}
+            None => drop(self.nodes.remove(&found.inode.0)),
+        }
+        node
+    }
+
+    fn mark(&mut self, found: &Attributes) -> Option<Node> {
         if found.kind != Kind::File || found.len != MARK_BYTES as u64 || !Self::is_own(found.inode) {
             return None;
         }
@@ -37,6 +50,15 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
         (count == Ok(MARK_BYTES)).then_some(*node)
     }
 
+    /// Kind of a file, if it had a mark when it was looked at last, and still has it.
+    pub fn known_node(&mut self, inode: Inode) -> Option<Node> {
+        if !self.nodes.contains(&inode.0) {
+            return None;
+        }
+        let found = self.volume.attributes(inode).ok()?;
+        self.node(&found)
+    }
+
     /// Makes a file with a mark, which is open then. There must not be anything of that name.
     pub fn make_node(&mut self, path: &[u8], node: Node, permissions: u16) -> Result<Inode> {
         let root = self.root;
@@ -44,7 +66,12 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
         let inode = self.volume.open(root, path, how, permissions)?;
         let mark = MARKS.iter().find(|(kind, _)| *kind == node).map_or([0; MARK_BYTES], |(_, mark)| *mark);
         match self.volume.write(inode, 0, &mark) {
-            Ok(MARK_BYTES) => Ok(inode),
+            Ok(MARK_BYTES) => {
+                if self.nodes.len() < NODES_MAX {
+                    self.nodes.insert(inode.0);
+                }
+                Ok(inode)
+            }
             outcome => {
                 let _ = self.volume.unlink(root, path);
                 let _ = self.volume.close(inode);

@@ -1,10 +1,14 @@
 //! Open files, and the numbers under which a process has them.
 
 use crate::budget::Share;
+use crate::calls::fifo::Fifo;
+use crate::calls::memfd::MemoryFile;
+use crate::calls::pidfd::Pidfd;
 use crate::calls::timers::SignalList;
 use crate::epoll::Epoll;
 use crate::errno::{EBADF, EMFILE, Result};
 use crate::inet::Inet;
+use crate::inotify::Inotify;
 use crate::pipe::Pipe;
 use crate::socket::Socket;
 use crate::timer::Timer;
@@ -58,6 +62,8 @@ pub enum Object {
     Reader(Rc<PipeEnds>),
     /// The end of a pipe that writes.
     Writer(Rc<PipeEnds>),
+    /// A pipe that has a name.
+    Fifo(Fifo),
     /// A device without state.
     Device {
         /// Its inode.
@@ -96,6 +102,12 @@ pub enum Object {
     Epoll(Rc<Epoll>),
     /// A timer.
     Timer(Rc<Timer>),
+    /// A list of files that are watched.
+    Inotify(Rc<Inotify>),
+    /// Memory.
+    Memory(MemoryFile),
+    /// A process.
+    Process(Rc<Pidfd>),
     /// Signals that are read.
     Signals(SignalList),
 }
@@ -107,6 +119,19 @@ pub struct PipeEnds {
     pub number: u64,
     /// Its bytes, and how many have its ends open.
     pub pipe: RefCell<Pipe>,
+    /// Its name, if it has one.
+    pub name: Option<PipeName>,
+}
+
+/// Name of a pipe.
+#[derive(Debug)]
+pub struct PipeName {
+    /// The file with the mark, which is open once for the pipe.
+    pub inode: Inode,
+    /// Path by which it was opened first.
+    pub path: Vec<u8>,
+    /// Share of the bytes that paths have.
+    pub share: Share,
 }
 
 impl Open {
@@ -132,6 +157,15 @@ impl Open {
         self.flags.get() & flag != 0
     }
 
+    /// The file that it is, if it is one of the file system. That has it open.
+    pub fn file(&self) -> Option<Inode> {
+        match &self.object {
+            Object::File { inode, .. } | Object::Directory { inode, .. } => Some(*inode),
+            Object::Fifo(fifo) => fifo.inode(),
+            _ => None,
+        }
+    }
+
     /// Path or name, as `/proc/PID/fd` shows it.
     pub fn name(&self) -> Vec<u8> {
         match &self.object {
@@ -142,12 +176,16 @@ impl Open {
             Object::Reader(ends) | Object::Writer(ends) => {
                 alloc::format!("pipe:[{}]", ends.number).into_bytes()
             }
+            Object::Fifo(fifo) => fifo.path().to_vec(),
             Object::Terminal { number, .. } => alloc::format!("/dev/pts/{number}").into_bytes(),
             Object::Master { .. } => b"/dev/ptmx".to_vec(),
             Object::Counter { .. } => b"anon_inode:[eventfd]".to_vec(),
             Object::Epoll(_) => b"anon_inode:[eventpoll]".to_vec(),
             Object::Timer(_) => b"anon_inode:[timerfd]".to_vec(),
             Object::Signals(_) => b"anon_inode:[signalfd]".to_vec(),
+            Object::Inotify(_) => b"anon_inode:inotify".to_vec(),
+            Object::Memory(file) => file.name.clone(),
+            Object::Process(_) => b"anon_inode:[pidfd]".to_vec(),
             Object::Socket(socket) => alloc::format!("socket:[{}]", socket.number).into_bytes(),
             Object::Inet(inet) => alloc::format!("socket:[{}]", inet.number).into_bytes(),
         }

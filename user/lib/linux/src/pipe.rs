@@ -59,6 +59,8 @@ pub struct Pipe {
     size: usize,
     readers: u32,
     writers: u32,
+    /// How often each end was opened.
+    opened: [u64; 2],
     share: Option<Share>,
 }
 
@@ -71,7 +73,8 @@ impl Default for Pipe {
 impl Pipe {
     /// An empty pipe without readers and writers: each end is to be opened.
     pub const fn new() -> Pipe {
-        Pipe { pages: VecDeque::new(), first: 0, len: 0, size: SIZE, readers: 0, writers: 0, share: None }
+        let (readers, writers, opened) = (0, 0, [0; 2]);
+        Pipe { pages: VecDeque::new(), first: 0, len: 0, size: SIZE, readers, writers, opened, share: None }
     }
 
     /// An empty pipe within a budget. It holds [`SIZE`], or a page if there is not so much left. `ENFILE`: not even that.
@@ -92,6 +95,7 @@ impl Pipe {
     pub fn open(&mut self, end: End) {
         let users = self.users(end);
         *users = users.saturating_add(1);
+        self.opened[end as usize] += 1;
     }
 
     /// One open file less of an end. Whether it was the last one, so that all who wait at the other end have to look again.
@@ -104,6 +108,11 @@ impl Pipe {
             (self.pages, self.first, self.len) = (VecDeque::new(), 0, 0);
         }
         was_last
+    }
+
+    /// How often an end was opened so far.
+    pub fn opened(&self, end: End) -> u64 {
+        self.opened[end as usize]
     }
 
     /// Open files of the two ends: readers, writers.
@@ -213,6 +222,19 @@ impl Pipe {
             self.pages = VecDeque::new();
         }
         Ok(done)
+    }
+
+    /// Reads what there is, and leaves it there. How many bytes it was.
+    pub fn peek(&self, to: &mut [u8]) -> usize {
+        let mut done = 0;
+        let mut skip = self.first;
+        for page in &self.pages {
+            let rest = page.get(skip..).unwrap_or_default();
+            let count = rest.len().min(to.len().min(self.len) - done);
+            to[done..done + count].copy_from_slice(&rest[..count]);
+            (done, skip) = (done + count, 0);
+        }
+        done
     }
 
     /// Makes the pipe hold so many bytes, rounded up to a power of two of pages: `F_SETPIPE_SZ`. How many it is then.

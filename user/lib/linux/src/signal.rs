@@ -149,6 +149,14 @@ impl Pending {
         true
     }
 
+    /// The signal of a timer, if it still waits, was missed so often more. How often that is.
+    pub fn miss(&mut self, timer: u32, more: u32) -> Option<u32> {
+        let is_its = |cause: &&mut Cause| cause.code == general::SI_TIMER && cause.sender.0 == timer;
+        let cause = self.causes.iter_mut().map(|(_, cause)| cause).find(is_its)?;
+        cause.sender.1 = cause.sender.1.saturating_add(more);
+        Some(cause.sender.1)
+    }
+
     /// Signals that have been added so far.
     pub const fn added(&self) -> u64 {
         self.added

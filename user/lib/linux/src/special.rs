@@ -1,5 +1,6 @@
 //! Names in `/dev` and `/proc`: which there are, and what each is. Their inodes have numbers of their own, far above those of a file system.
 
+use crate::tree::{self, Content};
 use alloc::format;
 use alloc::vec::Vec;
 use vfs::Inode;
@@ -30,7 +31,9 @@ pub enum Special {
     Descriptors(u32),
     /// A descriptor there.
     Descriptor(u32, u32),
-    /// `/proc/self`, or `/dev/fd`, which lead there.
+    /// An entry of `/sys` or `/proc/sys`, by its number.
+    Tree(usize),
+    /// A symbolic link, such as `/proc/self` or `/dev/fd`.
     Link(Link),
     /// Code that processes call in place of system calls. It has no name.
     Vdso,
@@ -76,6 +79,16 @@ pub enum About {
     Version,
     /// File systems that there can be.
     Filesystems,
+    /// Options with which the system began.
+    Cmdline,
+    /// Places for pages that are paged out.
+    Swaps,
+    /// Disks.
+    Partitions,
+    /// Requests that disks have done.
+    Diskstats,
+    /// Pages that were moved.
+    Vmstat,
 }
 
 /// Files about a process.
@@ -106,6 +119,18 @@ pub enum OfProcess {
     Cwd,
     /// The root: a symbolic link.
     Root,
+    /// File systems that it sees, in the longer form.
+    Mountinfo,
+    /// Its group of resources.
+    Cgroup,
+    /// How soon it ends for want of memory.
+    OomScore,
+    /// By how much that is changed.
+    OomScoreAdj,
+    /// Bytes that it has read and written.
+    Io,
+    /// The place at which it waits.
+    Wchan,
 }
 
 /// Symbolic links whose target depends on who looks.
@@ -118,6 +143,8 @@ pub enum Link {
     Mounts,
     /// `/dev/fd`.
     Descriptors,
+    /// `/dev/shm`, where the C library makes files that processes share.
+    Shared,
 }
 
 /// Names in `/dev`.
@@ -136,7 +163,7 @@ const DEVICES: [(&str, Device); 8] = [
 const STREAMS: [&str; 3] = ["stdin", "stdout", "stderr"];
 
 /// Names in `/proc` about all.
-const ABOUT: [(&str, About); 7] = [
+const ABOUT: [(&str, About); 12] = [
     ("meminfo", About::Meminfo),
     ("cpuinfo", About::Cpuinfo),
     ("uptime", About::Uptime),
@@ -144,10 +171,15 @@ const ABOUT: [(&str, About); 7] = [
     ("stat", About::Stat),
     ("version", About::Version),
     ("filesystems", About::Filesystems),
+    ("cmdline", About::Cmdline),
+    ("swaps", About::Swaps),
+    ("partitions", About::Partitions),
+    ("diskstats", About::Diskstats),
+    ("vmstat", About::Vmstat),
 ];
 
 /// Names in `/proc/PID`.
-const OF_PROCESS: [(&str, OfProcess); 12] = [
+const OF_PROCESS: [(&str, OfProcess); 18] = [
     ("stat", OfProcess::Stat),
     ("status", OfProcess::Status),
     ("statm", OfProcess::Statm),
@@ -160,6 +192,12 @@ const OF_PROCESS: [(&str, OfProcess); 12] = [
     ("exe", OfProcess::Exe),
     ("cwd", OfProcess::Cwd),
     ("root", OfProcess::Root),
+    ("mountinfo", OfProcess::Mountinfo),
+    ("cgroup", OfProcess::Cgroup),
+    ("oom_score", OfProcess::OomScore),
+    ("oom_score_adj", OfProcess::OomScoreAdj),
+    ("io", OfProcess::Io),
+    ("wchan", OfProcess::Wchan),
 ];
 
 impl Special {
@@ -177,7 +215,8 @@ impl Special {
             Special::Descriptor(process, number) => (9, process, number),
             Special::Link(link) => (10, 0, link as u32),
             Special::Terminal(number) => (11, 0, number),
-            Special::Vdso => (12, 0, 0),
+            Special::Tree(number) => (12, 0, number as u32),
+            Special::Vdso => (13, 0, 0),
         };
         Inode(MARK | class << 56 | u64::from(process) << 24 | u64::from(item))
     }
@@ -197,9 +236,12 @@ impl Special {
             7 => Special::OfProcess(process, OF_PROCESS.get(item as usize)?.1),
             8 => Special::Descriptors(process),
             9 => Special::Descriptor(process, item),
-            10 => Special::Link([Link::Own, Link::Mounts, Link::Descriptors].get(item as usize).copied()?),
+            10 => Special::Link(
+                [Link::Own, Link::Mounts, Link::Descriptors, Link::Shared].get(item as usize).copied()?,
+            ),
             11 => Special::Terminal(item),
-            12 => Special::Vdso,
+            12 => tree::content(item as usize).map(|_| Special::Tree(item as usize))?,
+            13 => Special::Vdso,
             _ => return None,
         };
         Some(found)
@@ -215,6 +257,7 @@ impl Special {
             Special::Devices => match name {
                 "pts" => Some(Special::Terminals),
                 "fd" => Some(Special::Link(Link::Descriptors)),
+                "shm" => Some(Special::Link(Link::Shared)),
                 _ => STREAMS
                     .iter()
                     .position(|stream| *stream == name)
@@ -226,6 +269,7 @@ impl Special {
             Special::Processes => match name {
                 "self" => Some(Special::Link(Link::Own)),
                 "mounts" => Some(Special::Link(Link::Mounts)),
+                "sys" => Some(Special::Tree(tree::CHOICES)),
                 _ => number()
                     .filter(|number| is_there(*number))
                     .map(Special::Process)
@@ -235,6 +279,7 @@ impl Special {
                 "fd" => Some(Special::Descriptors(process)),
                 _ => of_name(&OF_PROCESS, name).map(|of| Special::OfProcess(process, of)),
             },
+            Special::Tree(directory) => tree::find(directory, name).map(Special::Tree),
             Special::Descriptors(process) => number().map(|number| Special::Descriptor(process, number)),
             _ => None,
         }
@@ -244,19 +289,25 @@ impl Special {
     pub fn names(self) -> Vec<&'static str> {
         match self {
             Special::Devices => {
-                DEVICES.iter().map(|(name, _)| *name).chain(STREAMS).chain(["pts", "fd"]).collect()
+                DEVICES.iter().map(|(name, _)| *name).chain(STREAMS).chain(["pts", "fd", "shm"]).collect()
             }
             Special::Terminals => Vec::from(["0"]),
-            Special::Processes => ABOUT.iter().map(|(name, _)| *name).chain(["self", "mounts"]).collect(),
+            Special::Processes => {
+                ABOUT.iter().map(|(name, _)| *name).chain(["self", "mounts", "sys"]).collect()
+            }
             Special::Process(_) => OF_PROCESS.iter().map(|(name, _)| *name).chain(["fd"]).collect(),
+            Special::Tree(directory) => tree::names(directory).collect(),
             _ => Vec::new(),
         }
     }
 
     /// Whether it is a directory.
     pub fn is_directory(self) -> bool {
-        use Special::{Descriptors, Devices, Process, Processes, Terminals};
-        matches!(self, Devices | Terminals | Processes | Process(_) | Descriptors(_))
+        use Special::{Descriptors, Devices, Process, Processes, Terminals, Tree};
+        match self {
+            Tree(number) => tree::content(number) == Some(Content::Directory),
+            _ => matches!(self, Devices | Terminals | Processes | Process(_) | Descriptors(_)),
+        }
     }
 
     /// Whether it is a symbolic link.

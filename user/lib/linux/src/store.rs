@@ -40,6 +40,8 @@ pub struct Store<B, F> {
     written: BTreeSet<(u64, u64)>,
     /// Pages of the cache that calls have written to, and that the file does not have yet.
     late: BTreeSet<(u64, u64)>,
+    /// Files that have had a mark when they were looked at last.
+    pub(crate) nodes: BTreeSet<u64>,
     /// Number of files in [`Self::mapped`] above which those are closed that nobody uses any more.
     mapped_many: usize,
 }
@@ -56,7 +58,8 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
         let (cache, mapped) = (BTreeMap::new(), BTreeMap::new());
         let (written, late) = (BTreeSet::new(), BTreeSet::new());
         let mapped_many = UNMAPPED_MAX;
-        Store { frames: Frames::new(bytes), volume, root, view, cache, mapped, written, late, mapped_many }
+        let (frames, nodes) = (Frames::new(bytes), BTreeSet::new());
+        Store { frames, volume, root, view, cache, mapped, written, late, nodes, mapped_many }
     }
 
     /// The frame of a page that a process accesses, and what it may do there.

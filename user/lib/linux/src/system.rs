@@ -7,6 +7,7 @@ use crate::calls::timers::Known;
 use crate::epoll::Watches;
 use crate::errno::{ESRCH, Result};
 use crate::frames::Bytes;
+use crate::kept::Kept;
 use crate::locks::{Locks, Owner};
 use crate::machine::{Machine, Registers, Space, Tid};
 use crate::memory::{END, Fault, FileNumber, Memory, Rights};
@@ -77,6 +78,8 @@ pub struct System<M, B, F> {
     pub waiting: BTreeMap<Tid, Tid>,
     /// Sockets.
     pub sockets: Sockets,
+    /// Tables of calls that few programs make.
+    pub kept: Kept,
     /// Most processes and threads.
     pub threads_max: usize,
     /// How the first process has ended.
@@ -143,6 +146,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             locks: Locks::default(),
             waiting: BTreeMap::new(),
             sockets: Sockets::default(),
+            kept: Kept::default(),
             threads_max,
             ended: None,
         }
@@ -229,6 +233,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             None => Next::Nothing,
         };
+        self.look_at_files();
         let is_quiet = self.events.is_empty() && self.losses.is_empty();
         if is_quiet && !self.times_changed && self.known.lists == 0 {
             return next;
@@ -338,6 +343,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             events.clear();
             self.spare = (events, woken);
+            self.look_at_files();
             self.look_at_signals();
         }
         if !core::mem::take(&mut self.times_changed) {
@@ -402,6 +408,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.forget_locks(owner);
         self.forget_unopened(&open.object);
         self.forget_watches(&open.object);
+        self.noticed_close(&open);
         match open.object {
             Object::File { inode, .. } | Object::Directory { inode, .. } => {
                 let _ = self.store.write_late(inode);
@@ -415,6 +422,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 ends.pipe.borrow_mut().close(End::Write);
                 self.happened(ends.number, u32::MAX);
             }
+            Object::Fifo(fifo) => self.close_fifo(&fifo),
             Object::Terminal { number, .. } => self.close_slave(number),
             Object::Master { number, .. } => self.close_master(number),
             Object::Socket(socket) => self.close_socket(&socket),
@@ -424,7 +432,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 self.times_changed = true;
             }
             Object::Signals(_) => self.close_signals(),
-            Object::Epoll(_) | Object::Text { .. } | Object::Device { .. } | Object::Counter { .. } => {}
+            Object::Inotify(list) => self.close_inotify(&list),
+            Object::Memory(file) => self.store.frames.leave_object(file.object),
+            _ => {}
         }
     }
 
@@ -446,6 +456,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Words in memory that others look at, as a thread leaves them.
     pub(crate) fn leave(&mut self, tid: Tid) {
         self.unblock(tid);
+        self.give_up_opening(tid);
         self.leave_locks(tid);
         let clear = self.threads.get(&tid).map_or(0, |thread| thread.clear);
         if clear != 0 && self.write(tid, clear, &[0; 4]).is_ok() {
@@ -496,6 +507,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.end_session(pid);
         self.forget_locks(Owner::Process(pid));
         self.store.view.borrow_mut().processes.remove(&pid);
+        self.process_ended(pid);
         if pid == 1 {
             return self.end_all(status);
         }
@@ -563,6 +575,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// A process is forgotten. What it and its children have used is its parent's.
     pub fn reap(&mut self, pid: Tid) {
         let Some(process) = self.processes.remove(&pid) else { return };
+        self.forget_pidfd(pid);
         if let Some(parent) = self.processes.get_mut(&process.parent) {
             parent.used[1] += process.used[0] + process.used[1];
         }

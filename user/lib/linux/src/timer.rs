@@ -108,6 +108,8 @@ impl Timer {
 pub struct Timers {
     due: BTreeSet<(u64, u64)>,
     all: BTreeMap<u64, (Option<u64>, Weak<Timer>)>,
+    /// When the next of those is due that send signals.
+    pub also: Option<u64>,
 }
 
 impl Timers {
@@ -128,7 +130,7 @@ impl Timers {
 
     /// When the next one is due.
     pub fn next(&self) -> Option<u64> {
-        self.due.first().map(|(at, _)| *at)
+        self.due.first().map(|(at, _)| *at).into_iter().chain(self.also).min()
     }
 
     /// Takes one that is due.

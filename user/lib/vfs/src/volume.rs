@@ -382,6 +382,16 @@ impl<F: FileSystem> Volume<F> {
         self.watches.has_woken()
     }
 
+    /// Watches for which there is something, of those for which somebody [waits](Volume::wait), since this or [`has_woken`](Volume::has_woken) was asked last.
+    pub fn woken(&mut self) -> Vec<u64> {
+        self.watches.woken()
+    }
+
+    /// Watches that hear of changes of an inode, with the names by which they know it; without a name those of the inode itself.
+    pub fn watches_of(&self, inode: Inode) -> Vec<(u64, Vec<u8>)> {
+        self.watches.of(inode)
+    }
+
     /// Names in a directory of inodes that can change without it: those that are open, or have other names. Says whether these are all of them.
     fn names_that_matter(&mut self, directory: Inode) -> Result<(Names, bool)> {
         let mut names = Vec::new();

@@ -170,7 +170,8 @@ pub struct Watches {
     /// Watched directories that are partial.
     partial: BTreeSet<Inode>,
     pair: u32,
-    has_woken: bool,
+    /// Watches that have something for one who waits, since somebody has asked last.
+    woken: Vec<u64>,
 }
 
 impl Watches {
@@ -182,7 +183,7 @@ impl Watches {
             places: BTreeSet::new(),
             partial: BTreeSet::new(),
             pair: 0,
-            has_woken: false,
+            woken: Vec::new(),
         }
     }
 
@@ -210,7 +211,9 @@ impl Watches {
     /// A watch is not wanted any more.
     pub fn remove(&mut self, number: u64) {
         let Some(watch) = self.all.remove(&number) else { return };
-        self.has_woken |= watch.is_waited_for;
+        if watch.is_waited_for {
+            self.woken.push(number);
+        }
         let Some(watched) = self.watched.get_mut(&watch.inode) else { return };
         watched.watches.retain(|&other| other != number);
         if watched.watches.is_empty() {
@@ -310,7 +313,9 @@ impl Watches {
         for number in &watched.watches {
             if let Some(watch) = self.all.get_mut(number) {
                 run(watch);
-                self.has_woken |= take(&mut watch.is_waited_for);
+                if take(&mut watch.is_waited_for) {
+                    self.woken.push(*number);
+                }
             }
         }
     }
@@ -364,7 +369,9 @@ impl Watches {
         for number in self.unwatch(inode) {
             if let Some(watch) = self.all.get_mut(&number) {
                 watch.end = End::Gone;
-                self.has_woken |= take(&mut watch.is_waited_for);
+                if take(&mut watch.is_waited_for) {
+                    self.woken.push(number);
+                }
             }
         }
     }
@@ -384,7 +391,26 @@ impl Watches {
 
     /// Whether there is something for one who waits, since somebody has asked last.
     pub fn has_woken(&mut self) -> bool {
-        take(&mut self.has_woken)
+        !self.woken().is_empty()
+    }
+
+    /// Watches for whose owners there is something who [wait](Watches::wait), each once, since this was asked last.
+    pub fn woken(&mut self) -> Vec<u64> {
+        take(&mut self.woken)
+    }
+
+    /// Watches that hear of changes of an inode: of directories in which it has names that are known, with the names, and then its own, without one.
+    pub fn of(&self, inode: Inode) -> Vec<(u64, Vec<u8>)> {
+        let mut found = Vec::new();
+        for directory in self.directories(inode) {
+            let Some(watched) = self.watched.get(&directory) else { continue };
+            for name in watched.names.get(&inode).into_iter().flatten() {
+                found.extend(watched.watches.iter().map(|number| (*number, name.clone())));
+            }
+        }
+        let own = self.watched.get(&inode).into_iter().flat_map(|watched| &watched.watches);
+        found.extend(own.map(|number| (*number, Vec::new())));
+        found
     }
 }
 
@@ -486,6 +512,21 @@ mod tests {
             end(&mut watches, HERE);
             assert!(watches.has_woken() && watches.wait(7));
         }
+    }
+
+    #[test]
+    fn watches_of_an_inode_are_found() {
+        let mut watches = watches();
+        watches.add(8, Inode(2));
+        watches.know(Inode(2), HERE, b"a");
+        watches.know(Inode(2), HERE, b"b");
+        let expected = [(7, b"a".to_vec()), (7, b"b".to_vec()), (8, vec![])];
+        assert_eq!(watches.of(Inode(2)), expected);
+        assert_eq!(watches.of(HERE), [(7, vec![])]);
+        assert!(!watches.wait(7) && !watches.wait(8));
+        watches.changed(Inode(2), Attributes);
+        watches.changed(Inode(2), Contents);
+        assert_eq!((watches.woken(), watches.woken()), (vec![8, 7], vec![]));
     }
 
     #[test]

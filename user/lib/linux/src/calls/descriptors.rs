@@ -1,5 +1,6 @@
 //! Descriptors: copies, flags, and objects that have no name.
 
+use super::fifo::Fifo;
 use super::locks::COMMANDS;
 use super::number;
 use crate::errno::{EBADF, EINVAL, EMFILE, Result};
@@ -121,14 +122,18 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 DONE
             }
             command if COMMANDS.contains(&command) => self.lock_command(tid, &open, command, argument),
+            general::F_ADD_SEALS => self.add_seals(&open, argument),
+            general::F_GET_SEALS => self.seals(&open),
             general::F_GETOWN => DONE,
             general::F_SETOWN => DONE,
             general::F_GETPIPE_SZ => match &open.object {
-                Object::Reader(ends) | Object::Writer(ends) => number(Ok(ends.pipe.borrow().size() as u64)),
+                Object::Reader(ends) | Object::Writer(ends) | Object::Fifo(Fifo { ends, .. }) => {
+                    number(Ok(ends.pipe.borrow().size() as u64))
+                }
                 _ => Err(EBADF),
             },
             general::F_SETPIPE_SZ => match &open.object {
-                Object::Reader(ends) | Object::Writer(ends) => {
+                Object::Reader(ends) | Object::Writer(ends) | Object::Fifo(Fifo { ends, .. }) => {
                     let size = ends.pipe.borrow_mut().resize(argument)?;
                     // There may be room for those who wait.
                     self.tell(Event::Ring(ends.number));
@@ -155,7 +160,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let mut pipe = Pipe::within(&self.pipes)?;
         pipe.open(End::Read);
         pipe.open(End::Write);
-        let ends = Rc::new(PipeEnds { number: self.ring(), pipe: RefCell::new(pipe) });
+        let ends = Rc::new(PipeEnds { number: self.ring(), pipe: RefCell::new(pipe), name: None });
         let closes = flags & O_CLOEXEC != 0;
         let kept = flags & O_NONBLOCK;
         let reader = Open::new(Object::Reader(ends.clone()), O_RDONLY | kept);

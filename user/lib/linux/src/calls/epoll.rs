@@ -1,5 +1,6 @@
 //! `epoll`: calls about lists of open files.
 
+use super::fifo::Fifo;
 use super::{done, number};
 use crate::epoll::{Epoll, NESTED_MAX, SIGNALS, Source, TERMINALS, Wanted, key};
 use crate::errno::{EFAULT, EINVAL, ELOOP, EPERM, Result};
@@ -274,12 +275,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 /// Number of what happens to an object. None: it is always ready.
 fn source_of(object: &Object) -> Option<Source> {
     match object {
-        Object::Reader(ends) | Object::Writer(ends) => Some(ends.number),
+        Object::Reader(ends) | Object::Writer(ends) | Object::Fifo(Fifo { ends, .. }) => Some(ends.number),
         Object::Counter { number, .. } => Some(*number),
         Object::Socket(socket) => Some(socket.number),
         Object::Inet(inet) => Some(inet.number),
         Object::Epoll(epoll) => Some(epoll.number),
         Object::Timer(timer) => Some(timer.number),
+        Object::Process(pidfd) => Some(pidfd.number),
+        Object::Inotify(list) => Some(list.number),
         Object::Terminal { number, .. } | Object::Master { number, .. } => {
             Some(TERMINALS + u64::from(*number))
         }

@@ -1,5 +1,6 @@
 //! Bytes of open files.
 
+use super::fifo::Fifo;
 use super::pieces::Piece;
 use super::{done, number};
 use crate::errno::{
@@ -12,18 +13,17 @@ use crate::pipe::{ATOMIC_BYTES, End, ready};
 use crate::process::Event;
 use crate::signal::Cause;
 use crate::socket::{READABLE, WRITABLE};
-use crate::special::{Device, Special};
-use crate::store::Store;
+use crate::special::{Device, OfProcess, Special};
 use crate::system::{Answer, DONE, Outcome, System};
 use crate::terminals::SYSTEM;
 use alloc::rc::Rc;
 use alloc::vec;
 use alloc::vec::Vec;
-use linux_raw_sys::general::{self, O_APPEND, O_NONBLOCK, SIGPIPE, SIGTTIN, SIGTTOU};
-use vfs::{FileSystem, Inode, Kind};
+use linux_raw_sys::general::{self, IN_ACCESS, IN_MODIFY, O_APPEND, O_NONBLOCK, SIGPIPE, SIGTTIN, SIGTTOU};
+use vfs::{FileSystem, Inode};
 
 /// Most bytes that a call moves at once: a longer one moves fewer than were asked for.
-const PIECE_MAX: u64 = 1 << 20;
+pub(super) const PIECE_MAX: u64 = 1 << 20;
 
 /// Most bytes of a file that go by way of the cache: more at once are read and written past it, as one piece.
 const CACHED_MAX: u64 = 16 << 10;
@@ -90,7 +90,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Taken::Nothing(until) => return Ok(Outcome::Wait(self.events_of(open), until)),
         };
         let given = self.give(tid, pieces, &bytes[..count])?;
-        if given < count && at.is_none() && matches!(open.object, Object::File { .. } | Object::Text { .. }) {
+        let has_place = matches!(open.object, Object::File { .. } | Object::Text { .. } | Object::Memory(_));
+        if given < count && at.is_none() && has_place {
             open.offset.set(open.offset.get().saturating_sub((count - given) as u64));
         }
         if given == 0 && count > 0 { Err(EFAULT) } else { number(Ok(given as u64)) }
@@ -99,7 +100,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Bytes that a read takes away for ever, and most bytes that it can have.
     fn to_be_read(&self, open: &Open) -> (u64, u64) {
         match &open.object {
-            Object::Reader(ends) => {
+            Object::Reader(ends) | Object::Fifo(Fifo { ends, .. }) => {
                 let len = ends.pipe.borrow().len() as u64;
                 (len, len.max(1))
             }
@@ -121,6 +122,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if at.is_none() {
             open.offset.set(position + count);
         }
+        if count > 0 {
+            self.noticed(inode, IN_ACCESS);
+        }
         number(Ok(count))
     }
 
@@ -141,12 +145,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 self.late_at = Some(self.machine.now() + LATE_NS);
                 self.times_changed = true;
             }
+            self.noticed(*inode, IN_MODIFY);
         }
         Ok(count)
     }
 
     /// Takes bytes out of what is open.
-    fn take(&mut self, open: &Rc<Open>, to: &mut [u8], at: Option<u64>) -> Result<Taken> {
+    pub(super) fn take(&mut self, open: &Rc<Open>, to: &mut [u8], at: Option<u64>) -> Result<Taken> {
         let position = at.unwrap_or(open.offset.get());
         let advance = |count: usize| {
             if at.is_none() {
@@ -157,6 +162,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         match &open.object {
             Object::File { inode, .. } => {
                 let count = self.store.read_at(*inode, position, to)?;
+                if count > 0 {
+                    self.noticed(*inode, IN_ACCESS);
+                }
                 advance(count)
             }
             Object::Text { inode, .. } => {
@@ -166,10 +174,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 to[..count].copy_from_slice(&rest[..count]);
                 advance(count)
             }
+            Object::Memory(file) => advance(self.store.frames.read_object(file.object, position, to)),
             Object::Directory { .. } => Err(EISDIR),
             Object::Device { inode, .. } => self.read_device(*inode, to).map(Taken::Bytes),
             _ if at.is_some() => Err(ESPIPE),
-            Object::Reader(ends) => {
+            Object::Reader(ends) | Object::Fifo(Fifo { ends, .. }) => {
                 let was_full = ends.pipe.borrow().poll(End::Write) & ready::WRITE == 0;
                 let count = ends.pipe.borrow_mut().read(to);
                 match count {
@@ -200,9 +209,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             Object::Socket(socket) => self.take_socket(socket, to),
             Object::Inet(inet) => self.take_inet(inet, to),
+            Object::Inotify(list) => self.take_notices(list, to),
             Object::Timer(timer) => self.take_expirations(timer, to),
             Object::Signals(list) => self.take_signals(list, to),
-            Object::Epoll(_) => Err(EINVAL),
+            Object::Epoll(_) | Object::Process(_) => Err(EINVAL),
             Object::Writer(_) => Err(EBADF),
         }
     }
@@ -225,7 +235,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Events for which a thread waits that reads or writes.
     pub fn events_of(&self, open: &Open) -> Vec<Event> {
         match &open.object {
-            Object::Reader(ends) | Object::Writer(ends) => Vec::from([Event::Ring(ends.number)]),
+            Object::Reader(ends) | Object::Writer(ends) | Object::Fifo(Fifo { ends, .. }) => {
+                Vec::from([Event::Ring(ends.number)])
+            }
             Object::Counter { number, .. } => Vec::from([Event::Ring(*number)]),
             Object::Terminal { number, .. } | Object::Master { number, .. } => {
                 Vec::from([Event::Terminal(*number)])
@@ -234,6 +246,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Inet(inet) => Vec::from([Event::Ring(inet.number)]),
             Object::Epoll(epoll) => Vec::from([Event::Ring(epoll.number)]),
             Object::Timer(timer) => Vec::from([Event::Ring(timer.number)]),
+            Object::Inotify(list) => Vec::from([Event::Ring(list.number)]),
+            Object::Process(pidfd) => Vec::from([Event::Ring(pidfd.number)]),
             Object::Signals(_) => self.signal_event().into_iter().collect(),
             _ => Vec::new(),
         }
@@ -259,7 +273,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let done = self.thread(tid)?.done;
         let most = match &open.object {
             // More than one byte in excess is no use, but a write that may be taken apart has to look like one.
-            Object::Writer(ends) => {
+            Object::Writer(ends) | Object::Fifo(Fifo { ends, .. }) => {
                 (ends.pipe.borrow().room() as u64).clamp(ATOMIC_BYTES as u64 + 1, PIECE_MAX)
             }
             Object::Terminal { number: SYSTEM, .. } => TERMINAL_MAX as u64,
@@ -306,7 +320,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Puts bytes into what is open: as many as it takes now. `goes_on`: these are the rest of a call.
-    fn put(&mut self, open: &Rc<Open>, from: &[u8], at: Option<u64>, goes_on: bool) -> Result<usize> {
+    pub(super) fn put(
+        &mut self,
+        open: &Rc<Open>,
+        from: &[u8],
+        at: Option<u64>,
+        goes_on: bool,
+    ) -> Result<usize> {
         match &open.object {
             Object::File { inode, .. } => {
                 let position = match at {
@@ -318,8 +338,18 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 if count == 0 && !from.is_empty() {
                     return Err(ENOSPC);
                 }
+                self.noticed(*inode, IN_MODIFY);
                 if at.is_none() {
                     open.offset.set(position + count as u64);
+                }
+                Ok(count)
+            }
+            Object::Memory(file) => {
+                let len = self.store.frames.object_len(file.object);
+                let place = if open.has(O_APPEND) { len } else { open.offset.get() };
+                let count = self.write_memory(file, at.unwrap_or(place), from)?;
+                if at.is_none() {
+                    open.offset.set(place + count as u64);
                 }
                 Ok(count)
             }
@@ -328,9 +358,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 Some(Special::Device(Device::Full)) if !from.is_empty() => Err(ENOSPC),
                 _ => Ok(from.len()),
             },
-            Object::Text { .. } => Err(EINVAL),
+            // Nobody ends for want of memory, so a wish is granted without a word.
+            Object::Text { inode, .. } => match Special::of(*inode) {
+                Some(Special::OfProcess(_, OfProcess::OomScoreAdj)) => Ok(from.len()),
+                _ => Err(EINVAL),
+            },
             _ if at.is_some() => Err(ESPIPE),
-            Object::Writer(ends) => {
+            Object::Writer(ends) | Object::Fifo(Fifo { ends, .. }) => {
                 let mut pipe = ends.pipe.borrow_mut();
                 let count = if goes_on { pipe.write_rest(from) } else { pipe.write(from) }?;
                 drop(pipe);
@@ -352,8 +386,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             Object::Socket(socket) => self.put_socket(socket, from),
             Object::Inet(inet) => self.put_inet(inet, from),
-            Object::Epoll(_) | Object::Timer(_) | Object::Signals(_) => Err(EINVAL),
-            Object::Reader(_) => Err(EBADF),
+            Object::Epoll(_) | Object::Timer(_) | Object::Signals(_) | Object::Process(_) => Err(EINVAL),
+            Object::Reader(_) | Object::Inotify(_) => Err(EBADF),
         }
     }
 }
@@ -361,7 +395,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 /// Whether a write goes on until all bytes are in, and somebody who writes without readers hears of it by a signal.
 fn is_stream(open: &Open) -> bool {
     match &open.object {
-        Object::Writer(_) => true,
+        Object::Writer(_) | Object::Fifo(_) => true,
         Object::Socket(socket) => socket.kind == crate::socket::Kind::Stream,
         Object::Inet(inet) => inet.is_stream(),
         _ => false,
@@ -369,7 +403,7 @@ fn is_stream(open: &Open) -> bool {
 }
 
 /// A position that a call names.
-fn position(at: u64) -> Result<u64> {
+pub(super) fn position(at: u64) -> Result<u64> {
     if at > i64::MAX as u64 { Err(EINVAL) } else { Ok(at) }
 }
 
@@ -377,12 +411,6 @@ fn set_offset(open: &Open, to: u64) -> Answer {
     open.offset.set(to);
     number(Ok(to))
 }
-
-/// Bytes of an entry in front of its name.
-const ENTRY_BYTES: usize = 19;
-
-/// Entries of a directory that are asked for at once.
-const ENTRIES: usize = 64;
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(crate) fn sys_read(&mut self, tid: Tid, [fd, address, len, ..]: [u64; 6]) -> Answer {
@@ -436,11 +464,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(EBADF);
         }
         let may_wait = match to.object {
-            Object::Writer(_) | Object::Master { .. } => true,
+            Object::Writer(_) | Object::Fifo(_) | Object::Master { .. } => true,
             Object::Terminal { number, .. } => number != SYSTEM,
             _ => false,
         };
-        if !matches!(from.object, Object::File { .. }) || may_wait {
+        if !matches!(from.object, Object::File { .. } | Object::Memory(_)) || may_wait {
             return Err(EINVAL);
         }
         let start = match at {
@@ -468,6 +496,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let open = self.open_file(tid, fd)?;
         let len = match &open.object {
             Object::File { inode, .. } => self.store.volume.len(*inode)?,
+            Object::Memory(file) => self.store.frames.object_len(file.object),
             Object::Text { inode, .. } => self.text_of(*inode)?.len() as u64,
             Object::Directory { .. } => 0,
             Object::Device { .. } | Object::Epoll(_) | Object::Timer(_) | Object::Signals(_) => return DONE,
@@ -490,14 +519,20 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let open = self.open_file(tid, fd)?;
         match &open.object {
             Object::File { inode, .. } if open.is_writable() && len <= i64::MAX as u64 => {
-                done(self.store.truncate(*inode, len))
+                self.store.truncate(*inode, len)?;
+                self.noticed(*inode, IN_MODIFY);
+                DONE
             }
+            Object::Memory(file) if len <= i64::MAX as u64 => done(self.truncate_memory(file, len)),
             _ => Err(EINVAL),
         }
     }
 
     pub(crate) fn sys_fallocate(&mut self, tid: Tid, [fd, mode, at, len, ..]: [u64; 6]) -> Answer {
         let open = self.open_file(tid, fd)?;
+        if let Object::Memory(file) = &open.object {
+            return self.allocate_memory(file, mode, at, len);
+        }
         let Object::File { inode, .. } = &open.object else { return Err(ESPIPE) };
         if !open.is_writable() {
             return Err(EBADF);
@@ -509,89 +544,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if self.store.volume.len(*inode)? < end {
             self.store.truncate(*inode, end)?;
         }
+        self.noticed(*inode, IN_MODIFY);
         DONE
-    }
-
-    pub(crate) fn sys_fsync(&mut self, tid: Tid, [fd, ..]: [u64; 6]) -> Answer {
-        let open = self.open_file(tid, fd)?;
-        match &open.object {
-            Object::File { inode, .. } => {
-                self.store.write_back_all(*inode)?;
-                done(self.store.volume.sync(*inode).map_err(Into::into))
-            }
-            Object::Directory { inode, .. } if Store::<B, F>::is_own(*inode) => {
-                done(self.store.volume.sync(*inode).map_err(Into::into))
-            }
-            Object::Directory { .. } => DONE,
-            _ => Err(EINVAL),
-        }
-    }
-
-    pub(crate) fn sys_sync(&mut self, _: Tid, _: [u64; 6]) -> Answer {
-        for file in self.store.written_files() {
-            let _ = self.store.write_back_all(file);
-        }
-        let root = self.store.root;
-        let _ = self.store.volume.sync(root);
-        DONE
-    }
-
-    pub(crate) fn sys_advise(&mut self, tid: Tid, [fd, ..]: [u64; 6]) -> Answer {
-        let open = self.open_file(tid, fd)?;
-        if matches!(open.object, Object::Reader(_) | Object::Writer(_)) { Err(ESPIPE) } else { DONE }
-    }
-
-    pub(crate) fn sys_getdents(&mut self, tid: Tid, [fd, address, len, ..]: [u64; 6]) -> Answer {
-        let open = self.open_file(tid, fd)?;
-        let Object::Directory { inode, .. } = &open.object else { return Err(crate::errno::ENOTDIR) };
-        let room = len.min(PIECE_MAX) as usize;
-        let mut bytes = Vec::new();
-        let mut at = open.offset.get();
-        let put = |bytes: &mut Vec<u8>, inode: u64, next: u64, kind: u32, name: &[u8]| {
-            let size = (ENTRY_BYTES + name.len() + 1).next_multiple_of(8);
-            if bytes.len() + size > room {
-                return false;
-            }
-            let start = bytes.len();
-            bytes.extend_from_slice(&inode.to_le_bytes());
-            bytes.extend_from_slice(&next.to_le_bytes());
-            bytes.extend_from_slice(&(size as u16).to_le_bytes());
-            bytes.push(kind as u8);
-            bytes.extend_from_slice(name);
-            bytes.resize(start + size, 0);
-            true
-        };
-        // The first two are the directory itself and its parent; cursors of others are two higher.
-        let mut is_full = false;
-        while at < 2 && !is_full {
-            let name: &[u8] = if at == 0 { b"." } else { b".." };
-            is_full = !put(&mut bytes, inode.0, at + 1, general::DT_DIR, name);
-            at += u64::from(!is_full);
-        }
-        while !is_full {
-            let entries = self.store.volume.readdir(*inode, at - 2, ENTRIES)?;
-            if entries.is_empty() {
-                break;
-            }
-            for entry in entries {
-                let kind = match entry.kind {
-                    Kind::File => general::DT_REG,
-                    Kind::Directory => general::DT_DIR,
-                    Kind::Symlink => general::DT_LNK,
-                    Kind::Special => general::DT_CHR,
-                };
-                is_full = !put(&mut bytes, entry.inode.0, entry.next + 2, kind, &entry.name);
-                if is_full {
-                    break;
-                }
-                at = entry.next + 2;
-            }
-        }
-        if bytes.is_empty() && is_full {
-            return Err(EINVAL);
-        }
-        self.write(tid, address, &bytes).map_err(|_| EFAULT)?;
-        open.offset.set(at);
-        number(Ok(bytes.len() as u64))
     }
 }

@@ -185,6 +185,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         for (place, name) in bytes.chunks_exact_mut(NAME_BYTES).zip(NAMES) {
             place[..name.len()].copy_from_slice(name.as_bytes());
         }
+        if let (Some(place), Some(name)) = (bytes.chunks_exact_mut(NAME_BYTES).nth(1), &self.kept.host_name) {
+            place.fill(0);
+            place.iter_mut().zip(name).for_each(|(place, byte)| *place = *byte);
+        }
         done(self.write(tid, to, &bytes))
     }
 

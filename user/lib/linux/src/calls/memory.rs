@@ -50,6 +50,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             0 => self.source(tid, fd, offset, is_shared && rights.has(Rights::WRITE))?,
             _ => None,
         };
+        // Memory of nobody else is an object that processes share, whoever touches it first.
+        let own =
+            if is_shared && source.is_none() { Some(self.store.frames.make_object(None)?) } else { None };
+        let source = source.or(own.map(|file| (Source { file, offset: 0 }, true)));
         // A piece of a file does not begin earlier than it was asked for.
         let grows_down = flags & MAP_GROWSDOWN != 0 && source.is_none();
         let is_read_only = is_shared && source.is_some_and(|(_, may_write)| !may_write);
@@ -63,6 +67,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             MAP_FIXED => room.memory.map(frames, Some(at), len, kind, true),
             _ => room.memory.map(frames, Some(at), len, kind, false),
         };
+        own.into_iter().for_each(|file| frames.leave_object(file));
         number(mapped)
     }
 
@@ -88,6 +93,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 self.let_mapped_files_go();
                 let file = self.store.map_file(*inode)?;
                 Ok(Some((Source { file, offset }, open.is_writable())))
+            }
+            Object::Memory(file) => {
+                if writes {
+                    file.check_mapping()?;
+                }
+                let may_write = open.is_writable() && file.check_mapping().is_ok();
+                Ok(Some((Source { file: file.object, offset }, may_write)))
             }
             Object::Device { inode, .. } if Special::of(*inode) == Some(Special::Device(Device::Zero)) => {
                 Ok(None)

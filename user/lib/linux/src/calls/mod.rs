@@ -1,29 +1,40 @@
 //! The calls, by their numbers.
 
 pub mod addresses;
+pub mod alarms;
+mod clone3;
 pub mod descriptors;
+mod directories;
 pub mod epoll;
+pub mod fifo;
 pub mod files;
 pub mod futex;
 mod futex_locks;
 pub mod identity;
 pub mod inet;
+pub mod inotify;
 pub mod locks;
+pub mod memfd;
 pub mod memory;
 pub mod messages;
 pub mod names;
 pub mod paths;
 mod permissions;
+pub mod pidfd;
 mod pieces;
+mod privileged;
 pub mod proc;
 pub mod processes;
 pub mod program;
 mod pty;
 #[cfg(test)]
 mod rig;
+mod scheduling;
 pub mod signals;
 pub mod sockets;
+pub mod splice;
 pub mod stat;
+mod syncing;
 pub mod terminal;
 pub mod time;
 pub mod timers;
@@ -106,6 +117,7 @@ const fn find<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M
         about_waiting(number),
         about_owners(number),
         about_events(number),
+        about_the_machine(number),
     ];
     let mut kind = 0;
     while kind < kinds.len() {
@@ -128,11 +140,19 @@ const fn about_files<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option
         nr::__NR_preadv => System::sys_preadv,
         nr::__NR_pwritev => System::sys_pwritev,
         nr::__NR_sendfile => System::sys_sendfile,
+        nr::__NR_preadv2 => System::sys_preadv2,
+        nr::__NR_pwritev2 => System::sys_pwritev2,
+        nr::__NR_splice => System::sys_splice,
+        nr::__NR_tee => System::sys_tee,
+        nr::__NR_vmsplice => System::sys_vmsplice,
+        nr::__NR_copy_file_range => System::sys_copy_file_range,
         nr::__NR_lseek => System::sys_lseek,
         nr::__NR_ftruncate => System::sys_ftruncate,
         nr::__NR_fallocate => System::sys_fallocate,
         nr::__NR_fsync | nr::__NR_fdatasync => System::sys_fsync,
         nr::__NR_sync => System::sys_sync,
+        nr::__NR_syncfs => System::sys_syncfs,
+        nr::__NR_sync_file_range => System::sys_sync_file_range,
         nr::__NR_getdents64 => System::sys_getdents,
         nr::__NR_fadvise64 | nr::__NR_readahead => System::sys_advise,
         nr::__NR_close => System::sys_close,
@@ -149,13 +169,16 @@ const fn about_files<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option
         nr::__NR_ioctl => System::sys_ioctl,
         nr::__NR_brk => System::sys_brk,
         nr::__NR_mmap => System::sys_mmap,
+        nr::__NR_memfd_create => System::sys_memfd_create,
         nr::__NR_munmap => System::sys_munmap,
         nr::__NR_mprotect => System::sys_mprotect,
         nr::__NR_mremap => System::sys_mremap,
         nr::__NR_madvise => System::sys_madvise,
         nr::__NR_msync => System::sys_msync,
         nr::__NR_mincore => System::sys_mincore,
-        nr::__NR_mlock | nr::__NR_munlock | nr::__NR_mlockall | nr::__NR_munlockall => System::sys_lock,
+        nr::__NR_mlock | nr::__NR_mlock2 | nr::__NR_munlock | nr::__NR_mlockall | nr::__NR_munlockall => {
+            System::sys_lock
+        }
         _ => return None,
     })
 }
@@ -181,6 +204,8 @@ const fn about_names<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option
         nr::__NR_readlink => System::sys_readlink,
         nr::__NR_readlinkat => System::sys_readlinkat,
         nr::__NR_mkdir => System::sys_mkdir,
+        nr::__NR_mknod => System::sys_mknod,
+        nr::__NR_mknodat => System::sys_mknodat,
         nr::__NR_mkdirat => System::sys_mkdirat,
         nr::__NR_rmdir => System::sys_rmdir,
         nr::__NR_unlink => System::sys_unlink,
@@ -196,6 +221,7 @@ const fn about_names<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option
         nr::__NR_chmod => System::sys_chmod,
         nr::__NR_fchmod => System::sys_fchmod,
         nr::__NR_fchmodat => System::sys_fchmodat,
+        nr::__NR_fchmodat2 => System::sys_fchmodat2,
         nr::__NR_chown => System::sys_chown,
         nr::__NR_lchown => System::sys_lchown,
         nr::__NR_fchown => System::sys_fchown,
@@ -223,6 +249,7 @@ const fn about_names<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option
 const fn about_processes<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M, B, F>> {
     Some(match number {
         nr::__NR_clone => System::sys_clone,
+        nr::__NR_clone3 => System::sys_clone3,
         nr::__NR_fork => System::sys_fork,
         nr::__NR_vfork => System::sys_vfork,
         nr::__NR_execve => System::sys_execve,
@@ -233,6 +260,7 @@ const fn about_processes<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Op
         nr::__NR_arch_prctl => System::sys_arch_prctl,
         nr::__NR_set_tid_address => System::sys_set_tid_address,
         nr::__NR_set_robust_list => System::sys_set_robust_list,
+        nr::__NR_get_robust_list => System::sys_get_robust_list,
         nr::__NR_prctl => System::sys_prctl,
         nr::__NR_sched_yield => System::sys_sched_yield,
         nr::__NR_sched_getaffinity => System::sys_sched_getaffinity,
@@ -248,6 +276,8 @@ const fn about_processes<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Op
         nr::__NR_rt_sigreturn => System::sys_sigreturn,
         nr::__NR_rt_sigsuspend => System::sys_sigsuspend,
         nr::__NR_rt_sigpending => System::sys_sigpending,
+        nr::__NR_rt_sigqueueinfo => System::sys_sigqueueinfo,
+        nr::__NR_rt_tgsigqueueinfo => System::sys_tgsigqueueinfo,
         nr::__NR_rt_sigtimedwait => System::sys_sigtimedwait,
         nr::__NR_sigaltstack => System::sys_sigaltstack,
         nr::__NR_kill => System::sys_kill,
@@ -274,6 +304,11 @@ const fn about_waiting<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Opti
         nr::__NR_time => System::sys_time,
         nr::__NR_times => System::sys_times,
         nr::__NR_alarm => System::sys_alarm,
+        nr::__NR_timer_create => System::sys_timer_create,
+        nr::__NR_timer_settime => System::sys_timer_settime,
+        nr::__NR_timer_gettime => System::sys_timer_gettime,
+        nr::__NR_timer_getoverrun => System::sys_timer_getoverrun,
+        nr::__NR_timer_delete => System::sys_timer_delete,
         nr::__NR_setitimer => System::sys_setitimer,
         nr::__NR_getitimer => System::sys_getitimer,
         _ => return None,
@@ -313,6 +348,56 @@ const fn about_owners<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Optio
     })
 }
 
+/// Scheduling, and what changes the machine for all.
+const fn about_the_machine<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M, B, F>> {
+    Some(match number {
+        nr::__NR_sched_getscheduler => System::sys_sched_getscheduler,
+        nr::__NR_sched_setscheduler => System::sys_sched_setscheduler,
+        nr::__NR_sched_getparam => System::sys_sched_getparam,
+        nr::__NR_sched_setparam => System::sys_sched_setparam,
+        nr::__NR_sched_getattr => System::sys_sched_getattr,
+        nr::__NR_sched_setattr => System::sys_sched_setattr,
+        nr::__NR_sched_get_priority_max => System::sys_sched_get_priority_max,
+        nr::__NR_sched_get_priority_min => System::sys_sched_get_priority_min,
+        nr::__NR_sched_rr_get_interval => System::sys_sched_rr_get_interval,
+        nr::__NR_ioprio_get => System::sys_ioprio_get,
+        nr::__NR_ioprio_set => System::sys_ioprio_set,
+        nr::__NR_membarrier => System::sys_membarrier,
+        nr::__NR_personality => System::sys_personality,
+        nr::__NR_setreuid => System::sys_setreuid,
+        nr::__NR_setregid => System::sys_setregid,
+        nr::__NR_setfsuid => System::sys_setfsuid,
+        nr::__NR_setfsgid => System::sys_setfsgid,
+        nr::__NR_sethostname => System::sys_sethostname,
+        nr::__NR_chroot => System::sys_chroot,
+        nr::__NR_unshare => System::sys_unshare,
+        nr::__NR_mount
+        | nr::__NR_umount2
+        | nr::__NR_pivot_root
+        | nr::__NR_swapon
+        | nr::__NR_swapoff
+        | nr::__NR_reboot
+        | nr::__NR_setdomainname
+        | nr::__NR_iopl
+        | nr::__NR_ioperm
+        | nr::__NR_init_module
+        | nr::__NR_finit_module
+        | nr::__NR_delete_module
+        | nr::__NR_kexec_load
+        | nr::__NR_settimeofday
+        | nr::__NR_clock_settime
+        | nr::__NR_acct
+        | nr::__NR_syslog
+        | nr::__NR_setns
+        | nr::__NR_bpf
+        | nr::__NR_perf_event_open
+        | nr::__NR_ptrace
+        | nr::__NR_vhangup
+        | nr::__NR_open_by_handle_at => System::sys_refused,
+        _ => return None,
+    })
+}
+
 /// Sockets and other objects that programs wait for.
 const fn about_events<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M, B, F>> {
     Some(match number {
@@ -325,6 +410,13 @@ const fn about_events<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Optio
         nr::__NR_timerfd_create => System::sys_timerfd_create,
         nr::__NR_timerfd_settime => System::sys_timerfd_settime,
         nr::__NR_timerfd_gettime => System::sys_timerfd_gettime,
+        nr::__NR_inotify_init => System::sys_inotify_init,
+        nr::__NR_inotify_init1 => System::sys_inotify_init1,
+        nr::__NR_inotify_add_watch => System::sys_inotify_add_watch,
+        nr::__NR_inotify_rm_watch => System::sys_inotify_rm_watch,
+        nr::__NR_pidfd_open => System::sys_pidfd_open,
+        nr::__NR_pidfd_send_signal => System::sys_pidfd_send_signal,
+        nr::__NR_pidfd_getfd => System::sys_pidfd_getfd,
         nr::__NR_signalfd => System::sys_signalfd,
         nr::__NR_signalfd4 => System::sys_signalfd4,
         nr::__NR_socket => System::sys_socket,

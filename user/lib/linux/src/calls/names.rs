@@ -1,6 +1,6 @@
 //! Names: made, moved, removed, and attributes of what has them.
 
-use super::paths::checked;
+use super::paths::{checked, plain};
 use super::time::SECOND;
 use super::{HERE, done, number};
 use crate::errno::{EEXIST, EINVAL, EISDIR, ENOENT, EOPNOTSUPP, EPERM, Result};
@@ -8,9 +8,10 @@ use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::Object;
 use crate::system::{Answer, DONE, Outcome, System};
+use alloc::format;
 use linux_raw_sys::general::{
-    AT_EMPTY_PATH, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, AT_SYMLINK_NOFOLLOW, RENAME_NOREPLACE, UTIME_NOW,
-    UTIME_OMIT, W_OK,
+    AT_EMPTY_PATH, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, AT_SYMLINK_NOFOLLOW, IN_MODIFY, RENAME_EXCHANGE,
+    RENAME_NOREPLACE, UTIME_NOW, UTIME_OMIT, W_OK,
 };
 use vfs::path::Last;
 use vfs::{Changes, FileSystem, How, Inode, Kind};
@@ -45,6 +46,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let permissions = mode as u32 & 0o1777 & !self.process(tid)?.umask;
         self.may_make(tid, &path)?;
         let root = self.store.root;
+        self.is_about_directory();
         // The root directory, and what ends with a dot, are there.
         match self.store.volume.mkdir(root, &path, permissions as u16) {
             Err(vfs::Error::Busy) => Err(EEXIST),
@@ -72,7 +74,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let removed = match flags {
             0 => self.store.volume.unlink(root, &path),
             _ if path.ends_with(b"/.") => return Err(EINVAL),
-            _ => self.store.volume.rmdir(root, &path),
+            _ => {
+                self.is_about_directory();
+                self.store.volume.rmdir(root, &path)
+            }
         };
         done(removed.map_err(Into::into))
     }
@@ -90,15 +95,53 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         tid: Tid,
         [from_at, from, to_at, to, flags, _]: [u64; 6],
     ) -> Answer {
-        let flags = checked(flags, RENAME_NOREPLACE)?;
+        let flags = checked(flags, RENAME_NOREPLACE | RENAME_EXCHANGE)?;
+        if flags == RENAME_NOREPLACE | RENAME_EXCHANGE {
+            return Err(EINVAL);
+        }
         let from = self.path_at(tid, from_at, from)?;
         let to = self.path_at(tid, to_at, to)?;
         if flags & RENAME_NOREPLACE != 0 && self.look(&to, Last::Name).is_ok() {
             return Err(EEXIST);
         }
         self.may_move(tid, &from, &to)?;
+        if flags == RENAME_EXCHANGE {
+            return self.exchange(tid, &from, &to);
+        }
+        if self.has_watches() && self.look(&from, Last::Name)?.kind == Kind::Directory {
+            self.is_about_directory();
+        }
         let root = self.store.root;
         done(self.store.volume.rename(root, &from, &to).map_err(Into::into))
+    }
+
+    /// Two names change places. Meanwhile the first has one that nobody knows.
+    fn exchange(&mut self, tid: Tid, from: &[u8], to: &[u8]) -> Answer {
+        self.may_move(tid, to, from)?;
+        let root = self.store.root;
+        if self.look(from, Last::Name)?.inode == self.look(to, Last::Name)?.inode {
+            return DONE;
+        }
+        // A directory cannot be in itself.
+        if plain(to).starts_with(&[plain(from).as_slice(), b"/"].concat()) {
+            return Err(EINVAL);
+        }
+        let end = from.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
+        let start = from.iter().take(end).rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+        let name = format!(".exchanged-{}", self.ring());
+        let aside = [from.get(..start).unwrap_or_default(), name.as_bytes()].concat();
+        let volume = &mut self.store.volume;
+        volume.rename(root, from, &aside)?;
+        if let Err(error) = volume.rename(root, to, from) {
+            let _ = volume.rename(root, &aside, from);
+            return Err(error.into());
+        }
+        if let Err(error) = volume.rename(root, &aside, to) {
+            let _ = volume.rename(root, from, to);
+            let _ = volume.rename(root, &aside, from);
+            return Err(error.into());
+        }
+        DONE
     }
 
     pub(crate) fn sys_link(&mut self, tid: Tid, [from, to, ..]: [u64; 6]) -> Answer {
@@ -148,7 +191,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         match found.kind {
             Kind::Directory => Err(EISDIR),
             _ if self.store.node(&found).is_some() => Err(EINVAL),
-            _ => self.with_file(&path, |system, inode| system.store.truncate(inode, len)),
+            _ => self.with_file(&path, |system, inode| {
+                system.store.truncate(inode, len)?;
+                system.noticed(inode, IN_MODIFY);
+                Ok(())
+            }),
         }
     }
 
@@ -170,6 +217,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 self.with_file(path, |system, inode| Ok(system.store.volume.change(inode, changes)?))
             }
             Kind::Directory => {
+                self.is_about_directory();
                 let inode = self.store.volume.enter(root, path)?;
                 let changed = self.store.volume.change(inode, changes);
                 let _ = self.store.volume.close(inode);
@@ -182,11 +230,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     fn change_open(&mut self, tid: Tid, fd: u64, changes: &Changes) -> Answer {
         let open = self.open_file(tid, fd)?;
-        match &open.object {
-            Object::File { inode, .. } | Object::Directory { inode, .. } => {
-                done(self.store.volume.change(*inode, changes).map_err(Into::into))
-            }
-            _ => DONE,
+        if matches!(open.object, Object::Directory { .. }) {
+            self.is_about_directory();
+        }
+        match open.file() {
+            Some(inode) => done(self.store.volume.change(inode, changes).map_err(Into::into)),
+            None => DONE,
         }
     }
 
@@ -202,14 +251,29 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.change_at(&path, Last::Follow, &permissions(mode))
     }
 
+    pub(crate) fn sys_fchmodat2(&mut self, tid: Tid, [directory, path, mode, flags, ..]: [u64; 6]) -> Answer {
+        let flags = checked(flags, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)?;
+        if flags & AT_EMPTY_PATH != 0 && self.path_or_empty(tid, path)?.is_empty() {
+            return self.sys_fchmod(tid, [directory, mode, 0, 0, 0, 0]);
+        }
+        if flags & AT_SYMLINK_NOFOLLOW != 0 {
+            let path = self.path_at(tid, directory, path)?;
+            self.reach(tid, &path, Last::Stay)?;
+            if self.look(&path, Last::Stay)?.kind == Kind::Symlink {
+                return Err(EOPNOTSUPP);
+            }
+        }
+        self.sys_fchmodat(tid, [directory, path, mode, 0, 0, 0])
+    }
+
     pub(crate) fn sys_fchmod(&mut self, tid: Tid, [fd, mode, ..]: [u64; 6]) -> Answer {
         let open = self.open_file(tid, fd)?;
-        let mode = match &open.object {
-            Object::File { inode, .. } | Object::Directory { inode, .. } => {
-                let found = self.store.attributes(*inode)?;
+        let mode = match open.file() {
+            Some(inode) => {
+                let found = self.store.attributes(inode)?;
                 self.given_permissions(tid, &found, mode)?
             }
-            _ => mode,
+            None => mode,
         };
         self.change_open(tid, fd, &permissions(mode))
     }
@@ -224,10 +288,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_fchown(&mut self, tid: Tid, [fd, owner, group, ..]: [u64; 6]) -> Answer {
         let open = self.open_file(tid, fd)?;
-        let (Object::File { inode, .. } | Object::Directory { inode, .. }) = &open.object else {
-            return DONE;
-        };
-        let before = self.store.attributes(*inode)?;
+        let Some(inode) = open.file() else { return DONE };
+        let before = self.store.attributes(inode)?;
         let changes = owners((owner, group), (before.owner, before.group));
         let changes = self.may_give(tid, &before, changes)?;
         self.change_open(tid, fd, &changes)
@@ -271,10 +333,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let is_now = words[1] == UTIME_NOW.into() && words[3] == UTIME_NOW.into();
         if path == 0 {
             let open = self.open_file(tid, directory)?;
-            let (Object::File { inode, .. } | Object::Directory { inode, .. }) = &open.object else {
-                return DONE;
-            };
-            let found = self.store.attributes(*inode)?;
+            let Some(inode) = open.file() else { return DONE };
+            let found = self.store.attributes(inode)?;
             let is_now = open.is_writable() && is_now;
             if !is_now {
                 self.may_set_times(tid, &found, false)?;

@@ -15,7 +15,8 @@ use crate::system::{Answer, DONE, Outcome, System};
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use linux_raw_sys::general::{
-    O_ACCMODE, O_CLOEXEC, O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_PATH, O_RDONLY, O_TRUNC, O_WRONLY, X_OK,
+    IN_ISDIR, IN_MODIFY, IN_OPEN, O_ACCMODE, O_CLOEXEC, O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_PATH,
+    O_RDONLY, O_TRUNC, O_WRONLY, X_OK,
 };
 use vfs::path::{LINKS_MAX, Last};
 use vfs::{Attributes, FileSystem, How, Kind};
@@ -192,6 +193,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 let path = self.canonical(path)?;
                 let root = self.store.root;
                 let inode = self.store.volume.enter(root, &path)?;
+                if flags & O_PATH == 0 {
+                    self.noticed(inode, IN_OPEN | IN_ISDIR);
+                }
                 Ok(Open::new(Object::Directory { inode, path }, flags))
             }
             Some(_) if flags & O_DIRECTORY != 0 => Err(ENOTDIR),
@@ -199,12 +203,17 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Some(found) => match Special::of(found.inode) {
                 Some(special) => self.open_special(tid, special, path, flags),
                 None if found.kind == Kind::Special => Err(ENXIO),
-                None if flags & O_PATH == 0 && self.store.node(&found) == Some(Node::Socket) => Err(ENXIO),
-                None => self.open_own(tid, path, flags, mode),
+                None if flags & O_PATH != 0 => self.open_own(tid, path, flags, mode),
+                None => match self.store.node(&found) {
+                    Some(Node::Socket) => Err(ENXIO),
+                    Some(Node::Pipe) => self.open_fifo(&found, path, flags),
+                    None => self.open_own(tid, path, flags, mode),
+                },
             },
             None => {
                 self.may_make(tid, path)?;
-                let open = self.open_own(tid, path, flags, mode)?;
+                // It is empty, so nothing is cut off.
+                let open = self.open_own(tid, path, flags & !O_TRUNC, mode)?;
                 match self.give_new(tid, &open) {
                     Ok(()) => Ok(open),
                     Err(error) => {
@@ -247,6 +256,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             let _ = self.store.volume.close(inode);
             return Err(error);
         }
+        if flags & O_PATH == 0 {
+            self.noticed(inode, IN_OPEN);
+        }
+        if how.truncate {
+            self.noticed(inode, IN_MODIFY);
+        }
         let kept = flags & !(O_CREAT | O_EXCL | O_TRUNC | O_DIRECTORY);
         Ok(Open::new(Object::File { inode, path: plain(path) }, kept))
     }
@@ -282,8 +297,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if flags & O_TMPFILE != 0 {
             return Err(EOPNOTSUPP);
         }
+        if let Some(answer) = self.go_on_opening(tid) {
+            return answer;
+        }
         let path = self.path_at(tid, directory, path)?;
         let open = self.open_path(tid, &path, flags, mode as u32)?;
+        if let Some(answer) = self.wait_for_other_end(tid, &open, flags) {
+            return answer;
+        }
         number(self.add_descriptor(tid, open, flags & O_CLOEXEC != 0, 0))
     }
 

@@ -8,9 +8,11 @@ use crate::memory::Rights;
 use crate::process::Process;
 use crate::special::{About, OfProcess, Special};
 use crate::system::System;
+use crate::tree::{self, Content, Teller};
 use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt::Write;
 use linux_raw_sys::general;
 use vfs::FileSystem;
@@ -18,14 +20,49 @@ use vfs::FileSystem;
 /// Bytes of a text, after which it ends.
 const TEXT_MAX: usize = 1 << 20;
 
+/// Text of `mountinfo`.
+const MOUNTS: &str = "21 1 8:1 / / rw,relatime - ext4 /dev/root rw\n22 21 0:21 / /proc rw,relatime - proc proc rw\n\
+                      23 21 0:22 / /sys ro,relatime - sysfs sysfs ro\n24 21 0:5 / /dev rw,relatime - devtmpfs devtmpfs rw\n";
+
+/// Text of `io`: nobody counts.
+const IO: &str =
+    "rchar: 0\nwchar: 0\nsyscr: 0\nsyscw: 0\nread_bytes: 0\nwrite_bytes: 0\ncancelled_write_bytes: 0\n";
+
+/// A number of 128 bits that follows from another one, as programs write it.
+fn uuid(from: u64) -> Vec<u8> {
+    let mut state = from;
+    let mut next = || {
+        // Steps of SplitMix64.
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    };
+    let (high, low) = (next(), next());
+    let last = low & 0xffff_ffff_ffff;
+    let [first, second, third] = [high >> 32, high >> 16 & 0xffff, high & 0xfff];
+    format!("{first:08x}-{second:04x}-4{third:03x}-{:04x}-{last:012x}\n", low >> 48 & 0x3fff | 0x8000)
+        .into_bytes()
+}
+
 /// Limits by name, with their units.
-const LIMITS: [(&str, u32, &str); 6] = [
+const LIMITS: [(&str, u32, &str); 16] = [
     ("Max cpu time", general::RLIMIT_CPU, "seconds"),
     ("Max file size", general::RLIMIT_FSIZE, "bytes"),
+    ("Max data size", general::RLIMIT_DATA, "bytes"),
     ("Max stack size", general::RLIMIT_STACK, "bytes"),
     ("Max core file size", general::RLIMIT_CORE, "bytes"),
+    ("Max resident set", general::RLIMIT_RSS, "bytes"),
+    ("Max processes", general::RLIMIT_NPROC, "processes"),
     ("Max open files", general::RLIMIT_NOFILE, "files"),
+    ("Max locked memory", general::RLIMIT_MEMLOCK, "bytes"),
     ("Max address space", general::RLIMIT_AS, "bytes"),
+    ("Max file locks", general::RLIMIT_LOCKS, "locks"),
+    ("Max pending signals", general::RLIMIT_SIGPENDING, "signals"),
+    ("Max msgqueue size", general::RLIMIT_MSGQUEUE, "bytes"),
+    ("Max nice priority", general::RLIMIT_NICE, ""),
+    ("Max realtime priority", general::RLIMIT_RTPRIO, ""),
+    ("Max realtime timeout", general::RLIMIT_RTTIME, "us"),
 ];
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
@@ -34,6 +71,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         match special {
             Special::About(about) => Ok(self.about(about).into_bytes().into()),
             Special::OfProcess(pid, of) => self.of_process(pid, of),
+            Special::Tree(number) => self.tree_text(number),
             _ => Err(EINVAL),
         }
     }
@@ -65,12 +103,33 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 let begun = (self.machine.date() - now.min(self.machine.date())) / SECOND;
                 let count = self.processes.len();
                 format!(
-                    "cpu  {times}\ncpu0 {times}\nbtime {begun}\nprocesses {count}\nprocs_running 1\nprocs_blocked 0\n"
+                    "cpu  {times}\ncpu0 {times}\nintr 0\nctxt 0\nbtime {begun}\nprocesses {count}\nprocs_running 1\nprocs_blocked 0\n"
                 )
             }
             About::Version => "Linux version 6.1.0-tern (Tern)\n".into(),
-            About::Filesystems => "nodev\tproc\n\text4\n".into(),
+            About::Filesystems => "nodev\tsysfs\nnodev\ttmpfs\nnodev\tproc\n\text4\n".into(),
+            About::Cmdline => "BOOT_IMAGE=tern\n".into(),
+            About::Swaps => "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n".into(),
+            About::Partitions => "major minor  #blocks  name\n\n".into(),
+            About::Diskstats => String::new(),
+            About::Vmstat => {
+                format!("nr_free_pages {}\npgpgin 0\npgpgout 0\npswpin 0\npswpout 0\n", free / PAGE)
+            }
         }
+    }
+
+    /// Text of an entry of `/sys` or `/proc/sys`.
+    fn tree_text(&self, number: usize) -> Result<Rc<[u8]>> {
+        let name = || self.kept.host_name.clone().unwrap_or_else(|| b"tern".to_vec());
+        let text = match tree::content(number).ok_or(ENOENT)? {
+            Content::Directory => return Err(EINVAL),
+            Content::Text(text) => text.as_bytes().to_vec(),
+            Content::Told(Teller::HostName) => [name().as_slice(), b"\n"].concat(),
+            // It tells runs of the machine apart, and nothing else.
+            Content::Told(Teller::BootId) => uuid(self.machine.date() - self.machine.now()),
+            Content::Told(Teller::Uuid) => uuid(self.machine.date()),
+        };
+        Ok(text.into())
     }
 
     fn of_process(&self, pid: Tid, of: OfProcess) -> Result<Rc<[u8]>> {
@@ -89,6 +148,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             OfProcess::Maps => maps(process),
             OfProcess::Limits => limits(process),
+            OfProcess::Mountinfo => MOUNTS.into(),
+            OfProcess::Cgroup => "0::/\n".into(),
+            OfProcess::OomScore | OfProcess::OomScoreAdj => "0\n".into(),
+            OfProcess::Io => IO.into(),
+            OfProcess::Wchan => "0".into(),
             OfProcess::Exe | OfProcess::Cwd | OfProcess::Root => return Err(EINVAL),
         };
         Ok(text.into_bytes().into())
@@ -129,19 +193,41 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             _ => "S (sleeping)",
         };
         let (mapped, present) = process.room.borrow().memory.sizes();
+        let first = self.threads.get(&pid);
+        let (own, blocked) = first.map_or((0, 0), |first| (first.pending.set().0, first.mask.0));
+        let handled = |is_so: &dyn Fn(u64) -> bool| {
+            let signals = (0..).zip(&process.actions).filter(|(_, action)| is_so(action.handler));
+            signals.fold(0u64, |all, (signal, _)| all | 1 << signal)
+        };
+        let all: u64 = if process.owners.owner[1] == 0 { (1 << 41) - 1 } else { 0 };
+        let groups: String = process.owners.groups.iter().map(|group| format!("{group} ")).collect();
         let numbers =
             |numbers: [u32; 3]| format!("{}\t{}\t{}\t{}", numbers[0], numbers[1], numbers[2], numbers[1]);
         format!(
             "Name:\t{name}\nUmask:\t{:04o}\nState:\t{state}\nTgid:\t{pid}\nPid:\t{pid}\nPPid:\t{}\nTracerPid:\t0\nUid:\t{}\nGid:\t{}\n\
-             FDSize:\t64\nVmSize:\t{:8} kB\nVmRSS:\t{:8} kB\nThreads:\t{}\nSigPnd:\t{:016x}\n",
+             FDSize:\t64\nGroups:\t{}\nVmPeak:\t{:8} kB\nVmSize:\t{:8} kB\nVmLck:\t       0 kB\nVmHWM:\t{:8} kB\nVmRSS:\t{:8} kB\n\
+             VmSwap:\t       0 kB\nThreads:\t{}\nSigQ:\t0/1024\nSigPnd:\t{:016x}\nShdPnd:\t{:016x}\nSigBlk:\t{:016x}\nSigIgn:\t{:016x}\nSigCgt:\t{:016x}\n\
+             CapInh:\t0000000000000000\nCapPrm:\t{:016x}\nCapEff:\t{:016x}\nCapBnd:\t000001ffffffffff\nCapAmb:\t0000000000000000\n\
+             NoNewPrivs:\t{}\nSeccomp:\t0\nCpus_allowed:\t1\nCpus_allowed_list:\t0\nMems_allowed:\t1\nMems_allowed_list:\t0\n\
+             voluntary_ctxt_switches:\t0\nnonvoluntary_ctxt_switches:\t0\n",
             process.umask,
             process.parent,
             numbers(process.owners.owner),
             numbers(process.owners.group),
+            groups,
+            mapped / 1024,
             mapped / 1024,
             present / 1024,
+            present / 1024,
             process.threads.len(),
+            own,
             process.pending.set().0,
+            blocked,
+            handled(&|handler| handler == 1),
+            handled(&|handler| handler > 1),
+            all,
+            all,
+            u32::from(process.has_no_new_rights),
         )
     }
 }
@@ -154,9 +240,11 @@ fn maps(process: &Process) -> String {
         let (read, write) = (mark(Rights::READ, 'r'), mark(Rights::WRITE, 'w'));
         let (execute, shared) = (mark(Rights::EXECUTE, 'x'), if kind.is_shared { 's' } else { 'p' });
         let is_vdso = kind.source.is_some_and(|source| source.file.0 == Special::Vdso.inode().0);
-        let source = kind.source.filter(|_| !is_vdso);
-        let (offset, inode) = source.map_or((0, 0), |source| (source.offset, source.file.0));
-        let device = if inode == 0 { "00:00" } else { "08:01" };
+        let (offset, device, inode) = match kind.source.filter(|_| !is_vdso) {
+            None => (0, "00:00", 0),
+            Some(source) if source.file.is_object() => (source.offset, "00:01", source.file.object()),
+            Some(source) => (source.offset, "08:01", source.file.0),
+        };
         // A `String` takes all that is written.
         let _ = write!(
             text,
@@ -164,6 +252,8 @@ fn maps(process: &Process) -> String {
         );
         if kind.grows_down {
             text.push_str("                          [stack]");
+        } else if device == "00:01" {
+            text.push_str("                          /dev/zero (deleted)");
         }
         if is_vdso {
             text.push_str("                          [vdso]");
@@ -185,3 +275,6 @@ fn limits(process: &Process) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,7 @@ use crate::errno::{EAGAIN, ECHILD, EFAULT, EINVAL, EPERM, ESRCH, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::process::{Event, LIMITS, PROCESSES_MAX, Process, Room, SIGNALS, Status, Thread};
-use crate::signal::{self, Cause, Pending, Stack};
+use crate::signal::{self, Action, Cause, Pending, Stack};
 use crate::system::{Answer, DONE, Outcome, System};
 use abi::state::{STATE_GS, register};
 use alloc::rc::Rc;
@@ -14,9 +14,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::RefCell;
 use linux_raw_sys::general::{
-    self, CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID, CLONE_PARENT_SETTID, CLONE_SETTLS, CLONE_SIGHAND,
-    CLONE_THREAD, CLONE_VFORK, CLONE_VM, CSIGNAL, SIGCHLD, WCONTINUED, WEXITED, WNOHANG, WNOWAIT, WSTOPPED,
-    WUNTRACED,
+    self, CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID, CLONE_DETACHED, CLONE_PARENT_SETTID, CLONE_PIDFD,
+    CLONE_SETTLS, CLONE_SIGHAND, CLONE_THREAD, CLONE_VFORK, CLONE_VM, CSIGNAL, SIGCHLD, WCONTINUED, WEXITED,
+    WNOHANG, WNOWAIT, WSTOPPED, WUNTRACED,
 };
 use vfs::FileSystem;
 
@@ -43,12 +43,23 @@ const USAGE_BYTES: usize = 144;
 
 /// Arguments with which a thread is made.
 #[derive(Clone, Copy, Debug)]
-struct New {
-    flags: u32,
-    stack: u64,
-    parent_tid: u64,
-    child_tid: u64,
-    fs_base: u64,
+pub(super) struct New {
+    /// Flags, without the signal.
+    pub flags: u32,
+    /// Signal to the parent when it ends.
+    pub exit_signal: u32,
+    /// Stack pointer; 0: that of the caller.
+    pub stack: u64,
+    /// Where its number is written for its maker.
+    pub parent_tid: u64,
+    /// Where its number is written for itself.
+    pub child_tid: u64,
+    /// Base of its own data.
+    pub fs_base: u64,
+    /// Where a descriptor of the process is written, if there is to be one.
+    pub pidfd: Option<u64>,
+    /// Whether its signals have no handlers.
+    pub clears_handlers: bool,
 }
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
@@ -66,11 +77,32 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         [flags, stack, parent_tid, child_tid, fs_base, _]: [u64; 6],
     ) -> Answer {
         let flags = flags as u32;
-        let made = self.thread(tid)?.done;
-        if made > 0 {
-            // The one that this thread has made by `vfork` has begun a program, or ended, or the wait goes on.
-            return if self.has_vforked(tid) { Ok(wait_for_vfork(tid)) } else { number(Ok(made)) };
+        if let Some(answer) = self.goes_on_behind_vfork(tid)? {
+            return answer;
         }
+        let (exit_signal, flags) = (flags & CSIGNAL, flags & !CSIGNAL);
+        let pidfd = (flags & CLONE_PIDFD != 0).then_some(parent_tid);
+        // Both would be written to one place.
+        if pidfd.is_some() && flags & (CLONE_PARENT_SETTID | CLONE_DETACHED) != 0 {
+            return Err(EINVAL);
+        }
+        let clears_handlers = false;
+        self.make(
+            tid,
+            New { flags, exit_signal, stack, parent_tid, child_tid, fs_base, pidfd, clears_handlers },
+        )
+    }
+
+    /// Answer of a call that has made a child by `vfork` before: that has begun a program, or ended, or the wait goes on. None if it has made none.
+    pub(super) fn goes_on_behind_vfork(&mut self, tid: Tid) -> Result<Option<Answer>> {
+        let made = self.thread(tid)?.done;
+        let answer = || if self.has_vforked(tid) { Ok(wait_for_vfork(tid)) } else { number(Ok(made)) };
+        Ok((made > 0).then(answer))
+    }
+
+    /// Makes a thread or a process.
+    pub(super) fn make(&mut self, tid: Tid, new: New) -> Answer {
+        let flags = new.flags;
         if flags & NAMESPACES != 0 {
             return Err(EPERM);
         }
@@ -82,14 +114,22 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if !is_thread && flags & CLONE_VM != 0 && flags & CLONE_VFORK == 0 {
             return Err(EINVAL);
         }
-        if flags & CSIGNAL > SIGNALS as u32 {
+        if new.exit_signal > SIGNALS as u32 || is_thread && new.pidfd.is_some() {
             return Err(EINVAL);
         }
         if self.threads.len() >= self.threads_max || !is_thread && self.processes.len() >= PROCESSES_MAX {
             return Err(EAGAIN);
         }
-        let new = New { flags, stack, parent_tid, child_tid, fs_base };
+        if let Some(at) = new.pidfd {
+            self.check_pidfd(tid, at)?;
+        }
         let child = if is_thread { self.make_thread(tid, new)? } else { self.make_process(tid, new)? };
+        if let Some(at) = new.pidfd
+            && let Err(error) = self.tell_new_pidfd(tid, child, at)
+        {
+            self.unmake_process(child);
+            return Err(error);
+        }
         if flags & CLONE_VFORK != 0 {
             self.thread(tid)?.done = child.into();
             self.thread(child)?.vfork = Some(tid);
@@ -142,7 +182,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let space = room.borrow().space;
         let now = self.machine.now();
         let mut process = self.other(pid)?.copy(pid, room, now);
-        process.exit_signal = new.flags & CSIGNAL;
+        process.exit_signal = new.exit_signal;
+        if new.clears_handlers {
+            process
+                .actions
+                .iter_mut()
+                .filter(|action| action.handler > 1)
+                .for_each(|action| *action = Action::default());
+        }
         process.threads = Vec::from([child]);
         let mask = self.thread(tid)?.mask;
         let mut thread = Thread::new(child, mask);
@@ -152,14 +199,20 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.store.view.borrow_mut().processes.insert(child, Default::default());
         let made = self.machine.make_thread(space, child).and_then(|()| self.begin_thread(tid, child, new));
         if let Err(error) = made {
-            if let Some(process) = self.processes.get_mut(&child) {
-                process.exit_signal = 0;
-            }
-            self.end_process(child, Status::exited(0));
-            self.processes.remove(&child);
+            self.unmake_process(child);
             return Err(error);
         }
         Ok(child)
+    }
+
+    /// Takes a process back that was just made, so that nobody hears of it.
+    fn unmake_process(&mut self, child: Tid) {
+        if let Some(process) = self.processes.get_mut(&child) {
+            process.exit_signal = 0;
+        }
+        self.end_process(child, Status::exited(0));
+        self.forget_pidfd(child);
+        self.processes.remove(&child);
     }
 
     /// Lets a new thread begin where its maker's call ends.
@@ -281,10 +334,15 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(EINVAL);
         }
         let own = self.pid(tid)?;
-        let pid = pid as i32;
+        let (pid, mut has_no_time) = (pid as i32, false);
         let meant = match kind as u32 {
             general::P_ALL => -1,
             general::P_PID if pid > 0 => pid,
+            general::P_PIDFD => {
+                let (meant, is_quick) = self.process_of(tid, u64::from(pid as u32))?;
+                has_no_time = is_quick;
+                meant.ok_or(ECHILD)? as i32
+            }
             general::P_PGID if pid == 0 => 0,
             general::P_PGID if pid > 1 => -pid,
             _ => return Err(EINVAL),
@@ -296,6 +354,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let Some((child, found)) = self.news(&children, options) else {
             if options & WNOHANG != 0 && info != 0 {
                 self.write(tid, info, &[0; signal::INFO_BYTES])?;
+            }
+            if options & WNOHANG == 0 && has_no_time {
+                return Err(EAGAIN);
             }
             return self.wait_for_child(own, options);
         };
@@ -340,6 +401,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         self.thread(tid)?.robust = (head, len);
         DONE
+    }
+
+    pub(crate) fn sys_get_robust_list(&mut self, tid: Tid, [thread, head, len, ..]: [u64; 6]) -> Answer {
+        let thread = if thread as u32 == 0 { tid } else { thread as u32 };
+        if self.pid(thread)? != self.pid(tid)? {
+            return Err(EPERM);
+        }
+        let robust = self.thread(thread)?.robust;
+        self.write_words(tid, len, &[24])?;
+        done(self.write_words(tid, head, &[robust.0]))
     }
 
     pub(crate) fn sys_prctl(&mut self, tid: Tid, [code, argument, ..]: [u64; 6]) -> Answer {

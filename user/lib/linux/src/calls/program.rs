@@ -139,7 +139,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let found = self.look(path, Last::Follow)?;
         match found.kind {
             vfs::Kind::Directory => return Err(EACCES),
-            vfs::Kind::File if found.permissions & 0o111 != 0 => {}
+            vfs::Kind::File if found.permissions & 0o111 != 0 && self.store.node(&found).is_none() => {}
             _ => return Err(EACCES),
         }
         self.may(tid, &found, X_OK)?;
@@ -305,6 +305,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     fn note_program(&mut self, pid: Tid, program: &Program, environment: &[Vec<u8>]) {
+        self.forget_made_alarms(pid);
         let closing = match self.processes.get_mut(&pid) {
             Some(process) => {
                 let name = program.path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();

@@ -17,7 +17,7 @@ use vfs::FileSystem;
 const SET_BYTES: u64 = 8;
 
 /// A signal that a call names.
-fn signal(number: u64) -> Result<Signal> {
+pub(super) fn signal(number: u64) -> Result<Signal> {
     if (1..=SIGNALS as u64).contains(&number) { Ok(number as Signal) } else { Err(EINVAL) }
 }
 
@@ -172,7 +172,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Whether a process may send signals to another.
-    fn may_signal(&self, own: Tid, pid: Tid) -> bool {
+    pub(super) fn may_signal(&self, own: Tid, pid: Tid) -> bool {
         let (Some(own), Some(other)) = (self.processes.get(&own), self.processes.get(&pid)) else {
             return false;
         };
@@ -215,7 +215,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Done, if the caller is still there.
-    fn unless_gone(&self, tid: Tid) -> Answer {
+    pub(super) fn unless_gone(&self, tid: Tid) -> Answer {
         if self.threads.contains_key(&tid) { DONE } else { Ok(Outcome::Gone) }
     }
 

@@ -147,9 +147,18 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Reader(ends) | Object::Writer(ends) => {
                 Ok(Stat::nameless(S_IFIFO | 0o600, ends.number, 0))
             }
+            Object::Fifo(fifo) => self.stat_of(fifo.inode().ok_or(ENOENT)?),
             Object::Counter { number, .. } => Ok(Stat::nameless(0o600, *number, 0)),
             Object::Epoll(epoll) => Ok(Stat::nameless(0o600, epoll.number, 0)),
             Object::Timer(timer) => Ok(Stat::nameless(0o600, timer.number, 0)),
+            Object::Memory(file) => {
+                let frames = &self.store.frames;
+                let (len, blocks) = (frames.object_len(file.object), frames.object_bytes(file.object) / 512);
+                let stat = Stat::nameless(S_IFREG | 0o777, file.object.object(), 0);
+                Ok(Stat { len, blocks, links: 0, ..stat })
+            }
+            Object::Inotify(list) => Ok(Stat::nameless(0o600, list.number, 0)),
+            Object::Process(pidfd) => Ok(Stat::nameless(0o600, pidfd.number, 0)),
             Object::Signals(list) => Ok(Stat::nameless(0o600, list.number, 0)),
             Object::Socket(socket) => Ok(Stat::nameless(S_IFSOCK | 0o777, socket.number, 0)),
             Object::Inet(inet) => Ok(Stat::nameless(S_IFSOCK | 0o777, inet.number, 0)),

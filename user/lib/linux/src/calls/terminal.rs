@@ -1,5 +1,6 @@
 //! `ioctl`: what terminals, and some files, do beside reading and writing.
 
+use super::fifo::Fifo;
 use super::{done, number};
 use crate::errno::{EINVAL, EIO, ENOTTY, EPERM, ESRCH, Result};
 use crate::frames::Bytes;
@@ -66,7 +67,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Bytes that can be read from something open.
     fn readable(&mut self, open: &Open) -> Result<usize> {
         match &open.object {
-            Object::Reader(ends) | Object::Writer(ends) => Ok(ends.pipe.borrow().len()),
+            Object::Reader(ends) | Object::Writer(ends) | Object::Fifo(Fifo { ends, .. }) => {
+                Ok(ends.pipe.borrow().len())
+            }
             Object::Terminal { number, .. } => {
                 let terminal = &self.terminals.line(*number)?.terminal;
                 if terminal.is_hung_up() { Err(EIO) } else { Ok(terminal.bytes_to_read()) }
@@ -75,6 +78,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::File { inode, .. } => {
                 Ok(self.store.volume.len(*inode)?.saturating_sub(open.offset.get()) as usize)
             }
+            Object::Inotify(list) => Ok(list.len()),
             Object::Socket(socket) if socket.is_listening() => Err(EINVAL),
             Object::Socket(socket) => Ok(socket.len()),
             Object::Inet(inet) if inet.is_listening() => Err(EINVAL),

@@ -21,7 +21,7 @@ pub const TICK: u64 = 10_000_000;
 
 /// Shortest time after which a timer comes again, in nanoseconds. Each time is work of this server, so one that asks for less would keep it from all others.
 /// `getitimer` says this time then.
-const PERIOD_MIN: u64 = 1_000_000;
+pub(super) const PERIOD_MIN: u64 = 1_000_000;
 
 /// Nanoseconds of `struct timespec`.
 pub fn nanoseconds([seconds, rest]: [u64; 2]) -> Result<u64> {
@@ -153,9 +153,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     pub(crate) fn sys_setitimer(&mut self, tid: Tid, [kind, new, old, ..]: [u64; 6]) -> Answer {
-        if kind as u32 != general::ITIMER_REAL {
-            return Err(EINVAL);
-        }
         let [every_seconds, every, seconds, rest] = match new {
             0 => [0; 4],
             at => self.words(tid, at)?,
@@ -165,6 +162,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             every => every.max(PERIOD_MIN),
         };
         let first = microseconds([seconds, rest])?;
+        if kind as u32 != general::ITIMER_REAL {
+            let before = self.set_cpu_timer(tid, kind, Some((every, first)))?;
+            return self.write_timer(tid, old, before);
+        }
         if old != 0 {
             self.sys_getitimer(tid, [kind, old, 0, 0, 0, 0])?;
         }
@@ -176,12 +177,26 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_getitimer(&mut self, tid: Tid, [kind, to, ..]: [u64; 6]) -> Answer {
         if kind as u32 != general::ITIMER_REAL {
-            return Err(EINVAL);
+            let found = self.set_cpu_timer(tid, kind, None)?;
+            return self.write_timer(tid, to, found);
         }
         let now = self.machine.now();
         let (at, every) = self.process(tid)?.alarm;
         let left = at.map_or(0, |at| at.saturating_sub(now).max(1000));
+        done(self.write_interval(tid, to, (every, left)))
+    }
+
+    /// Writes what a timer has left, if somebody asks.
+    fn write_timer(&mut self, tid: Tid, to: u64, found: (u64, u64)) -> Answer {
+        if to != 0 {
+            self.write_interval(tid, to, found)?;
+        }
+        DONE
+    }
+
+    /// Writes `struct itimerval`.
+    fn write_interval(&mut self, tid: Tid, to: u64, (every, left): (u64, u64)) -> Result<()> {
         let words = [every / SECOND, every % SECOND / 1000, left / SECOND, left % SECOND / 1000];
-        done(self.write_words(tid, to, &words))
+        self.write_words(tid, to, &words)
     }
 }

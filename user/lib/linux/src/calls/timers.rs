@@ -131,6 +131,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             timer.expire(now);
             self.happened(timer.number, READABLE);
         }
+        self.expire_alarms();
     }
 
     pub(crate) fn sys_signalfd(&mut self, tid: Tid, [fd, set, bytes, ..]: [u64; 6]) -> Answer {

@@ -31,6 +31,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         match &open.object {
             Object::Reader(ends) => ends.pipe.borrow().poll(End::Read).into(),
             Object::Writer(ends) => ends.pipe.borrow().poll(End::Write).into(),
+            Object::Fifo(fifo) => fifo.poll().into(),
             Object::Terminal { number, .. } => self.terminal_ready(*number),
             Object::Master { number, .. } => self.master_ready(*number),
             Object::Counter { value, .. } => {
@@ -43,8 +44,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Epoll(epoll) => self.list_ready(epoll),
             Object::Timer(timer) if timer.count(self.machine.now()) == 0 => 0,
             Object::Signals(list) if self.signals_of(list).0 == 0 => 0,
-            // Both are read and not written.
-            Object::Timer(_) | Object::Signals(_) => POLLIN | POLLRDNORM,
+            Object::Inotify(list) if list.is_empty() => 0,
+            Object::Process(pidfd) if !self.has_ended(pidfd) => 0,
+            // These are read and not written.
+            Object::Timer(_) | Object::Signals(_) | Object::Process(_) | Object::Inotify(_) => {
+                POLLIN | POLLRDNORM
+            }
             _ => ALWAYS,
         }
     }

@@ -16,7 +16,7 @@ const WORK_MAX: u64 = 8 << 20;
 const THREADS_MAX: usize = 8;
 
 /// Calls that change more than others, and come more often.
-const OFTEN: [u32; 40] = [
+const OFTEN: [u32; 57] = [
     nr::__NR_read,
     nr::__NR_write,
     nr::__NR_readv,
@@ -25,9 +25,15 @@ const OFTEN: [u32; 40] = [
     nr::__NR_pwrite64,
     nr::__NR_open,
     nr::__NR_openat,
+    nr::__NR_inotify_init1,
+    nr::__NR_inotify_add_watch,
+    nr::__NR_inotify_rm_watch,
+    nr::__NR_mknod,
+    nr::__NR_mknodat,
     nr::__NR_close,
     nr::__NR_mmap,
     nr::__NR_mmap,
+    nr::__NR_memfd_create,
     nr::__NR_munmap,
     nr::__NR_mprotect,
     nr::__NR_mremap,
@@ -37,6 +43,11 @@ const OFTEN: [u32; 40] = [
     nr::__NR_brk,
     nr::__NR_clone,
     nr::__NR_clone,
+    nr::__NR_clone3,
+    nr::__NR_pidfd_open,
+    nr::__NR_pidfd_send_signal,
+    nr::__NR_rt_sigqueueinfo,
+    nr::__NR_waitid,
     nr::__NR_fork,
     nr::__NR_vfork,
     nr::__NR_wait4,
@@ -51,20 +62,27 @@ const OFTEN: [u32; 40] = [
     nr::__NR_ioctl,
     nr::__NR_dup2,
     nr::__NR_sendfile,
+    nr::__NR_splice,
+    nr::__NR_tee,
+    nr::__NR_copy_file_range,
+    nr::__NR_renameat2,
     nr::__NR_getdents64,
     nr::__NR_utimensat,
     nr::__NR_ftruncate,
     nr::__NR_setitimer,
+    nr::__NR_timer_create,
+    nr::__NR_timer_settime,
     nr::__NR_execve,
     nr::__NR_setrlimit,
 ];
 
 /// Paths that are written to the data of processes.
-const PATHS: [&str; 12] = [
+const PATHS: [&str; 13] = [
     "/file",
     "/program",
     "/tmp/new",
     "/tmp/link",
+    "/tmp/pipe",
     "/tmp/../tmp/./a/b",
     "/proc/self/fd/3",
     "/proc/self/maps",
@@ -126,7 +144,12 @@ fn world() -> World {
     let name = world.put(1, 0, b"/file");
     world.good(1, nr::__NR_open, &[name, 2, 0]);
     world.good(1, nr::__NR_pipe, &[DATA]);
+    let name = world.put(1, 0, b"/tmp/pipe");
+    world.good(1, nr::__NR_mknod, &[name, 0o010_644]);
     world.good(1, nr::__NR_eventfd2, &[1, 0]);
+    let list = world.good(1, nr::__NR_inotify_init1, &[0]);
+    let name = world.put(1, 0, b"/tmp");
+    world.good(1, nr::__NR_inotify_add_watch, &[list, name, 0xfff]);
     world.good(1, nr::__NR_mmap, &[0, 4 * PAGE, 3, 1, 3, 0]);
     world.good(1, nr::__NR_fork, &[]);
     world
@@ -196,6 +219,7 @@ fn random_calls_harm_nobody() {
             world.system.end_process(1, crate::process::Status::killed(9));
         }
         assert!(world.system.threads.is_empty());
+        assert_eq!(world.system.store.frames.object_count(), 0, "shared memory is lost");
     }
     assert!(worlds > 20 && good > made / 16, "{good} of {made} calls in {worlds} worlds succeed");
 }

@@ -1,0 +1,87 @@
+//! Entries of directories.
+
+use super::files::PIECE_MAX;
+use super::number;
+use crate::errno::{EFAULT, EINVAL};
+use crate::frames::Bytes;
+use crate::machine::{Machine, Tid};
+use crate::node::Node;
+use crate::open::Object;
+use crate::system::{Answer, System};
+use alloc::vec::Vec;
+use linux_raw_sys::general;
+use vfs::{FileSystem, Inode, Kind};
+
+/// Bytes of an entry in front of its name.
+const ENTRY_BYTES: usize = 19;
+
+/// Entries of a directory that are asked for at once.
+const ENTRIES: usize = 64;
+
+impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    pub(crate) fn sys_getdents(&mut self, tid: Tid, [fd, address, len, ..]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        let Object::Directory { inode, .. } = &open.object else { return Err(crate::errno::ENOTDIR) };
+        let room = len.min(PIECE_MAX) as usize;
+        let mut bytes = Vec::new();
+        let mut at = open.offset.get();
+        let put = |bytes: &mut Vec<u8>, inode: u64, next: u64, kind: u32, name: &[u8]| {
+            let size = (ENTRY_BYTES + name.len() + 1).next_multiple_of(8);
+            if bytes.len() + size > room {
+                return false;
+            }
+            let start = bytes.len();
+            bytes.extend_from_slice(&inode.to_le_bytes());
+            bytes.extend_from_slice(&next.to_le_bytes());
+            bytes.extend_from_slice(&(size as u16).to_le_bytes());
+            bytes.push(kind as u8);
+            bytes.extend_from_slice(name);
+            bytes.resize(start + size, 0);
+            true
+        };
+        // The first two are the directory itself and its parent; cursors of others are two higher.
+        let mut is_full = false;
+        while at < 2 && !is_full {
+            let name: &[u8] = if at == 0 { b"." } else { b".." };
+            is_full = !put(&mut bytes, inode.0, at + 1, general::DT_DIR, name);
+            at += u64::from(!is_full);
+        }
+        while !is_full {
+            let entries = self.store.volume.readdir(*inode, at - 2, ENTRIES)?;
+            if entries.is_empty() {
+                break;
+            }
+            for entry in entries {
+                let kind = match entry.kind {
+                    Kind::File => self.file_kind(entry.inode),
+                    Kind::Directory => general::DT_DIR,
+                    Kind::Symlink => general::DT_LNK,
+                    Kind::Special => general::DT_CHR,
+                };
+                is_full = !put(&mut bytes, entry.inode.0, entry.next + 2, kind, &entry.name);
+                if is_full {
+                    break;
+                }
+                at = entry.next + 2;
+            }
+        }
+        if bytes.is_empty() && is_full {
+            return Err(EINVAL);
+        }
+        self.write(tid, address, &bytes).map_err(|_| EFAULT)?;
+        if !bytes.is_empty() {
+            self.noticed(*inode, general::IN_ACCESS | general::IN_ISDIR);
+        }
+        open.offset.set(at);
+        number(Ok(bytes.len() as u64))
+    }
+
+    /// Kind of an entry that the file system has as a file. It is looked at only if it is one of those that have had a mark: to read each would take long.
+    fn file_kind(&mut self, inode: Inode) -> u32 {
+        match self.store.known_node(inode) {
+            Some(Node::Pipe) => general::DT_FIFO,
+            Some(Node::Socket) => general::DT_SOCK,
+            None => general::DT_REG,
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! `memfd_create`: memory behind a descriptor, which is read, written and mapped as a file is.
+
+use super::files::position;
+use super::number;
+use crate::errno::{EBUSY, EFBIG, EINVAL, ENAMETOOLONG, ENFILE, EOPNOTSUPP, EPERM, Result};
+use crate::frames::Bytes;
+use crate::machine::{Machine, Tid};
+use crate::memory::FileNumber;
+use crate::open::{Object, Open};
+use crate::system::{Answer, DONE, System};
+use alloc::vec::Vec;
+use core::cell::Cell;
+use linux_raw_sys::general::{
+    F_SEAL_FUTURE_WRITE, F_SEAL_GROW, F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_WRITE, MFD_ALLOW_SEALING,
+    MFD_CLOEXEC, MFD_EXEC, MFD_NOEXEC_SEAL, O_RDWR,
+};
+use vfs::FileSystem;
+
+/// Longest name, with the zero behind it.
+const NAME_MAX: usize = 250;
+
+/// All seals.
+const SEALS: u32 = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_FUTURE_WRITE;
+
+/// Seals that keep everybody from writing.
+const NO_WRITES: u32 = F_SEAL_WRITE | F_SEAL_FUTURE_WRITE;
+
+/// Memory behind a descriptor.
+#[derive(Debug)]
+pub struct MemoryFile {
+    /// Its object, which this holds.
+    pub object: FileNumber,
+    /// Its name, as `/proc` shows it.
+    pub name: Vec<u8>,
+    seals: Cell<u32>,
+}
+
+impl MemoryFile {
+    /// Fails if it may not get another length, or bytes.
+    fn check(&self, before: u64, len: u64, writes: bool) -> Result<()> {
+        let seals = self.seals.get();
+        let refused = [(len > before, F_SEAL_GROW), (len < before, F_SEAL_SHRINK), (writes, NO_WRITES)];
+        if refused.iter().any(|(does, seal)| *does && seals & seal != 0) { Err(EPERM) } else { Ok(()) }
+    }
+
+    /// Fails if it may not be mapped so that its bytes are written to.
+    pub(super) fn check_mapping(&self) -> Result<()> {
+        if self.seals.get() & NO_WRITES != 0 { Err(EPERM) } else { Ok(()) }
+    }
+}
+
+impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    pub(crate) fn sys_memfd_create(&mut self, tid: Tid, [name, flags, ..]: [u64; 6]) -> Answer {
+        let flags = flags as u32;
+        let known = MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL | MFD_EXEC;
+        if flags & !known != 0 || flags & (MFD_NOEXEC_SEAL | MFD_EXEC) == MFD_NOEXEC_SEAL | MFD_EXEC {
+            return Err(EINVAL);
+        }
+        let room = self.room(tid)?;
+        let text = self.store.text(&mut room.borrow_mut().memory, name, NAME_MAX);
+        let text = text.map_err(|error| if error == ENAMETOOLONG { EINVAL } else { error })?;
+        let name = [b"/memfd:", text.as_slice(), b" (deleted)"].concat();
+        let share = self.paths.take(name.len()).ok_or(ENFILE)?;
+        let object = self.store.frames.make_object(Some(0))?;
+        let seals = Cell::new(if flags & MFD_ALLOW_SEALING != 0 { 0 } else { F_SEAL_SEAL });
+        let open = Open::new(Object::Memory(MemoryFile { object, name, seals }), O_RDWR);
+        open.share.replace(Some(share));
+        number(self.add_descriptor(tid, open, flags & MFD_CLOEXEC != 0, 0))
+    }
+
+    /// Writes memory behind a descriptor.
+    pub(super) fn write_memory(&mut self, file: &MemoryFile, at: u64, from: &[u8]) -> Result<usize> {
+        let before = self.store.frames.object_len(file.object);
+        let end = at.checked_add(from.len() as u64).ok_or(EFBIG)?;
+        file.check(before, end.max(before), !from.is_empty())?;
+        self.store.frames.write_object(file.object, at, from)
+    }
+
+    /// Gives memory behind a descriptor another length.
+    pub(super) fn truncate_memory(&mut self, file: &MemoryFile, len: u64) -> Result<()> {
+        file.check(self.store.frames.object_len(file.object), len, false)?;
+        self.store.frames.set_object_len(file.object, len)
+    }
+
+    /// Makes memory behind a descriptor long enough for a piece.
+    pub(super) fn allocate_memory(&mut self, file: &MemoryFile, mode: u64, at: u64, len: u64) -> Answer {
+        if mode != 0 {
+            return Err(EOPNOTSUPP);
+        }
+        let end = position(at)?.checked_add(len).filter(|_| len > 0).ok_or(EINVAL)?;
+        let before = self.store.frames.object_len(file.object);
+        if end > before {
+            self.truncate_memory(file, end)?;
+        }
+        DONE
+    }
+
+    /// Adds seals to what is open.
+    pub(super) fn add_seals(&mut self, open: &Open, seals: u64) -> Answer {
+        let Object::Memory(file) = &open.object else { return Err(EINVAL) };
+        if !open.is_writable() {
+            return Err(EPERM);
+        }
+        let seals = u32::try_from(seals).ok().filter(|seals| seals & !SEALS == 0).ok_or(EINVAL)?;
+        if file.seals.get() & F_SEAL_SEAL != 0 {
+            return Err(EPERM);
+        }
+        let is_written = |system: &Self| {
+            system
+                .processes
+                .values()
+                .any(|process| process.room.borrow().memory.may_write_object(file.object))
+        };
+        if seals & F_SEAL_WRITE != 0 && is_written(self) {
+            return Err(EBUSY);
+        }
+        file.seals.set(file.seals.get() | seals);
+        DONE
+    }
+
+    /// Seals of what is open.
+    pub(super) fn seals(&self, open: &Open) -> Answer {
+        let Object::Memory(file) = &open.object else { return Err(EINVAL) };
+        number(Ok(file.seals.get().into()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

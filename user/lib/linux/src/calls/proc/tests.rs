@@ -1,0 +1,111 @@
+//! Files of `/proc` and `/sys`, as `ps`, `top`, `nproc` and C libraries read them.
+
+use crate::calls::rig::{FIRST, Rig};
+use linux_raw_sys::general::*;
+use std::string::String;
+use std::vec::Vec;
+
+fn text(rig: &mut Rig, path: &str) -> String {
+    let at = rig.put(&[path.as_bytes(), b"\0"].concat());
+    let fd = rig.call(__NR_open, &[at, O_RDONLY.into(), 0]);
+    assert!(fd >= 0, "{path}: {fd}");
+    let mut all = Vec::new();
+    loop {
+        let bytes = rig.read(fd as u64, 4096).unwrap();
+        if bytes.is_empty() {
+            break;
+        }
+        all.extend(bytes);
+    }
+    rig.call(__NR_close, &[fd as u64]);
+    String::from_utf8(all).unwrap()
+}
+
+#[test]
+fn there_is_one_processor() {
+    let mut rig = Rig::begun();
+    for file in ["online", "possible", "present"] {
+        assert_eq!(text(&mut rig, &["/sys/devices/system/cpu/", file].concat()), "0\n");
+    }
+    assert!(text(&mut rig, "/sys/kernel/mm/transparent_hugepage/enabled").contains("[never]"));
+    assert_eq!(text(&mut rig, "/proc/sys/kernel/osrelease"), "6.1.0-tern\n");
+    assert_eq!(text(&mut rig, "/proc/sys/vm/overcommit_memory"), "1\n");
+    let name = rig.put(b"box");
+    assert_eq!(text(&mut rig, "/proc/sys/kernel/hostname"), "tern\n");
+    assert_eq!(rig.call(__NR_sethostname, &[name, 3]), 0);
+    assert_eq!(text(&mut rig, "/proc/sys/kernel/hostname"), "box\n");
+    let (first, second) =
+        (text(&mut rig, "/proc/sys/kernel/random/uuid"), text(&mut rig, "/proc/sys/kernel/random/boot_id"));
+    for id in [&first, &second] {
+        let lens: Vec<usize> = id.trim_end().split('-').map(str::len).collect();
+        assert_eq!(lens, [8, 4, 4, 4, 12], "{id}");
+    }
+    rig.pass(5);
+    assert_ne!(text(&mut rig, "/proc/sys/kernel/random/uuid"), first);
+    assert_eq!(text(&mut rig, "/proc/sys/kernel/random/boot_id"), second);
+}
+
+#[test]
+fn directories_have_entries() {
+    let mut rig = Rig::begun();
+    let names = |rig: &mut Rig, path: &str| {
+        let at = rig.put(&[path.as_bytes(), b"\0"].concat());
+        let fd = rig.call(__NR_open, &[at, (O_RDONLY | O_DIRECTORY).into(), 0]);
+        assert!(fd >= 0, "{path}: {fd}");
+        let to = rig.room(4096);
+        let count = rig.call(__NR_getdents64, &[fd as u64, to, 4096]) as usize;
+        rig.call(__NR_close, &[fd as u64]);
+        String::from_utf8_lossy(&rig.get(FIRST, to, count)).into_owned()
+    };
+    for (path, name) in
+        [("/", "sys"), ("/sys", "devices"), ("/sys/devices/system/cpu", "online"), ("/proc", "sys")]
+    {
+        assert!(names(&mut rig, path).contains(name), "{path}");
+    }
+    let at = rig.put(b"/sys/nothing\0/sys/kernel\0");
+    assert_eq!(rig.call(__NR_open, &[at, 0, 0]), -2);
+    assert!(rig.call(__NR_mkdir, &[at, 0o755]) < 0);
+    assert!(rig.call(__NR_rmdir, &[at + 13]) < 0);
+}
+
+#[test]
+fn a_process_says_what_it_is() {
+    let mut rig = Rig::begun();
+    rig.ignore(SIGUSR1);
+    let status = text(&mut rig, "/proc/self/status");
+    let field = |name: &str| {
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+        line.split('\t').nth(1).unwrap_or_default().trim()
+    };
+    assert_eq!((field("Name:"), field("Pid:"), field("Threads:")), ("test", "1", "1"));
+    assert_eq!((field("SigIgn:"), field("CapEff:")), ("0000000000000200", "000001ffffffffff"));
+    assert!(field("VmRSS:").ends_with("kB") && field("Cpus_allowed_list:") == "0");
+    assert!(status.ends_with('\n') && status.lines().all(|line| line.contains(":\t")), "{status}");
+    assert_eq!(text(&mut rig, "/proc/self/cgroup"), "0::/\n");
+    assert_eq!(text(&mut rig, "/proc/self/oom_score_adj"), "0\n");
+    let at = rig.put(b"/proc/self/oom_score_adj\0/proc/self/maps\0");
+    for (at, outcome) in [(at, 4), (at + 25, -22)] {
+        let fd = rig.call(__NR_open, &[at, O_RDWR.into(), 0]) as u64;
+        assert_eq!(rig.write(fd, b"-999"), outcome);
+    }
+    for line in text(&mut rig, "/proc/self/mountinfo").lines() {
+        assert!(line.split(' ').count() == 10 && line.contains(" - "), "{line}");
+    }
+    assert_eq!(text(&mut rig, "/proc/self/limits").lines().count(), 17);
+    assert_eq!(text(&mut rig, "/proc/self/stat").split(' ').count(), 52);
+    for file in [
+        "cmdline",
+        "swaps",
+        "partitions",
+        "vmstat",
+        "filesystems",
+        "stat",
+        "meminfo",
+        "uptime",
+        "loadavg",
+        "version",
+    ] {
+        assert!(!text(&mut rig, &["/proc/", file].concat()).is_empty(), "{file}");
+    }
+    assert!(text(&mut rig, "/proc/diskstats").is_empty());
+}

@@ -1,0 +1,22 @@
+//! Tables of calls that few programs make, in one place.
+
+use crate::calls::alarms::Alarms;
+use crate::calls::fifo::Fifos;
+use crate::calls::inotify::Notices;
+use crate::calls::pidfd::Pidfds;
+use alloc::vec::Vec;
+
+/// The tables.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// Timers that send signals.
+    pub alarms: Alarms,
+    /// Pipes that have names.
+    pub fifos: Fifos,
+    /// Name of the sandbox, if it was given another one.
+    pub host_name: Option<Vec<u8>>,
+    /// Lists of watches of files.
+    pub notices: Notices,
+    /// Descriptors of processes.
+    pub pidfds: Pidfds,
+}

@@ -1,0 +1,264 @@
+//! Memory without a file that several processes share: what `mmap` makes that is shared and anonymous, and `memfd_create`.
+//!
+//! Such an object has a number among those of files, and is the source of what is mapped of it, so its pages are everybody's also if nobody has touched
+//! them yet. It is there while an address space has some of it mapped, or somebody else [holds](Frames::hold_object) it.
+
+use super::pages::Pages;
+use super::{Access, Fault, FileNumber, Kind, Memory, Region, Rights, Source};
+use crate::errno::{EFBIG, ENOMEM, Result};
+use crate::frames::{Bytes, Frame, Frames, PAGE};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Bits that numbers of objects have. No file has them, and nothing special that can be mapped.
+const OBJECTS: u64 = 0xff << 56;
+
+/// Bytes that an object counts for, beside its pages.
+const OBJECT_BYTES: usize = 160;
+
+/// Bytes that an address space counts for each object that it has.
+pub(super) const USE_BYTES: usize = 32;
+
+/// Longest object.
+const LEN_MAX: u64 = 1 << 46;
+
+/// All objects, by number.
+#[derive(Debug, Default)]
+pub struct Objects {
+    all: BTreeMap<FileNumber, Object>,
+    made: u64,
+}
+
+impl Objects {
+    /// None.
+    pub const fn new() -> Objects {
+        Objects { all: BTreeMap::new(), made: 0 }
+    }
+}
+
+#[derive(Debug)]
+struct Object {
+    pages: Pages,
+    len: u64,
+    uses: usize,
+    /// Bytes of its tables, as [`Frames`] count them.
+    counted: usize,
+}
+
+impl FileNumber {
+    /// Whether it is an object without a file.
+    pub const fn is_object(self) -> bool {
+        self.0 & OBJECTS == OBJECTS
+    }
+
+    /// Number of the object among those that there were.
+    pub const fn object(self) -> u64 {
+        self.0 & !OBJECTS
+    }
+}
+
+impl<B: Bytes> Frames<B> {
+    /// Makes an object of so many zeros, which its maker holds. `None` for one that ends nowhere.
+    pub fn make_object(&mut self, len: Option<u64>) -> Result<FileNumber> {
+        if !self.has_room(OBJECT_BYTES) {
+            return Err(ENOMEM);
+        }
+        self.objects.made += 1;
+        let number = FileNumber(OBJECTS | self.objects.made & !OBJECTS);
+        let (pages, len) = (Pages::default(), len.unwrap_or(u64::MAX));
+        self.objects.all.insert(number, Object { pages, len, uses: 1, counted: OBJECT_BYTES });
+        self.count_tables(0, OBJECT_BYTES);
+        Ok(number)
+    }
+
+    /// Keeps an object once more.
+    pub fn hold_object(&mut self, number: FileNumber) {
+        if let Some(object) = self.objects.all.get_mut(&number) {
+            object.uses += 1;
+        }
+    }
+
+    /// Keeps an object once less. It is gone with the last one.
+    pub fn leave_object(&mut self, number: FileNumber) {
+        let Some(object) = self.objects.all.get_mut(&number) else { return };
+        object.uses -= 1;
+        if object.uses > 0 {
+            return;
+        }
+        if let Some(mut object) = self.objects.all.remove(&number) {
+            self.count_tables(object.counted, 0);
+            for (_, frame) in object.pages.take(0..u64::MAX / PAGE) {
+                self.release(frame);
+            }
+        }
+    }
+
+    /// Objects that there are.
+    pub fn object_count(&self) -> usize {
+        self.objects.all.len()
+    }
+
+    /// Bytes of an object.
+    pub fn object_len(&self, number: FileNumber) -> u64 {
+        self.objects.all.get(&number).map_or(0, |object| object.len)
+    }
+
+    /// Bytes of an object that have frames.
+    pub fn object_bytes(&self, number: FileNumber) -> u64 {
+        self.objects
+            .all
+            .get(&number)
+            .map_or(0, |object| object.pages.among(0..u64::MAX / PAGE).count() as u64 * PAGE)
+    }
+
+    /// Makes an object shorter, or longer by zeros. Whoever has a page mapped that goes keeps it.
+    pub fn set_object_len(&mut self, number: FileNumber, len: u64) -> Result<()> {
+        if len > LEN_MAX {
+            return Err(EFBIG);
+        }
+        let Some(object) = self.objects.all.get_mut(&number) else { return Ok(()) };
+        object.len = len;
+        let gone = object.pages.take(len.div_ceil(PAGE)..u64::MAX / PAGE);
+        let cut = object.pages.get(len / PAGE).filter(|_| !len.is_multiple_of(PAGE));
+        self.count_object(number);
+        gone.into_iter().for_each(|(_, frame)| self.release(frame));
+        if let Some(frame) = cut {
+            let at = (len % PAGE) as usize;
+            self.bytes.write(frame, at, &vec![0; PAGE as usize - at]);
+        }
+        Ok(())
+    }
+
+    fn count_object(&mut self, number: FileNumber) {
+        let Some(object) = self.objects.all.get_mut(&number) else { return };
+        let (before, now) = (object.counted, OBJECT_BYTES + object.pages.bytes());
+        object.counted = now;
+        self.count_tables(before, now);
+    }
+
+    /// Frame of a page of an object, which it gets if it has none.
+    fn object_page(&mut self, at: Source) -> core::result::Result<Frame, Fault> {
+        let page = at.offset / PAGE;
+        let object = self.objects.all.get(&at.file).ok_or(Fault::BehindEnd)?;
+        if at.offset >= object.len {
+            return Err(Fault::BehindEnd);
+        }
+        if let Some(frame) = object.pages.get(page) {
+            return Ok(frame);
+        }
+        let more = object.pages.more_bytes(page).ok_or(Fault::NoMemory)?;
+        if !self.has_room(more) {
+            return Err(Fault::NoMemory);
+        }
+        let frame = self.zeroed().map_err(|_| Fault::NoMemory)?;
+        match self.objects.all.get_mut(&at.file) {
+            Some(object) => object.pages.set(page, frame),
+            None => return Err(Fault::BehindEnd),
+        }
+        self.count_object(at.file);
+        Ok(frame)
+    }
+
+    /// Bytes of an object from an offset on, as many as there are.
+    pub fn read_object(&self, number: FileNumber, offset: u64, to: &mut [u8]) -> usize {
+        let Some(object) = self.objects.all.get(&number) else { return 0 };
+        let count = object.len.saturating_sub(offset).min(to.len() as u64) as usize;
+        let mut left = &mut to[..count];
+        let mut at = offset;
+        while !left.is_empty() {
+            let place = (at % PAGE) as usize;
+            let (now, later) = left.split_at_mut((PAGE as usize - place).min(left.len()));
+            match object.pages.get(at / PAGE) {
+                Some(frame) => self.bytes.read(frame, place, now),
+                None => now.fill(0),
+            }
+            at += now.len() as u64;
+            left = later;
+        }
+        count
+    }
+
+    /// Writes bytes of an object, which becomes longer where that is needed. How many: fewer only if there are no frames left, none are an error.
+    pub fn write_object(&mut self, number: FileNumber, offset: u64, from: &[u8]) -> Result<usize> {
+        let end = offset.checked_add(from.len() as u64).filter(|end| *end <= LEN_MAX).ok_or(EFBIG)?;
+        let before = self.object_len(number);
+        if let Some(object) = self.objects.all.get_mut(&number) {
+            object.len = object.len.max(end);
+        }
+        let mut done = 0;
+        while done < from.len() {
+            let at = offset + done as u64;
+            let place = (at % PAGE) as usize;
+            let count = (PAGE as usize - place).min(from.len() - done);
+            let Ok(frame) = self.object_page(Source { file: number, offset: at }) else { break };
+            self.bytes.write(frame, place, &from[done..done + count]);
+            done += count;
+        }
+        if done < from.len()
+            && let Some(object) = self.objects.all.get_mut(&number)
+        {
+            object.len = before.max(offset + done as u64);
+        }
+        if done == 0 && !from.is_empty() { Err(ENOMEM) } else { Ok(done) }
+    }
+}
+
+impl Memory {
+    /// Some of an object is mapped from now on.
+    pub(super) fn use_object<B: Bytes>(&mut self, frames: &mut Frames<B>, kind: Kind) {
+        if let Some(Source { file, .. }) = kind.source
+            && file.is_object()
+            && self.objects.insert(file)
+        {
+            frames.hold_object(file);
+        }
+    }
+
+    /// Removes regions. Objects of which nothing is mapped any more are left; to find them, it looks at all regions once.
+    pub(super) fn remove<B: Bytes>(&mut self, frames: &mut Frames<B>, removed: &[(u64, Region)]) {
+        for (start, _) in removed {
+            self.regions.remove(start);
+        }
+        let object =
+            |region: &Region| region.kind.source.map(|source| source.file).filter(|file| file.is_object());
+        let mut gone: BTreeSet<FileNumber> =
+            removed.iter().filter_map(|(_, region)| object(region)).collect();
+        if gone.is_empty() {
+            return;
+        }
+        for file in self.regions.values().filter_map(object) {
+            gone.remove(&file);
+        }
+        for file in gone.into_iter().filter(|file| self.objects.remove(file)).collect::<Vec<_>>() {
+            frames.leave_object(file);
+        }
+    }
+
+    /// All objects are left.
+    pub(super) fn leave_all_objects<B: Bytes>(&mut self, frames: &mut Frames<B>) {
+        for file in core::mem::take(&mut self.objects) {
+            frames.leave_object(file);
+        }
+    }
+
+    /// Gives a page the frame that an object has there, and tries the access again.
+    pub(super) fn fault_in_object<B: Bytes>(
+        &mut self,
+        frames: &mut Frames<B>,
+        at: Source,
+        address: u64,
+        wanted: Rights,
+    ) -> core::result::Result<Access, Fault> {
+        let frame = frames.object_page(at)?;
+        self.supply(frames, address, frame);
+        self.fault(frames, address, wanted)
+    }
+
+    /// Whether some of an object is mapped so that what is written there is the object's.
+    pub fn may_write_object(&self, number: FileNumber) -> bool {
+        let is_it = |kind: &Kind| kind.source.is_some_and(|source| source.file == number);
+        let may_write = |kind: &Kind| kind.is_shared && !kind.is_read_only;
+        self.objects.contains(&number) && self.regions().any(|(_, _, kind)| is_it(&kind) && may_write(&kind))
+    }
+}
