@@ -19,6 +19,8 @@ use crate::store::Store;
 use crate::table::Table;
 use crate::terminals::Terminals;
 use crate::timer::Timers;
+use crate::trace::Trace;
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::rc::Rc;
 use alloc::vec::Vec;
@@ -81,6 +83,8 @@ pub struct System<M, B, F> {
     pub threads_max: usize,
     /// How the first process has ended.
     pub ended: Option<Status>,
+    /// Who tells of all calls, if somebody does.
+    pub trace: Option<Box<Trace>>,
 }
 
 /// Outcome of a call.
@@ -145,6 +149,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             sockets: Sockets::default(),
             threads_max,
             ended: None,
+            trace: None,
         }
     }
 
@@ -431,6 +436,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if count <= 1 {
             return self.end_process(pid, status);
         }
+        self.trace_end(&[tid], status);
         self.leave(tid);
         if let Some(process) = self.processes.get_mut(&pid) {
             process.threads.retain(|thread| *thread != tid);
@@ -468,6 +474,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         process.ended = Some(status);
         let threads = core::mem::take(&mut process.threads);
+        self.trace_end(&threads, status);
         for &tid in &threads {
             self.leave(tid);
             self.machine.end_thread(tid);
