@@ -105,9 +105,6 @@ fn begin(line: &CommandLine) -> Result<Linux, String> {
     let pages = line.memory_mib.unwrap_or(MEMORY_MIB.0).min(MEMORY_MIB.1) * PAGES_OF_MIB;
     let threads = line.processes.unwrap_or(PROCESSES.0).min(PROCESSES.1) as usize;
     let mut system = System::new(kernel, Store::new(Pages::new(rt::home(), pages), files), threads);
-    if line.has_trace || line.has_profile {
-        system.trace = Some(Trace::new(line.has_trace, line.has_profile));
-    }
     let environment: Vec<Vec<u8>> = ENVIRONMENT.into_iter().map(|text| text.as_bytes().to_vec()).collect();
     let name = line.words.first().map(Vec::as_slice).unwrap_or_default();
     let mut found = Err(errno::ENOENT);
@@ -118,6 +115,9 @@ fn begin(line: &CommandLine) -> Result<Linux, String> {
         }
     }
     found.map_err(|error| format!("{}: {}", shown(name), errno::name(error).unwrap_or("error")))?;
+    if line.has_trace || line.has_profile {
+        system.trace = Some(Trace::new(line.has_trace, line.has_profile));
+    }
     if line.has_keys {
         watch_keys(info.priority).map_err(failed)?;
     }

@@ -14,7 +14,7 @@ const PIECE: usize = 4096;
 /// Begin and end of a piece that is for the tool at the other end of the serial line, and bytes in between.
 const MARKS: (&[u8], &[u8]) = (b"\x1b]tern;trace ", b"\x07");
 /// See [`MARKS`].
-const MARKED: usize = 200;
+const MARKED: usize = 160;
 
 /// A place for it.
 #[derive(Debug)]
@@ -36,7 +36,9 @@ impl Telling {
     pub fn file(path: &str) -> Result<Telling, String> {
         let how = How { create: true, truncate: true, ..How::default() };
         let opened = Directory::root().and_then(|root| root.open(path.trim_start_matches('/'), how));
-        opened.map(|file| Telling::File(file, Vec::new())).map_err(|failure| alloc::format!("{path}: {failure}"))
+        opened
+            .map(|file| Telling::File(file, Vec::new()))
+            .map_err(|failure| alloc::format!("{path}: {failure}"))
     }
 
     /// A monitor.
@@ -66,9 +68,12 @@ impl Telling {
                     let found = server.or_else(|| names::resolve(rt::home(), name).ok());
                     *server = found.filter(|found| console::write(*found, text).is_ok());
                     if server.is_some() {
-                        break;
+                        return;
                     }
                 }
+                // Nothing is done that it does not hear of.
+                eprintln!("linux: the monitor does not answer");
+                rt::exit(1);
             }
             Telling::Nowhere => {}
         }
