@@ -73,7 +73,7 @@ pub struct Entry {
     pub archive: Option<bool>,
     /// Whether it may start programs, and end programs that it did not start.
     pub operator: Option<bool>,
-    /// What a sandbox of the program `linux` has.
+    /// Settings of a sandbox, if the file is `linux`.
     pub sandbox: Option<Sandbox>,
 }
 

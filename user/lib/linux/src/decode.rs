@@ -70,7 +70,7 @@ pub struct Begun {
     before: Option<u32>,
 }
 
-/// What is known of a call when it is made.
+/// The part of a call that is known when it is made.
 pub fn begin(number: u64, args: &Arguments, memory: &mut dyn Memory) -> Begun {
     let kinds = kinds(number);
     let mut text = name_or_number(number) + "(";
@@ -112,7 +112,7 @@ fn kinds(number: u64) -> &'static [Kind] {
     find(number).map_or(&[Kind::Unknown], |call| call.kinds)
 }
 
-/// What some calls say beside their result.
+/// Details that some calls have beside their result.
 fn print_more(number: u64, args: &Arguments, memory: &mut dyn Memory, result: u64, line: &mut String) {
     let [first, second, third, fourth, ..] = *args;
     match u32::try_from(number).unwrap_or(u32::MAX) {

@@ -83,7 +83,7 @@ pub struct System<M, B, F> {
     pub threads_max: usize,
     /// How the first process has ended.
     pub ended: Option<Status>,
-    /// Who tells of all calls, if somebody does.
+    /// Lines and counts of all calls, if somebody wants them.
     pub trace: Option<Box<Trace>>,
 }
 

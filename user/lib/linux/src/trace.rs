@@ -1,4 +1,4 @@
-//! What `strace` tells: each call as a line, signals and ends of processes between them; and a table of all calls at the end.
+//! Calls as `strace` tells of them: each as a line, signals and ends of processes between them; and a table of all calls at the end.
 //!
 //! A call is printed when it is made, up to what only its end tells. If somebody else has something to print meanwhile, the line ends with
 //! `<unfinished ...>`, and another one goes on with it. Nothing of it is done, and nothing is kept, unless [`System::trace`] is there: a call then costs one
@@ -38,7 +38,7 @@ struct Call {
     begun: Begun,
 }
 
-/// Who tells of calls.
+/// State of lines and counts.
 #[derive(Debug)]
 pub struct Trace {
     /// Whether each call is a line.
@@ -54,7 +54,7 @@ pub struct Trace {
     making: Option<Tid>,
     /// Lines about threads for behind their calls.
     later: Vec<(Tid, String)>,
-    /// What was not shown yet.
+    /// Text that was not shown yet.
     text: String,
 }
 
@@ -197,7 +197,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             profile.count(call.number, decode::is_error(result));
         }
         if trace.has_lines {
-            // What a program had is gone when another has begun in its place.
+            // Memory of a program is gone when another has begun in its place.
             let is_program =
                 [__NR_execve, __NR_execveat].iter().any(|number| u64::from(*number) == call.number);
             let room = room.filter(|_| !is_program);

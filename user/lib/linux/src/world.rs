@@ -43,7 +43,7 @@ pub struct Host {
     states: BTreeMap<Tid, ThreadState>,
     now: u64,
     printed: Vec<u8>,
-    /// What was told of calls.
+    /// Lines about calls.
     pub traced: Vec<u8>,
 }
 

@@ -101,7 +101,7 @@ pub enum Kind {
     Pair,
     /// How a child has ended, which the process gets.
     Status,
-    /// What was used, which the process gets.
+    /// Usage of the processor, which the process gets.
     Usage,
     /// A list of texts.
     Words,

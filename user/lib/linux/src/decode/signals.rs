@@ -62,7 +62,7 @@ pub(super) fn stack(memory: &mut dyn Memory, address: u64) -> Option<String> {
     Some(text + &format!(", ss_size={len}}}"))
 }
 
-/// What a process is told of a signal.
+/// A signal, and why it was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Told {
     /// The signal.

@@ -267,7 +267,7 @@ fn uname(memory: &mut dyn Memory, at: u64) -> Option<String> {
     Some(text + ", ...}")
 }
 
-/// What `ioctl` takes or gives at a terminal.
+/// Structures that `ioctl` takes or gives at a terminal.
 fn terminal(memory: &mut dyn Memory, at: u64, request: u64) -> Option<String> {
     match u32::try_from(request).ok()? {
         TIOCGWINSZ | TIOCSWINSZ => {

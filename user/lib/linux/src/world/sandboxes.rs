@@ -130,7 +130,7 @@ fn paths_lead_to_no_other_root() {
     assert_eq!(one.now(1, __NR_openat, &[root, OWN + 512, 0, 0]), Err(ENOENT));
     assert_eq!(one.by_path(1, __NR_chdir, "/../../..", &[]), Ok(0));
     assert!(opened(&mut one, "two/secret").iter().all(|found| *found == Err(ENOENT)));
-    // What one makes, the other does not see.
+    // A file that one makes is not there for the other.
     one.open(1, "/made", O_CREAT | O_RDWR).unwrap();
     assert_eq!(two.open(1, "/made", O_RDONLY), Err(ENOENT));
     assert_eq!(two.open(1, "/link0", O_RDONLY), Err(ENOENT));
