@@ -55,7 +55,9 @@ impl CommandLine {
         if is_encoded {
             read.words = read.words.iter().map(|word| decoded(word)).collect();
         }
-        (!read.words.is_empty()).then_some(read)
+        // A file is for something.
+        let is_whole = read.trace_file.is_none() || read.has_trace || read.has_profile;
+        (is_whole && !read.words.is_empty()).then_some(read)
     }
 
     /// Nothing is asked for.
@@ -180,6 +182,7 @@ mod tests {
             "--strace",
             "--strace= ls",
             "-o ls",
+            "-o file ls",
             "--memory 0 ls",
             "--processes many ls",
         ] {
