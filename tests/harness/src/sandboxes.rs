@@ -87,21 +87,22 @@ fn a_hostile_program_reaches_nothing_of_the_other(world: &'static World) -> Verd
     make(&scratch, &disk)?;
     let archive = scratch.0.join("boot.cpio");
     paths::write(&archive, &pack(&world.entries_of(|files| xtask::system::read("sandboxes", files))?))?;
-    let mut machine = world.machine();
+    // A shell that takes commands without a prompt.
+    let mut machine = world.machine().with("init=shell args=script");
     machine.boot = Boot::Direct { kernel: world.system.kernel.clone(), archive: Some(archive) };
     machine.disk = Some(peripherals::disk(Path::new(&disk))?);
     let mut guest = Guest::start(&machine)?;
     guest.limit(Some(LIMIT));
     let mut console = Console { guest, text: String::new() };
     console.expect("two: there")?;
-    console.guest.send(b"echo go > /disk/one/go\r");
+    console.guest.send(b"echo go > /disk/one/go\n");
     console.expect("one: ")?;
     console.expect("one: nothing was reached")?;
-    console.guest.send(b"echo go > /disk/two/go\r");
+    console.guest.send(b"echo go > /disk/two/go\n");
     console.expect("two: nothing was touched")?;
     // Its monitor hears of every call, by a line for each.
     console.expect("bind(3, {sa_family=AF_UNIX, sun_path=@\"hidden\"}, 9)")?;
-    console.guest.send(b"exit\r");
+    console.guest.send(b"exit\n");
     while console.guest.next_event().is_some() {}
     if console.text.contains("breach") {
         return Err(console.text.into());
