@@ -343,8 +343,6 @@ mod tests {
             &["run", "--net", "65536:80"],
             &["run", "--script", "-", "--linux", "ls"],
             &["run", "--linux"],
-            &["run", "--strace"],
-            &["run", "--profile"],
             &["linux", "install", "--fast", "bash"],
             &["linux", "remove"],
             &["bench", "ipc", "more"],
@@ -373,6 +371,9 @@ mod tests {
 
     #[test]
     fn calls_are_told_of_where_it_is_said() {
+        for option in ["--strace", "--profile"] {
+            assert!(complaint(&["run", option]).contains("--linux"), "{option}");
+        }
         for (option, wanted) in [("--strace", ""), ("--strace=calls", "calls")] {
             let words = ["tern", "run", option, "--profile", "--linux", "ls", "--strace=no"];
             match Cli::try_parse_from(words).map(|cli| cli.verb) {
