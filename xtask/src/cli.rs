@@ -102,6 +102,12 @@ pub struct RunOptions {
     /// status is that of the command
     #[arg(long, value_name = "PROGRAM", num_args = 1.., allow_hyphen_values = true, conflicts_with = "script")]
     pub linux: Vec<String>,
+    /// Tell of each call of the program of Linux, as strace does: on standard error, or in this file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "", requires = "linux")]
+    pub strace: Option<String>,
+    /// Count the calls of the program of Linux, and show a table of them at the end
+    #[arg(long, requires = "linux")]
+    pub profile: bool,
     /// More boot options, such as "fastpath=off seed=7"
     #[arg(long, value_name = "OPTIONS")]
     pub boot: Vec<String>,
@@ -360,6 +366,23 @@ mod tests {
                 assert_eq!(options.disk.as_deref(), Some(std::path::Path::new("d")));
             }
             other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn calls_are_told_of_where_it_is_said() {
+        for option in ["--strace", "--profile"] {
+            assert!(complaint(&["run", option]).contains("--linux"), "{option}");
+        }
+        for (option, wanted) in [("--strace", ""), ("--strace=calls", "calls")] {
+            let words = ["tern", "run", option, "--profile", "--linux", "ls", "--strace=no"];
+            match Cli::try_parse_from(words).map(|cli| cli.verb) {
+                Ok(Verb::Run(options)) => {
+                    assert_eq!((options.strace.as_deref(), options.profile), (Some(wanted), true));
+                    assert_eq!(options.linux, ["ls", "--strace=no"]);
+                }
+                other => panic!("{other:?}"),
+            }
         }
     }
 

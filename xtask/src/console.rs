@@ -14,6 +14,8 @@ pub enum Event {
     Exit(u8),
     /// A part of a report of a crash, for [`crash`](crate::crash).
     Crash(String),
+    /// A part of what is told of calls of a program of Linux.
+    Trace(Vec<u8>),
 }
 
 const START: &[u8] = b"\x1b]tern;";
@@ -58,6 +60,10 @@ impl Filter {
         let word = self.held.strip_prefix(START)?.strip_suffix(&[END])?;
         match word {
             b"begin" => Some(Event::Begin),
+            // The console has put carriage returns in.
+            [b't', b'r', b'a', b'c', b'e', b' ', text @ ..] => {
+                Some(Event::Trace(text.iter().copied().filter(|byte| *byte != b'\r').collect()))
+            }
             _ if word.starts_with(b"crash") || word.starts_with(b"stack") => {
                 Some(Event::Crash(String::from_utf8(word.to_vec()).ok()?))
             }
@@ -115,6 +121,18 @@ mod tests {
         check(
             b"boot\n\x1b]tern;begin\x07out\x1b]tern;exit=3\x07",
             &[Event::Text(b"boot\n".to_vec()), Event::Begin, Event::Text(b"out".to_vec()), Event::Exit(3)],
+        );
+    }
+
+    #[test]
+    fn what_is_told_of_calls_is_apart() {
+        check(
+            b"a\x1b]tern;trace close(3) = 0\r\n\x07b",
+            &[
+                Event::Text(b"a".to_vec()),
+                Event::Trace(b"close(3) = 0\n".to_vec()),
+                Event::Text(b"b".to_vec()),
+            ],
         );
     }
 

@@ -190,7 +190,7 @@ impl Guest {
         match event {
             Event::Text(text) if self.transcript.len() < TRANSCRIPT_LEN_MAX => self.transcript.extend(text),
             Event::Exit(code) => self.exit_code = Some(*code),
-            Event::Text(_) | Event::Begin | Event::Crash(_) => {}
+            Event::Text(_) | Event::Begin | Event::Crash(_) | Event::Trace(_) => {}
         }
     }
 

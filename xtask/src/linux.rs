@@ -157,11 +157,11 @@ pub fn disk(named: Option<&Path>) -> Result<(File, PathBuf)> {
     Ok((peripherals::lock(&image)?, image))
 }
 
-/// Boot options that start a program of Linux instead of the shell. `others` are those that stand beside them.
+/// Boot options that start a program of Linux instead of the shell, after options of the program that runs it. `others` are those that stand beside them.
 ///
 /// Boot options and arguments of Tern's programs are words without blanks. If a word of the program is none, all words are encoded, and
 /// `--encoded` in front says so: see [`encoded`].
-pub fn boot_options(words: &[String], others: &str) -> Result<String> {
+pub fn boot_options(words: &[String], options: &[&str], others: &str) -> Result<String> {
     let is_taken = |option: &str| others.split_whitespace().any(|word| word.starts_with(option));
     if let Some(option) = ["init=", "args="].into_iter().find(|option| is_taken(option)) {
         return Err(Error::usage(format!(
@@ -173,6 +173,7 @@ pub fn boot_options(words: &[String], others: &str) -> Result<String> {
     }
     let codes: Vec<String> = words.iter().map(|word| encoded(word)).collect();
     let mut arguments = vec!["--boot".to_string(), "--root".into(), format!("{MOUNT}{ROOT}")];
+    arguments.extend(options.iter().map(|option| option.to_string()));
     if codes != words {
         arguments.push("--encoded".into());
     }

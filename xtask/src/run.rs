@@ -31,8 +31,11 @@ pub fn perform(options: RunOptions) -> Result<u8> {
     if boot.split_whitespace().any(|word| word == "init=") {
         return Err(Error::usage("--boot: init= wants the name of a program"));
     }
+    let told = [("--strace", options.strace.is_some()), ("--profile", options.profile)];
+    let told: Vec<&str> = told.into_iter().filter_map(|(word, is_there)| is_there.then_some(word)).collect();
     let program =
-        (!options.linux.is_empty()).then(|| linux::boot_options(&options.linux, &boot)).transpose()?;
+        (!options.linux.is_empty()).then(|| linux::boot_options(&options.linux, &told, &boot)).transpose()?;
+    let calls = Calls::new(options.strace.as_deref())?;
     // No other machine has the disks as long as these are there.
     let held = program.is_some().then(|| linux::disk(options.disk.as_deref())).transpose()?;
     let system = build::system_of(&options.system)?;
@@ -70,11 +73,51 @@ pub fn perform(options: RunOptions) -> Result<u8> {
     }
     let reports = Reports::of(&system);
     match (script, program) {
-        (Some(script), _) => run_script(&machine, reports, script),
-        (None, Some(_)) if !is_for_person => run_script(&machine, reports, Box::new(io::stdin())),
-        (None, Some(_)) => run_interactive(&machine, reports, Seen::Program),
-        (None, None) => run_interactive(&machine, reports, Seen::All),
+        (Some(script), _) => run_script(&machine, reports, script, calls),
+        (None, Some(_)) if !is_for_person => run_script(&machine, reports, Box::new(io::stdin()), calls),
+        (None, Some(_)) => run_interactive(&machine, reports, Seen::Program, calls),
+        (None, None) => run_interactive(&machine, reports, Seen::All, calls),
     }
+}
+
+/// Where it goes that a program of Linux tells of its calls.
+enum Calls {
+    /// Standard error.
+    Shown,
+    /// A file, and its name.
+    File(File, String),
+}
+
+impl Calls {
+    /// A file of this name, or standard error if it has none.
+    fn new(file: Option<&str>) -> Result<Calls> {
+        match file.filter(|file| !file.is_empty()) {
+            Some(name) => {
+                let file = File::create(name).context(|| format!("make the file {name}"))?;
+                Ok(Calls::File(file, name.into()))
+            }
+            None => Ok(Calls::Shown),
+        }
+    }
+
+    fn tell(&mut self, text: &[u8]) -> Result<()> {
+        match self {
+            Calls::File(file, name) => file.write_all(text).context(|| format!("write to {name}")),
+            Calls::Shown => {
+                let mut out = io::stderr().lock();
+                // A terminal whose keys are the guest's goes to the beginning of a line only if it is told so.
+                let text = if out.is_terminal() { with_carriage_returns(text) } else { text.to_vec() };
+                out.write_all(&text).context(|| "write to standard error".into())
+            }
+        }
+    }
+}
+
+fn with_carriage_returns(text: &[u8]) -> Vec<u8> {
+    text.iter()
+        .flat_map(|byte| if *byte == b'\n' { &b"\r\n"[..] } else { std::slice::from_ref(byte) })
+        .copied()
+        .collect()
 }
 
 fn open_script(path: &str) -> Result<Box<dyn Read + Send>> {
@@ -90,7 +133,12 @@ fn open_script(path: &str) -> Result<Box<dyn Read + Send>> {
 }
 
 /// Feeds a script to the shell and prints only its answers.
-fn run_script(machine: &Machine, mut reports: Reports, script: Box<dyn Read + Send>) -> Result<u8> {
+fn run_script(
+    machine: &Machine,
+    mut reports: Reports,
+    script: Box<dyn Read + Send>,
+    mut calls: Calls,
+) -> Result<u8> {
     let mut guest = Guest::start(machine)?;
     if !machine.gdb {
         guest.limit(Some(BOOT_LIMIT));
@@ -110,6 +158,7 @@ fn run_script(machine: &Machine, mut reports: Reports, script: Box<dyn Read + Se
             Event::Crash(words) if begun => {
                 reports.push(&words).map_or(Ok(()), |text| print(text.as_bytes()))?;
             }
+            Event::Trace(text) => calls.tell(&text)?,
             Event::Text(_) | Event::Crash(_) | Event::Begin | Event::Exit(_) => {}
         }
     }
@@ -161,7 +210,7 @@ enum Seen {
 }
 
 /// Connects the person's terminal with the guest's serial line.
-fn run_interactive(machine: &Machine, mut reports: Reports, seen: Seen) -> Result<u8> {
+fn run_interactive(machine: &Machine, mut reports: Reports, seen: Seen, mut calls: Calls) -> Result<u8> {
     let mut guest = Guest::start(machine)?;
     let begun = Arc::new(AtomicBool::new(false));
     let mut input = guest.take_input();
@@ -182,6 +231,7 @@ fn run_interactive(machine: &Machine, mut reports: Reports, seen: Seen) -> Resul
                 // An input that is no terminal may have typed everything already; nobody would have listened before.
                 start_forwarding(input.take(), &begun);
             }
+            Event::Trace(text) => calls.tell(&text)?,
             Event::Exit(_) => {}
         }
     }

@@ -1,10 +1,12 @@
 //! System descriptions: TOML files that say what runs, checked when an image is built, and packed for `root`.
 //!
-//! [`file`] is what a person writes, word by word; [`base`] puts it over what it begins with. [`check`] makes a [`description::System`] of it, or says what is wrong, with the line.
+//! [`file`] is what a person writes, word by word; [`base`] puts it over what it begins with. [`check`] makes a [`description::System`] of it, or says what is wrong, with the line;
+//! [`sandbox`] does so for a sandbox of Linux.
 
 mod base;
 mod check;
 mod file;
+mod sandbox;
 mod show;
 
 use crate::cli::{SystemOptions, SystemVerb};

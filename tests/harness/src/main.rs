@@ -29,6 +29,7 @@ mod pipes;
 mod policies;
 mod realtime;
 mod restarts;
+mod sandboxes;
 mod screens;
 mod sdk;
 mod shell;
@@ -77,6 +78,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(stacked::trials(world));
     trials.extend(restarts::trials(world));
     trials.extend(crashes::trials(world));
+    trials.extend(sandboxes::trials(world));
     trials.extend(screens::trials(world));
     trials.extend(stubs::trials(world));
     trials.extend(doors::trials(world));

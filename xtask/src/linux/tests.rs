@@ -355,7 +355,7 @@ fn directories_of_a_disk() {
 #[test]
 fn words_of_a_program_are_boot_options() {
     let options = |words: &[&str], others: &str| {
-        boot_options(&words.iter().map(|word| word.to_string()).collect::<Vec<String>>(), others)
+        boot_options(&words.iter().map(|word| word.to_string()).collect::<Vec<String>>(), &[], others)
     };
     assert_eq!(
         options(&["ls", "-l", "/a=b"], "").unwrap(),
@@ -364,6 +364,11 @@ fn words_of_a_program_are_boot_options() {
     assert_eq!(
         options(&["sh", "-c", "ls|wc, \u{e9}", "", "100%"], "seed=7").unwrap(),
         "init=linux args=--boot,--root,/disk/linux,--encoded,sh,-c,ls|wc%2c%20%c3%a9,%,100%25"
+    );
+    let words: Vec<String> = vec!["ls".into()];
+    assert_eq!(
+        boot_options(&words, &["--strace", "--profile"], "").unwrap(),
+        "init=linux args=--boot,--root,/disk/linux,--strace,--profile,ls"
     );
     for others in ["init=shell", "seed=1 args=x"] {
         assert_eq!(options(&["ls"], others).unwrap_err().exit_code, 2, "{others}");

@@ -3,6 +3,7 @@
 use super::Mistake;
 use super::base::Sources;
 use super::file::{Entry, File, Rights, Task, line_of};
+use super::sandbox::{self, Settings};
 use description::{
     CLASSES, CONSOLE, Device, KERNEL_SHARES, MEMORY_MANAGER, MODULES, PRIORITY_MAX, Program, System,
 };
@@ -20,9 +21,19 @@ pub fn check(sources: &Sources, file: &File, files: &[&str]) -> Result<System, V
     let Some(rights) = &file.usual else {
         return Err(vec![Mistake { line: 1, reason: "missing field `usual`".into() }]);
     };
-    let mut checker = Checker { sources, files, usual: rights.get_ref().clone(), mistakes: Vec::new() };
+    let mut checker = Checker {
+        sources,
+        files,
+        usual: rights.get_ref().clone(),
+        mistakes: Vec::new(),
+        sandboxes: Vec::new(),
+    };
     let usual_line = line_of(&sources.text, rights.span());
     let usual = checker.rights(usual_line, rights.get_ref());
+    for module in file.module.iter().filter(|module| module.get_ref().sandbox.is_some()) {
+        let line = line_of(&sources.text, module.span());
+        checker.wrong(line, format!("module {}: sandbox is for programs", module.get_ref().name));
+    }
     let programs: Vec<Program> = file.program.iter().map(|entry| checker.program(entry)).collect();
     let modules: Vec<Program> = file.module.iter().map(|entry| checker.program(entry)).collect();
     let tasks = checker.tasks(&file.task, &modules);
@@ -39,6 +50,7 @@ pub fn check(sources: &Sources, file: &File, files: &[&str]) -> Result<System, V
     checker.found(&usual, &all);
     checker.clients(&all);
     checker.no_cycles(&all);
+    checker.sandboxes(&all);
     checker.mistakes.sort_by_key(|mistake| mistake.line);
     if checker.mistakes.is_empty() {
         Ok(System { source: sources.name().into(), programs: all, usual })
@@ -52,6 +64,7 @@ struct Checker<'a> {
     files: &'a [&'a str],
     usual: Rights,
     mistakes: Vec<Mistake>,
+    sandboxes: Vec<Settings>,
 }
 
 impl Checker<'_> {
@@ -134,10 +147,18 @@ impl Checker<'_> {
         let classes = classes.map(|name| class(name).map_err(|reason| self.wrong(line, reason)));
         let classes = classes.filter_map(Result::ok).fold(0, |all, class| all | 1 << class);
         let contiguous = entry.contiguous.as_ref().map_or(Ok(0), |text| bytes("contiguous", text));
+        let mut arguments = entry.arguments.clone().unwrap_or_default();
+        let mut contiguous_max = self.taken(line, contiguous);
+        if let Some(sandbox) = &entry.sandbox {
+            let (settings, reasons) = sandbox::read(entry, sandbox, rights.uses.as_deref());
+            reasons.into_iter().for_each(|reason| self.wrong(line, reason));
+            (arguments, contiguous_max) = (settings.arguments.clone(), settings.memory_bytes);
+            self.sandboxes.push(settings);
+        }
         Program {
             name: entry.name.clone(),
             file: file.clone(),
-            arguments: entry.arguments.clone().unwrap_or_default(),
+            arguments,
             serves: entry.serves.clone().unwrap_or_default(),
             clients: entry.clients.clone(),
             otherwise: entry.otherwise.clone(),
@@ -146,7 +167,7 @@ impl Checker<'_> {
             classes,
             is_bus: entry.bus.unwrap_or(false),
             reads_archive: entry.archive.unwrap_or(false),
-            contiguous_max: self.taken(line, contiguous),
+            contiguous_max,
             is_operator: entry.operator.unwrap_or(false),
             ..self.rights(line, &rights)
         }
@@ -409,6 +430,31 @@ impl Checker<'_> {
         }
     }
 
+    /// Sandboxes of the same files have roots beside each other, and keys of a console are those of one.
+    fn sandboxes(&mut self, programs: &[Program]) {
+        let sandboxes = core::mem::take(&mut self.sandboxes);
+        let of = |settings: &Settings| programs.iter().find(|program| program.name == settings.name);
+        for (index, one) in sandboxes.iter().enumerate() {
+            let Some(program) = of(one) else { continue };
+            for (other, before) in sandboxes[..index].iter().filter_map(|other| Some((other, of(other)?))) {
+                let place = self.sources.told(before.line, program.line);
+                let finds_same = |name: &str| program.finds(name) == before.finds(name);
+                if finds_same("files") && one.overlaps(other) {
+                    let reason = format!(
+                        "{}: sandbox: its root and that of {}, in {place}, share files",
+                        one.name, other.name
+                    );
+                    self.wrong(program.line, reason);
+                }
+                if one.has_keys && other.has_keys && finds_same(CONSOLE) {
+                    let reason =
+                        format!("{}: sandbox: {}, in {place}, has the keys already", one.name, other.name);
+                    self.wrong(program.line, reason);
+                }
+            }
+        }
+    }
+
     /// No programs that start at boot wait for each other in a ring.
     fn no_cycles(&mut self, programs: &[Program]) {
         let awaited = |index: usize| {
@@ -465,7 +511,7 @@ fn ranged(key: &str, value: i64, most: u64, why: &str) -> Result<u64, String> {
 }
 
 /// Bytes, written as `64 MiB`.
-fn bytes(key: &str, text: &str) -> Result<u64, String> {
+pub fn bytes(key: &str, text: &str) -> Result<u64, String> {
     let expected = || format!("{key} {text:?}: expected a number and KiB, MiB or GiB, such as \"64 MiB\"");
     let (number, unit) = text.split_once(' ').ok_or_else(expected)?;
     let shift = match unit {

@@ -73,6 +73,30 @@ pub struct Entry {
     pub archive: Option<bool>,
     /// Whether it may start programs, and end programs that it did not start.
     pub operator: Option<bool>,
+    /// Settings of a sandbox, if the file is `linux`.
+    pub sandbox: Option<Sandbox>,
+}
+
+/// A sandbox of the program `linux`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sandbox {
+    /// The directory that is its root, such as `/disk/one`.
+    pub root: String,
+    /// Its first program, and the arguments of that.
+    pub program: Vec<String>,
+    /// Memory of all its processes together, such as `16 MiB`.
+    pub memory: String,
+    /// Processes and threads that it may have.
+    pub processes: i64,
+    /// Whether it has the network.
+    #[serde(default)]
+    pub network: bool,
+    /// Whether keys of the console are typed at its terminal.
+    #[serde(default)]
+    pub keys: bool,
+    /// Name of the server that hears of every call before it is made.
+    pub monitor: Option<String>,
 }
 
 /// Rights and limits of all programs that have no entry. An entry may change each of them.

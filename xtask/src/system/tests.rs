@@ -284,6 +284,115 @@ fn what_every_system_needs() {
     );
 }
 
+/// A description with a sandbox that has this root and this name, with lines for its entry and for the sandbox.
+fn sandbox(name: &str, root: &str, entry: &str, sandbox: &str) -> String {
+    format!(
+        "\n[[program]]\nname = \"{name}\"\nfile = \"linux\"\n{entry}\n[program.sandbox]\nroot = \"{root}\"\n\
+         program = [\"/bin/sh\", \"-c\", \"echo 'a b'\"]\nmemory = \"8 MiB\"\n{sandbox}\n"
+    )
+}
+
+/// Servers of files and of the network.
+const SERVED: &str = "
+[[program]]
+name = \"mounts\"
+serves = [\"files\"]
+uses = []
+
+[[program]]
+name = \"network\"
+serves = [\"network\"]
+uses = []
+";
+
+const ENTRY: &str = "serves = [\"a\"]\nuses = [\"console\", \"files\"]";
+
+#[test]
+fn a_sandbox_becomes_arguments() {
+    let one = sandbox("one", "/disk//one/", ENTRY, "processes = 8");
+    let entry = "serves = [\"b\"]\nuses = [\"console\", \"files\", \"network\"]";
+    let two = sandbox(
+        "two",
+        "/disk/two",
+        entry,
+        "processes = 9\nnetwork = true\nkeys = true\nmonitor = \"console\"",
+    );
+    let system = read_text(&[SMALL, SERVED, &one, &two].concat()).expect("it is fine");
+    let one = system.program("one");
+    assert_eq!(
+        one.arguments,
+        "--root /disk/one --memory 8 --processes 8 --no-keys --encoded /bin/sh -c echo%20%27a%20b%27"
+    );
+    assert_eq!((one.file.as_str(), one.contiguous_max), ("linux", 8 << 20));
+    assert_eq!(
+        system.program("two").arguments,
+        "--root /disk/two --memory 8 --processes 9 --monitor console --encoded /bin/sh -c echo%20%27a%20b%27"
+    );
+}
+
+#[test]
+fn mistakes_of_sandboxes() {
+    let fine = "processes = 8";
+    for (root, entry, more, told) in [
+        ("disk", ENTRY, fine, "root \"disk\": expected a directory"),
+        ("/", ENTRY, fine, "root \"/\": expected a directory"),
+        ("/disk/../one", ENTRY, fine, "root \"/disk/../one\""),
+        ("/disk/one", ENTRY, "processes = 0", "processes 0: expected 1 to 256"),
+        ("/disk/one", ENTRY, "processes = 257", "processes 257"),
+        ("/disk/one", "uses = [\"files\"]", fine, "it starts at boot, so it serves a name"),
+        ("/disk/one", "serves = [\"a\"]", fine, "its entry says what it uses"),
+        ("/disk/one", "serves = [\"a\"]\nuses = [\"console\"]", fine, "it uses \"files\""),
+        (
+            "/disk/one",
+            ENTRY,
+            "processes = 8\nnetwork = true",
+            "it has the network, and does not use \"network\"",
+        ),
+        (
+            "/disk/one",
+            "serves = [\"a\"]\nuses = [\"files\", \"network\"]",
+            fine,
+            "it uses \"network\", and does not have \"network = true\"",
+        ),
+        (
+            "/disk/one",
+            ENTRY,
+            "processes = 8\nmonitor = \"log\"",
+            "its monitor is \"log\", which it does not use",
+        ),
+        ("/disk/one", &[ENTRY, "\narguments = \"ls\""].concat(), fine, "its entry has no arguments"),
+        ("/disk/one", &[ENTRY, "\noperator = true"].concat(), fine, "its entry has no operator"),
+    ] {
+        let text = [SMALL, SERVED, &sandbox("one", root, entry, more)].concat();
+        let mistakes = read_text(&text).expect_err(told);
+        assert!(mistakes.iter().any(|mistake| mistake.reason.contains(told)), "{told}: {mistakes:?}");
+    }
+    let other = sandbox("one", "/disk/one", ENTRY, fine).replace("file = \"linux\"", "file = \"counter\"");
+    let mistakes = read_text(&[SMALL, SERVED, &other].concat()).expect_err("it is no program of Linux");
+    assert!(mistakes[0].reason.contains("the file of its program is \"linux\""), "{mistakes:?}");
+}
+
+/// Sandboxes share nothing that is not named: no root lies in another one, and keys are those of one.
+#[test]
+fn sandboxes_are_apart() {
+    let keys = "processes = 8\nkeys = true";
+    let other = ENTRY.replace("\"a\"", "\"b\"");
+    let both = |one: &str, two: &str| {
+        let (one, two) = (sandbox("one", one, ENTRY, keys), sandbox("two", two, &other, keys));
+        read_text(&[SMALL, SERVED, &one, &two].concat()).expect_err("both have the keys")
+    };
+    for (one, two) in [("/disk/a", "/disk/a"), ("/disk/a", "/disk/a/b"), ("/disk/a/b", "/disk/a")] {
+        let mistakes = both(one, two);
+        assert_eq!(mistakes.len(), 2, "{mistakes:?}");
+        assert!(
+            mistakes[0].reason.contains("two: sandbox: its root and that of one, in line"),
+            "{mistakes:?}"
+        );
+    }
+    let mistakes = both("/disk/a", "/disk/ab");
+    assert!(mistakes.len() == 1 && mistakes[0].reason.contains("has the keys already"), "{mistakes:?}");
+}
+
 /// A program with a monitor between it and the console.
 const MONITORED: &str = "
 [[program]]

@@ -1,6 +1,7 @@
 //! The machine below: processes are tasks, whose handler and pager this program is, and threads make foreign calls.
 
 use crate::helpers::Timer;
+use crate::telling::Telling;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -42,6 +43,8 @@ pub struct Kernel {
     generator: Generator,
     /// Nanoseconds since 1970 when the machine began.
     zero: u64,
+    /// Where it goes that is told of calls.
+    pub telling: Telling,
 }
 
 fn errno(error: sys::Error) -> Errno {
@@ -55,7 +58,8 @@ impl Kernel {
     /// No processes. Threads have this priority.
     pub fn new(priority: u8, timer: Timer, generator: Generator, zero: u64) -> Kernel {
         let (threads, numbers, quotas) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Kernel { threads, numbers, quotas, own: sys::myself(), priority, timer, generator, zero }
+        let (own, telling) = (sys::myself(), Telling::Console);
+        Kernel { threads, numbers, quotas, own, priority, timer, generator, zero, telling }
     }
 
     /// Number of the thread that has sent a message.
@@ -203,6 +207,10 @@ impl Machine for Kernel {
     fn log(&mut self, text: Arguments) {
         let text: String = alloc::fmt::format(text);
         eprintln!("linux: {text}");
+    }
+
+    fn trace(&mut self, text: &[u8]) {
+        self.telling.tell(text);
     }
 
     fn wake_at(&mut self, at: Option<u64>) {

@@ -1,4 +1,4 @@
-//! Runs programs of Linux as they are: `linux [--root PATH] PROGRAM [ARGUMENT]…`. Its processes are tasks of this program, which does their calls
+//! Runs programs of Linux as they are: `linux [OPTION]… PROGRAM [ARGUMENT]…`. Its processes are tasks of this program, which does their calls
 //! ([`linux`]) and pages them; files are those of a directory of `files`, the root.
 
 #![no_std]
@@ -11,6 +11,7 @@ mod helpers;
 mod kernel;
 mod memory;
 mod network;
+mod telling;
 mod waiters;
 
 use alloc::collections::BTreeMap;
@@ -28,6 +29,7 @@ use linux::memory::Fault;
 use linux::signal::{Cause, Signal};
 use linux::store::Store;
 use linux::system::{Next, System};
+use linux::trace::Trace;
 use linux_raw_sys::general::{self, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
 use memory::{Pages, from_machine};
 use network::Tern;
@@ -38,16 +40,20 @@ use rt::sys::abi::PAGE_SIZE;
 use rt::sys::foreign::{Arrival, Handler};
 use rt::sys::{self, Kind, Message, Timeout, Uid};
 use rt::{eprintln, random, time};
+use telling::Telling;
 use vfs::remote::Remote;
 use waiters::READY;
 
 rt::entry!(main);
 
-/// Memory of processes, in pages: 60 MiB.
-const PAGES_MAX: u32 = 15_360;
+/// Memory of processes, in MiB, and the most that may be asked for.
+const MEMORY_MIB: (u32, u32) = (60, 4096);
 
-/// Most processes and threads.
-const THREADS_MAX: usize = 64;
+/// Pages of a MiB.
+const PAGES_OF_MIB: u32 = (1 << 20) / PAGE_SIZE as u32;
+
+/// Most processes and threads, and the most that may be asked for.
+const PROCESSES: (u32, u32) = (64, 256);
 
 /// Exception of a page fault that nobody resolves.
 const UNRESOLVED: u64 = 257;
@@ -64,12 +70,16 @@ type Linux = System<Kernel, Pages, Remote<Below>>;
 /// Page faults that were refused, with the kernel's names of the threads, until the exceptions come that they become.
 type Faults = BTreeMap<Tid, (Uid, Fault)>;
 
+/// Options.
+const USAGE: &str = "linux: usage: linux [--root PATH] [--strace[=FILE]] [-o FILE] [--profile] [--monitor SERVER] [--no-keys] \
+                     [--memory MIB] [--processes NUMBER] PROGRAM [ARGUMENT]…";
+
 /// Tells whoever watches the serial line that somebody is there.
 const BEGIN: &str = "\x1b]tern;begin\x07";
 
 fn main() -> i32 {
     let Some(line) = CommandLine::read(&rt::argument_text()) else {
-        eprintln!("linux: usage: linux [--root PATH] PROGRAM [ARGUMENT]…");
+        eprintln!("{USAGE}");
         return 2;
     };
     if line.is_boot {
@@ -96,8 +106,11 @@ fn begin(line: &CommandLine) -> Result<(Linux, Rc<Tern>), String> {
     let timer = Timer::new(info.priority).map_err(failed)?;
     // No program that computes for ever keeps this one from running.
     let zero = zero();
-    let kernel = Kernel::new(info.priority.saturating_sub(1), timer, generator, zero);
-    let mut system = System::new(kernel, Store::new(Pages::new(rt::home(), PAGES_MAX), files), THREADS_MAX);
+    let mut kernel = Kernel::new(info.priority.saturating_sub(1), timer, generator, zero);
+    kernel.telling = telling(line)?;
+    let pages = line.memory_mib.unwrap_or(MEMORY_MIB.0).min(MEMORY_MIB.1) * PAGES_OF_MIB;
+    let threads = line.processes.unwrap_or(PROCESSES.0).min(PROCESSES.1) as usize;
+    let mut system = System::new(kernel, Store::new(Pages::new(rt::home(), pages), files), threads);
     system.store.view.borrow_mut().vdso = vdso::page(zero).into();
     let network = Rc::new(Tern::new(info.priority));
     system.sockets.network = linux::network::Below(network.clone());
@@ -111,8 +124,24 @@ fn begin(line: &CommandLine) -> Result<(Linux, Rc<Tern>), String> {
         }
     }
     found.map_err(|error| format!("{}: {}", shown(name), errno::name(error).unwrap_or("error")))?;
-    watch_keys(info.priority).map_err(failed)?;
+    if line.has_trace || line.has_profile {
+        system.trace = Some(Trace::new(line.has_trace, line.has_profile));
+    }
+    if line.has_keys {
+        watch_keys(info.priority).map_err(failed)?;
+    }
     Ok((system, network))
+}
+
+/// Where it goes that is told of calls.
+fn telling(line: &CommandLine) -> Result<Telling, String> {
+    let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match (&line.trace_file, &line.monitor) {
+        (Some(file), _) => Telling::file(&shown(file)),
+        (None, Some(name)) => Telling::monitor(&shown(name)),
+        (None, None) if line.is_boot => Ok(Telling::Tool),
+        (None, None) => Ok(Telling::Console),
+    }
 }
 
 /// Where a program may be.
@@ -144,6 +173,8 @@ fn run(mut system: Linux, network: &Tern) -> i32 {
             Err(_) => {}
         }
         if let Some(status) = system.ended {
+            system.end_trace();
+            system.machine.telling.flush();
             let (code, value) = status.told();
             return if code as u32 == general::CLD_EXITED { value as i32 } else { 128 + value as i32 };
         }

@@ -9,6 +9,20 @@ pub struct CommandLine {
     pub root: Vec<u8>,
     /// Whether the machine has booted for this, so that nobody else says that the terminal is ready.
     pub is_boot: bool,
+    /// Whether each call is told of.
+    pub has_trace: bool,
+    /// The file of Tern's that gets it, in the place of the console.
+    pub trace_file: Option<Vec<u8>>,
+    /// Name of the server that gets it, in the place of the console.
+    pub monitor: Option<Vec<u8>>,
+    /// Whether calls are counted, for a table at the end.
+    pub has_profile: bool,
+    /// Whether keys of the console are the program's. If not, nobody types at its terminal.
+    pub has_keys: bool,
+    /// Memory of all processes together in MiB, at most.
+    pub memory_mib: Option<u32>,
+    /// Processes and threads, at most.
+    pub processes: Option<u32>,
     /// The program, and its arguments.
     pub words: Vec<Vec<u8>>,
 }
@@ -19,29 +33,73 @@ pub const ROOT: &[u8] = b"/disk/linux";
 impl CommandLine {
     /// Reads a text. None if an option is unknown or incomplete, or if there is no program.
     pub fn read(text: &str) -> Option<CommandLine> {
-        let mut read = CommandLine { root: ROOT.to_vec(), is_boot: false, words: Vec::new() };
+        let mut read = CommandLine::new();
         // Boot options are words as they are; at a shell there are quotes.
         let is_plain = text.trim_start().starts_with("--boot");
         let plain = || text.split_ascii_whitespace().map(|word| word.as_bytes().to_vec()).collect();
         let mut words = if is_plain { plain() } else { split(text) }.into_iter().peekable();
         let mut is_encoded = false;
-        while let Some(option) = words.next_if(|word| word.starts_with(b"--")) {
+        while let Some(option) = words.next_if(|word| word.starts_with(b"-")) {
             match option.as_slice() {
-                b"--root" => read.root = words.next()?,
-                b"--boot" => read.is_boot = true,
                 b"--encoded" => {
                     is_encoded = true;
                     break;
                 }
-                _ => return None,
+                option => read.take(option, &mut words)?,
             }
+        }
+        if read.root.is_empty() {
+            read.root = ROOT.to_vec();
         }
         read.words = words.collect();
         if is_encoded {
             read.words = read.words.iter().map(|word| decoded(word)).collect();
         }
-        (!read.words.is_empty()).then_some(read)
+        // A file is for something.
+        let is_whole = read.trace_file.is_none() || read.has_trace || read.has_profile;
+        (is_whole && !read.words.is_empty()).then_some(read)
     }
+
+    /// Nothing is asked for.
+    const fn new() -> CommandLine {
+        CommandLine {
+            root: Vec::new(),
+            is_boot: false,
+            has_trace: false,
+            trace_file: None,
+            monitor: None,
+            has_profile: false,
+            has_keys: true,
+            memory_mib: None,
+            processes: None,
+            words: Vec::new(),
+        }
+    }
+
+    /// Takes an option, and what stands behind it. None if there is no such option, or nothing behind it that it needs.
+    fn take(&mut self, option: &[u8], words: &mut impl Iterator<Item = Vec<u8>>) -> Option<()> {
+        match option {
+            b"--root" => self.root = words.next()?,
+            b"--boot" => self.is_boot = true,
+            b"--strace" => self.has_trace = true,
+            b"-o" => self.trace_file = Some(words.next()?),
+            b"--monitor" => (self.has_trace, self.monitor) = (true, Some(words.next()?)),
+            b"--profile" => self.has_profile = true,
+            b"--no-keys" => self.has_keys = false,
+            b"--memory" => self.memory_mib = Some(number(&words.next()?)?),
+            b"--processes" => self.processes = Some(number(&words.next()?)?),
+            _ => {
+                let file = option.strip_prefix(b"--strace=").filter(|file| !file.is_empty())?;
+                (self.has_trace, self.trace_file) = (true, Some(file.to_vec()));
+            }
+        }
+        Some(())
+    }
+}
+
+/// A number above zero.
+fn number(word: &[u8]) -> Option<u32> {
+    core::str::from_utf8(word).ok()?.parse().ok().filter(|number| *number > 0)
 }
 
 /// Words, between blanks. What is in single or double quotes is one word, or a part of it, and a backslash outside of single quotes takes what follows as it
@@ -114,8 +172,38 @@ mod tests {
         assert_eq!((read.root.as_slice(), read.is_boot), (b"/disk/other".as_slice(), true));
         assert_eq!(read.words, [b"ls".as_slice(), b"a b", b"", b"%zz", b"--root"]);
         assert_eq!(CommandLine::read("ls --boot").unwrap().root, ROOT);
-        for wrong in ["", "--root", "--root /x", "--other ls", "--boot"] {
+        for wrong in [
+            "",
+            "--root",
+            "--root /x",
+            "--other ls",
+            "--boot",
+            "-x ls",
+            "--strace",
+            "--strace= ls",
+            "-o ls",
+            "-o file ls",
+            "--memory 0 ls",
+            "--processes many ls",
+        ] {
             assert_eq!(CommandLine::read(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn calls_are_told_where_it_is_wanted() {
+        let read = CommandLine::read("--strace --profile ls --strace=x").unwrap();
+        assert!(read.has_trace && read.has_profile && read.has_keys && read.trace_file.is_none());
+        assert_eq!(read.words, [b"ls".as_slice(), b"--strace=x"]);
+        for line in ["--strace=/disk/calls ls", "--strace -o /disk/calls ls"] {
+            let read = CommandLine::read(line).unwrap();
+            assert_eq!((read.has_trace, read.trace_file.as_deref()), (true, Some(b"/disk/calls".as_slice())));
+        }
+        let read = CommandLine::read("--monitor log --no-keys --memory 16 --processes 8 ls").unwrap();
+        assert_eq!(
+            (read.monitor.as_deref(), read.has_trace, read.has_keys),
+            (Some(b"log".as_slice()), true, false)
+        );
+        assert_eq!((read.memory_mib, read.processes), (Some(16), Some(8)));
     }
 }

@@ -1,36 +1,52 @@
 //! Calls as text, as strace prints them: `openat(AT_FDCWD, "/etc/passwd", O_RDONLY) = 3`.
 //!
-//! Structures are addresses here, for the memory of the process is not read; paths and bytes are handed in. In reading order: [`calls`], [`flags`], `errors`.
+//! A call has two parts: [`begin`] prints what is known when it is made, and [`end`] the arguments that it brings, and its result. In reading order: [`memory`],
+//! of the process; [`kinds`], [`calls`], [`flags`], `errors`; [`structures`], [`signals`], [`sockets`].
 
 mod calls;
 mod errors;
 mod flags;
+mod kinds;
+mod memory;
+mod signals;
+mod sockets;
+mod structures;
 #[cfg(test)]
 mod tests;
 
+pub use memory::Memory;
+pub use signals::{Told, information};
+
 use alloc::format;
 use alloc::string::String;
-use calls::{CALLS, Call, Kind, Outcome};
+use calls::{CALLS, Call, Outcome};
 use core::fmt::Write;
 use errors::ERRORS;
 use flags::Names;
-use linux_raw_sys::general::*;
+use kinds::Kind;
+use linux_raw_sys::general::{self, *};
+use structures::structure;
 
 /// Most bytes of a text that are printed, unless it is a path.
 pub const TEXT_MAX: usize = 32;
 
 /// Column of the result.
-const RESULT_COLUMN: usize = 40;
+pub const RESULT_COLUMN: usize = 40;
+
+/// Longest path that is printed.
+const PATH_MAX: usize = 4096;
 
 /// Arguments of a call.
 pub type Arguments = [u64; 6];
 
-/// Texts that belong to arguments, as far as they could be read: paths without their zero, and bytes, of which [`TEXT_MAX`] are enough.
-pub type Texts<'a> = [Option<&'a [u8]>; 6];
-
 /// Name of a call.
 pub fn name(number: u64) -> Option<&'static str> {
     find(number).map(|call| call.name)
+}
+
+/// Name of a call, or its number if it has none.
+pub fn name_or_number(number: u64) -> String {
+    name(number).map_or_else(|| format!("syscall_{number:#x}"), String::from)
 }
 
 fn find(number: u64) -> Option<&'static Call> {
@@ -38,48 +54,95 @@ fn find(number: u64) -> Option<&'static Call> {
     CALLS.get(at)
 }
 
-/// A call and its result as a line without an end; the result is none while it goes on.
-pub fn format(number: u64, args: &Arguments, texts: &Texts, result: Option<u64>) -> String {
+/// Name of a signal, such as `SIGINT`.
+pub fn signal(number: u32) -> String {
+    signals::signal(number)
+}
+
+/// The first part of a call, and what the second needs.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Begun {
+    /// Name, and arguments up to the first one that the call brings.
+    pub text: String,
+    /// Arguments in it.
+    printed: usize,
+    /// A length that the call may change.
+    before: Option<u32>,
+}
+
+/// The part of a call that is known when it is made.
+pub fn begin(number: u64, args: &Arguments, memory: &mut dyn Memory) -> Begun {
+    let kinds = kinds(number);
+    let mut text = name_or_number(number) + "(";
+    let length = kinds.iter().zip(args).find(|(kind, _)| matches!(kind, Kind::Length));
+    let before = length.and_then(|(_, at)| memory.numbers(*at)).map(|[length]: [u32; 1]| length);
+    let mut argument = Argument { args, memory, at: 0, result: None, before };
+    let printed = argument.print_all(kinds, &mut text);
+    Begun { text, printed, before }
+}
+
+/// Arguments behind those that were printed when a call was made, with the bracket; and its result.
+pub fn end(
+    number: u64,
+    args: &Arguments,
+    memory: &mut dyn Memory,
+    begun: &Begun,
+    result: u64,
+) -> (String, String) {
     let call = find(number);
-    let mut line = match call {
-        Some(call) => format!("{}(", call.name),
-        None => format!("syscall_{number:#x}("),
-    };
-    let kinds = call.map_or(&[Kind::Unknown][..], |call| call.kinds);
-    let result_bytes = result.filter(|&result| !is_error(result)).unwrap_or(0);
-    for (at, &kind) in kinds.iter().enumerate() {
-        let before = line.len();
-        if at > 0 {
-            line.push_str(", ");
-        }
-        let there = line.len();
-        let printed = Argument { args, texts, at, result_bytes }.print(kind, &mut line);
-        if line.len() == there {
-            line.truncate(before);
-        }
-        if printed == Rest::Done {
-            break;
-        }
+    let mut text = String::new();
+    let mut argument =
+        Argument { args, memory, at: begun.printed, result: Some(result), before: begun.before };
+    argument.print_all(kinds(number), &mut text);
+    text.push(')');
+    let mut told = String::new();
+    print_result(call.map_or(Outcome::Number, |call| call.outcome), result, &mut told);
+    if !is_error(result) {
+        print_more(number, args, memory, result, &mut told);
     }
-    let Some(result) = result else {
-        line.push_str(" <unfinished ...>");
-        return line;
-    };
-    line.push_str(") ");
-    while line.len() < RESULT_COLUMN {
-        line.push(' ');
+    (text, told)
+}
+
+/// Whether a call does not return, so that it has no second part.
+pub fn returns(number: u64) -> bool {
+    find(number).is_none_or(|call| call.outcome != Outcome::None)
+}
+
+fn kinds(number: u64) -> &'static [Kind] {
+    find(number).map_or(&[Kind::Unknown], |call| call.kinds)
+}
+
+/// Details that some calls have beside their result.
+fn print_more(number: u64, args: &Arguments, memory: &mut dyn Memory, result: u64, line: &mut String) {
+    let [first, second, third, fourth, ..] = *args;
+    match u32::try_from(number).unwrap_or(u32::MAX) {
+        general::__NR_fcntl => print_flags_of_result(second, result, line),
+        general::__NR_poll | general::__NR_ppoll | general::__NR_select | general::__NR_pselect6
+            if result == 0 =>
+        {
+            line.push_str(" (Timeout)")
+        }
+        general::__NR_poll | general::__NR_ppoll => {
+            if let Some(ready) = structures::polls(memory, first, second, true) {
+                add(line, format_args!(" ({ready})"));
+            }
+        }
+        general::__NR_select | general::__NR_pselect6 => {
+            let sets = [("in", second), ("out", third), ("except", fourth)];
+            let shown = sets.into_iter().filter_map(|(name, at)| {
+                let found = structures::descriptors(memory, at, first).filter(|_| at != 0)?;
+                (found != "[]").then(|| format!("{name} {found}"))
+            });
+            let shown: alloc::vec::Vec<String> = shown.collect();
+            add(line, format_args!(" ({})", shown.join(", ")));
+        }
+        general::__NR_rt_sigtimedwait => add(line, format_args!(" ({})", signal(result as u32))),
+        _ => {}
     }
-    line.push_str("= ");
-    let outcome = call.map_or(Outcome::Number, |call| call.outcome);
-    print_result(outcome, result, &mut line);
-    if number == u64::from(__NR_fcntl) && !is_error(result) {
-        print_flags_of_result(args[1], result, &mut line);
-    }
-    line
 }
 
 /// Whether a result is an error's number, negated.
-fn is_error(result: u64) -> bool {
+pub(crate) fn is_error(result: u64) -> bool {
     result > u64::MAX - 4095
 }
 
@@ -111,8 +174,7 @@ fn print_flags_of_result(command: u64, result: u64, line: &mut String) {
     if !is_of_file && (command != u64::from(F_GETFD) || result == 0) {
         return;
     }
-    let number = line.rfind("= ").map_or(line.len(), |at| at + 2);
-    line.truncate(number);
+    line.clear();
     add(line, format_args!("{result:#x} (flags "));
     if is_of_file {
         print_open(result, line)
@@ -132,10 +194,12 @@ enum Rest {
 /// An argument of a call, between the others.
 struct Argument<'a> {
     args: &'a Arguments,
-    texts: &'a Texts<'a>,
+    memory: &'a mut dyn Memory,
     at: usize,
-    /// Bytes that the call has handed out.
-    result_bytes: u64,
+    /// Result of the call, if it has ended.
+    result: Option<u64>,
+    /// A length as it was before.
+    before: Option<u32>,
 }
 
 impl Argument<'_> {
@@ -143,7 +207,36 @@ impl Argument<'_> {
         self.args.get(at).copied().unwrap_or(0)
     }
 
-    fn print(&self, kind: Kind, line: &mut String) -> Rest {
+    /// Bytes that the call has handed out.
+    fn brought(&self) -> u64 {
+        self.result.filter(|&result| !is_error(result)).unwrap_or(0)
+    }
+
+    /// Prints arguments from [`Self::at`] on; before the call has ended, those in front of what it brings. Says how many are printed then.
+    fn print_all(&mut self, kinds: &[Kind], line: &mut String) -> usize {
+        let first = self.at;
+        while let Some(&kind) = kinds.get(self.at) {
+            let before = line.len();
+            if self.at > first {
+                line.push_str(", ");
+            }
+            if self.result.is_none() && kind.is_brought() {
+                return self.at;
+            }
+            let there = line.len();
+            let printed = self.print(kind, line);
+            if line.len() == there {
+                line.truncate(before);
+            }
+            if printed == Rest::Done {
+                return kinds.len();
+            }
+            self.at += 1;
+        }
+        kinds.len()
+    }
+
+    fn print(&mut self, kind: Kind, line: &mut String) -> Rest {
         let value = self.arg(self.at);
         match kind {
             Kind::Fd | Kind::Int => add(line, format_args!("{}", value as i32)),
@@ -177,29 +270,98 @@ impl Argument<'_> {
             Kind::Clone => self.print_clone(line),
             Kind::Fcntl => return self.print_fcntl(line),
             Kind::Futex => return self.print_futex(line),
+            Kind::Prctl => return self.print_prctl(line),
+            Kind::FileKind => line.push_str(&structures::mode(value as u32)),
+            Kind::SocketKind => sockets::print_kind(value & 0xffff_ffff, line),
+            Kind::Protocol => sockets::print_protocol(self.arg(0), value, line),
+            Kind::SocketOption => sockets::print_option(self.arg(1), value, line),
             Kind::Unknown => {
                 let all = self.args.map(|arg| format!("{arg:#x}"));
                 line.push_str(&all.join(", "));
             }
+            _ => self.print_structure(kind, line),
         }
         Rest::Follows
     }
 
-    fn print_text(&self, kind: Kind, line: &mut String) {
-        let value = self.arg(self.at);
-        let Some(text) = self.texts.get(self.at).copied().flatten() else {
-            return print_address(value, line);
+    /// A structure, or its address, if it cannot be read or was not brought.
+    fn print_structure(&mut self, kind: Kind, line: &mut String) {
+        let at = self.arg(self.at);
+        let is_missing =
+            self.result.is_some_and(is_error) && kind.is_brought() && !matches!(kind, Kind::Terminal);
+        if at == 0 || is_missing {
+            return print_address(at, line);
+        }
+        let around = [self.arg(0), self.arg(self.at.wrapping_sub(1)), self.arg(self.at + 1)];
+        let brought = self.brought();
+        let found = match kind {
+            Kind::Length => self.memory.numbers(at).map(|[length]: [u32; 1]| match self.before {
+                Some(before) if before != length => format!("[{before} => {length}]"),
+                _ => format!("[{length}]"),
+            }),
+            Kind::Value | Kind::ValueOut => self.option(kind, at, around[2]),
+            _ => structure(kind, at, around, brought, self.memory),
         };
+        match found {
+            Some(text) => line.push_str(&text),
+            None => print_address(at, line),
+        }
+    }
+
+    fn option(&mut self, kind: Kind, at: u64, next: u64) -> Option<String> {
+        let option = [self.arg(1), self.arg(2)];
         let len = match kind {
-            Kind::Path => return print_quoted(text, line),
-            Kind::Read => self.result_bytes,
-            _ => self.arg(self.at + 1),
+            Kind::Value => next & 0xffff_ffff,
+            _ => self.memory.numbers(next).map(|[len]: [u32; 1]| len.into())?,
         };
+        sockets::option(self.memory, option, at, len)
+    }
+
+    fn print_text(&mut self, kind: Kind, line: &mut String) {
+        let value = self.arg(self.at);
+        if matches!(kind, Kind::Path) {
+            return match self.memory.text(value, PATH_MAX).filter(|_| value != 0) {
+                Some((path, _)) => print_quoted(&path, line),
+                None => print_address(value, line),
+            };
+        }
+        let is_brought = kind.is_brought();
+        let len = if is_brought { self.brought() } else { self.arg(self.at + 1) };
+        if value == 0 || is_brought && self.result.is_none_or(is_error) {
+            return print_address(value, line);
+        }
         let len = usize::try_from(len).unwrap_or(usize::MAX);
-        print_quoted(&text[..text.len().min(TEXT_MAX).min(len)], line);
+        match self.memory.some(value, len.min(TEXT_MAX)) {
+            Some(text) => print_quoted(&text, line),
+            None => return print_address(value, line),
+        }
         if len > TEXT_MAX {
             line.push_str("...");
         }
+    }
+
+    fn print_prctl(&mut self, line: &mut String) -> Rest {
+        use linux_raw_sys::prctl;
+        let (command, value) = (self.arg(0) as u32, self.arg(1));
+        match command {
+            prctl::PR_SET_NAME => {
+                line.push_str("PR_SET_NAME, ");
+                match self.memory.text(value, 15) {
+                    Some((name, _)) => print_quoted(&name, line),
+                    None => print_address(value, line),
+                }
+            }
+            prctl::PR_SET_NO_NEW_PRIVS => add(line, format_args!("PR_SET_NO_NEW_PRIVS, {value}")),
+            prctl::PR_GET_NO_NEW_PRIVS => line.push_str("PR_GET_NO_NEW_PRIVS"),
+            prctl::PR_GET_DUMPABLE => line.push_str("PR_GET_DUMPABLE"),
+            prctl::PR_SET_DUMPABLE => add(line, format_args!("PR_SET_DUMPABLE, {value}")),
+            prctl::PR_SET_PDEATHSIG => {
+                line.push_str("PR_SET_PDEATHSIG, ");
+                print_signal(value as u32, line);
+            }
+            _ => add(line, format_args!("{command:#x}, {value:#x}, {:#x}, {:#x}", self.arg(2), self.arg(3))),
+        }
+        Rest::Done
     }
 
     fn print_clone(&self, line: &mut String) {
@@ -228,7 +390,7 @@ impl Argument<'_> {
         }
     }
 
-    fn print_fcntl(&self, line: &mut String) -> Rest {
+    fn print_fcntl(&mut self, line: &mut String) -> Rest {
         let (command, argument) = (self.arg(1), self.arg(2));
         print_one(&flags::FCNTL, command & 0xffff_ffff, line);
         match command as u32 {
@@ -243,6 +405,13 @@ impl Argument<'_> {
                 line.push_str(", ");
                 print_open(argument, line);
             }
+            F_GETLK | F_SETLK | F_SETLKW | F_OFD_GETLK | F_OFD_SETLK | F_OFD_SETLKW => {
+                line.push_str(", ");
+                match structures::lock(self.memory, argument) {
+                    Some(lock) => line.push_str(&lock),
+                    None => print_address(argument, line),
+                }
+            }
             F_DUPFD | F_DUPFD_CLOEXEC | F_SETOWN | F_SETPIPE_SZ => {
                 add(line, format_args!(", {}", argument as i32));
             }
@@ -251,13 +420,16 @@ impl Argument<'_> {
         Rest::Done
     }
 
-    fn print_futex(&self, line: &mut String) -> Rest {
+    fn print_futex(&mut self, line: &mut String) -> Rest {
         print_one(&flags::FUTEX, self.arg(1) & 0xffff_ffff, line);
         let (value, timeout) = (self.arg(2), self.arg(3));
         match self.arg(1) as u32 & !(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME) {
             FUTEX_WAIT => {
                 add(line, format_args!(", {}, ", value as u32));
-                print_address(timeout, line);
+                match structure(Kind::Time, timeout, [0; 3], 0, self.memory).filter(|_| timeout != 0) {
+                    Some(time) => line.push_str(&time),
+                    None => print_address(timeout, line),
+                }
             }
             FUTEX_WAKE => add(line, format_args!(", {}", value as u32 as i32)),
             _ => return Rest::Follows,

@@ -122,7 +122,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         } else if STOPPING.contains(&signal) {
             process.pending.forget(SIGCONT);
         }
-        if action.ignores(signal) && taker.is_some() {
+        if let Some(tid) = taker.filter(|_| action.ignores(signal)) {
+            self.trace_signal(tid, signal, &cause);
             return Ok(());
         }
         match taker.filter(|_| is_own).and_then(|tid| self.threads.get_mut(&tid)) {
@@ -174,6 +175,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             };
             let action = process.actions.get(signal as usize - 1).copied().unwrap_or_default();
             let group = process.group;
+            self.trace_signal(tid, signal, &cause);
             match action.handler {
                 0 => match signal::usual(signal) {
                     Usual::End => {
@@ -206,7 +208,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return self.end_if_fatal(tid);
         }
         // Only a signal with a handler ends the wait.
-        let Effect::Handler(signal, cause, action) = self.effect(tid) else { return };
+        let Effect::Handler(signal, cause, action) = self.effect(tid) else {
+            return self.trace_later(|of| of == tid);
+        };
         let Some(blocked) = self.unblock(tid) else { return };
         self.give_up_opening(tid);
         let mut registers = blocked.registers;
@@ -216,6 +220,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         thread.forget_call();
         registers.rax = if done > 0 { done } else { crate::errno::EINTR.result() };
         let again = (done == 0).then_some(number);
+        self.trace_interrupted(tid, done, NOT_MADE_AGAIN.iter().all(|call| u64::from(*call) != number));
         let Some(state) = self.machine.state(tid) else { return };
         self.begin_handler(tid, state, Place::Call(registers, again), (signal, cause, action));
     }
@@ -262,6 +267,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let Ok(process) = self.process(tid) else { return };
         let action = process.actions.get(signal as usize - 1).copied().unwrap_or_default();
         let is_blocked = self.threads.get(&tid).is_some_and(|thread| thread.mask.has(signal));
+        self.trace_signal(tid, signal, &cause);
         let state = self.machine.state(tid);
         match state {
             Some(state) if action.handler > 1 && !is_blocked => {
@@ -371,6 +377,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         process.news = Some(Status::stopped(signal));
         let threads = process.threads.clone();
         for tid in threads {
+            self.trace_stop(tid, signal);
             self.machine.pause(tid, true);
         }
         self.tell_parent(pid, Status::stopped(signal));

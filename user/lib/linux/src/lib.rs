@@ -5,7 +5,7 @@
 //! files of a file system; [`store`], frames and files, and the pages of files that are in frames; [`node`], sockets with names in a file system;
 //! [`budget`], memory that all processes share; [`pipe`], [`socket`], [`network`] and [`inet`], [`terminal`] and [`terminals`]; [`epoll`], [`timer`], [`inotify`] and [`locks`]; [`open`], what
 //! descriptors lead to; [`process`] and [`signal`]; [`table`], processes and threads by their numbers; [`kept`], tables of calls that few make; [`system`], how calls are made, wait, and are made again; [`deliver`], how signals arrive;
-//! [`sessions`], who has a terminal; [`calls`], the calls themselves; [`decode`], calls as text;
+//! [`sessions`], who has a terminal; [`calls`], the calls themselves; [`decode`], calls as text, and [`trace`], which prints them;
 //! [`start`], how the first process begins; [`command_line`], what the program that runs a sandbox is asked for.
 //!
 //! The machine is behind traits, so all of it runs on the host.
@@ -51,6 +51,7 @@ pub mod terminals;
 #[cfg(test)]
 mod tests;
 pub mod timer;
+pub mod trace;
 pub mod tree;
 #[cfg(test)]
 mod world;

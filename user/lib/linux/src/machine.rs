@@ -67,6 +67,9 @@ pub trait Machine {
     /// Tells whoever runs all of this.
     fn log(&mut self, text: core::fmt::Arguments);
 
+    /// Shows whoever runs all of this a part of what [`crate::trace`] tells.
+    fn trace(&mut self, _: &[u8]) {}
+
     /// Calls [`crate::system::System::time`] at that time, or never. The last request counts.
     fn wake_at(&mut self, at: Option<u64>);
 }

@@ -20,6 +20,8 @@ use crate::store::Store;
 use crate::table::Table;
 use crate::terminals::Terminals;
 use crate::timer::Timers;
+use crate::trace::Trace;
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::rc::Rc;
 use alloc::vec::Vec;
@@ -84,6 +86,8 @@ pub struct System<M, B, F> {
     pub threads_max: usize,
     /// How the first process has ended.
     pub ended: Option<Status>,
+    /// Lines and counts of all calls, if somebody wants them.
+    pub trace: Option<Box<Trace>>,
 }
 
 /// Outcome of a call.
@@ -149,6 +153,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             kept: Kept::default(),
             threads_max,
             ended: None,
+            trace: None,
         }
     }
 
@@ -445,6 +450,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if count <= 1 {
             return self.end_process(pid, status);
         }
+        self.trace_end(&[tid], status);
         self.leave(tid);
         if let Some(process) = self.processes.get_mut(&pid) {
             process.threads.retain(|thread| *thread != tid);
@@ -483,6 +489,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         process.ended = Some(status);
         let threads = core::mem::take(&mut process.threads);
+        self.trace_end(&threads, status);
         for &tid in &threads {
             self.leave(tid);
             self.machine.end_thread(tid);

@@ -2,6 +2,7 @@
 
 mod futexes;
 mod owners;
+mod sandboxes;
 mod stops;
 mod terminals;
 
@@ -19,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::vec;
 use std::vec::Vec;
 use vfs::page::Plain;
-use vfs::{How, Ram};
+use vfs::{FileSystem, How, Ram};
 
 /// Memory that each process of a test has to itself.
 pub const OWN: u64 = 0x1000_0000;
@@ -42,6 +43,8 @@ pub struct Host {
     states: BTreeMap<Tid, ThreadState>,
     now: u64,
     printed: Vec<u8>,
+    /// Lines about calls.
+    pub traced: Vec<u8>,
 }
 
 impl Machine for Host {
@@ -108,6 +111,9 @@ impl Machine for Host {
         self.printed.extend_from_slice(bytes);
     }
     fn log(&mut self, _: core::fmt::Arguments) {}
+    fn trace(&mut self, bytes: &[u8]) {
+        self.traced.extend_from_slice(bytes);
+    }
     fn wake_at(&mut self, _: Option<u64>) {}
 }
 
@@ -159,15 +165,22 @@ fn program() -> Vec<u8> {
 }
 
 /// A system with its tests' memory.
-pub struct World {
+pub struct World<F: FileSystem = Ram<Plain>> {
     /// The system.
-    pub system: System<Host, Pages, Ram<Plain>>,
+    pub system: System<Host, Pages, F>,
 }
 
 impl World {
     /// The first process, of `root`, at the system's terminal, whose group is in front.
     pub fn new() -> World {
-        let store = Store::new(Pages::default(), Ram::new(1 << 24, || 7));
+        World::on(Ram::new(1 << 24, || 7))
+    }
+}
+
+impl<F: FileSystem> World<F> {
+    /// That process, with these files.
+    pub fn on(files: F) -> World<F> {
+        let store = Store::new(Pages::default(), files);
         let mut world = World { system: System::new(Host::default(), store, 64) };
         world.file(b"/program", &program(), 0o755);
         world.system.begin(b"/program", vec![b"program".to_vec()], &[], b"").unwrap();

@@ -67,8 +67,18 @@ pub fn number(result: Result<u64>) -> Answer {
     result.map(Outcome::Value)
 }
 
-/// Makes a call.
+/// Makes a call, and tells of it if somebody wants to know.
 pub fn run<M: Machine, B: Bytes, F: FileSystem>(
+    system: &mut System<M, B, F>,
+    tid: Tid,
+    registers: &Registers,
+) -> Answer {
+    if system.trace.is_some() { system.traced(tid, registers) } else { make(system, tid, registers) }
+}
+
+/// Makes a call.
+#[inline(always)]
+pub(crate) fn make<M: Machine, B: Bytes, F: FileSystem>(
     system: &mut System<M, B, F>,
     tid: Tid,
     registers: &Registers,

@@ -6,7 +6,7 @@ use crate::executable::{self, ARGUMENTS_MAX, BASE, Executable, HEAD_BYTES, INTER
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
 use crate::memory::{Kind, Memory, Rights, STACK_MAX, Source};
-use crate::process::{ARGUMENTS_KEPT, NAME_BYTES, Owners, Room};
+use crate::process::{ARGUMENTS_KEPT, NAME_BYTES, Owners, Room, Status};
 use crate::signal::Stack;
 use crate::special::Special;
 use crate::system::{Answer, Outcome, System};
@@ -285,6 +285,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     fn end_other_threads(&mut self, tid: Tid, pid: Tid) {
         let threads = self.processes.get(&pid).map(|process| process.threads.clone()).unwrap_or_default();
         for other in threads.into_iter().filter(|other| *other != tid) {
+            self.trace_end(&[other], Status::exited(0));
             self.leave(other);
             self.machine.end_thread(other);
             self.threads.remove(&other);

@@ -1,62 +1,8 @@
 //! Calls by number: name, arguments, result.
 
-use super::flags::{self, Names};
+use super::flags;
+use super::kinds::Kind;
 use linux_raw_sys::general;
-
-/// Meaning of an argument.
-#[derive(Clone, Copy, Debug)]
-pub enum Kind {
-    /// A descriptor.
-    Fd,
-    /// A descriptor of a directory, or `AT_FDCWD`.
-    Dir,
-    /// An address.
-    Ptr,
-    /// A path.
-    Path,
-    /// Bytes that the process hands over; the next argument is their number.
-    Bytes,
-    /// Bytes that the process gets; the result is their number.
-    Read,
-    /// A number with a sign, of 32 bits.
-    Int,
-    /// A number without a sign, of 32 bits.
-    Uint,
-    /// A number without a sign.
-    Size,
-    /// A number with a sign.
-    Off,
-    /// A number in hexadecimal.
-    Hex,
-    /// A number in hexadecimal, but 0.
-    Hex0,
-    /// A mode of files.
-    Octal,
-    /// A signal.
-    Signal,
-    /// Flags, together.
-    Flags(&'static Names),
-    /// One of several.
-    One(&'static Names),
-    /// Flags of `open`.
-    Open,
-    /// A mode that is there only if flags before it create a file.
-    Mode,
-    /// Flags of `mmap`.
-    Map,
-    /// The new address of `mremap`, if its flags want one.
-    Moved,
-    /// All arguments of `clone`.
-    Clone,
-    /// A command of `fcntl`, and its argument.
-    Fcntl,
-    /// A request of `ioctl`.
-    Ioctl,
-    /// An operation of `futex`, and the arguments that it has.
-    Futex,
-    /// All six, of which nothing is known.
-    Unknown,
-}
 
 /// How a result that is no error is printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,26 +43,26 @@ calls! {
     write __NR_write Number: Fd Bytes Size;
     open __NR_open Number: Path Open Mode;
     close __NR_close Number: Fd;
-    stat __NR_stat Number: Path Ptr;
-    fstat __NR_fstat Number: Fd Ptr;
-    lstat __NR_lstat Number: Path Ptr;
-    poll __NR_poll Number: Ptr Uint Int;
+    stat __NR_stat Number: Path Stat;
+    fstat __NR_fstat Number: Fd Stat;
+    lstat __NR_lstat Number: Path Stat;
+    poll __NR_poll Number: Poll Uint Int;
     lseek __NR_lseek Number: Fd Off One(SEEK);
     mmap __NR_mmap Address: Ptr Size Flags(PROTECTION) Map Fd Hex0;
     mprotect __NR_mprotect Number: Ptr Size Flags(PROTECTION);
     munmap __NR_munmap Number: Ptr Size;
     brk __NR_brk Address: Ptr;
-    rt_sigaction __NR_rt_sigaction Number: Signal Ptr Ptr Size;
-    rt_sigprocmask __NR_rt_sigprocmask Number: One(MASK) Ptr Ptr Size;
+    rt_sigaction __NR_rt_sigaction Number: Signal Action ActionOut Size;
+    rt_sigprocmask __NR_rt_sigprocmask Number: One(MASK) Set SetOut Size;
     rt_sigreturn __NR_rt_sigreturn None: ;
-    ioctl __NR_ioctl Number: Fd Ioctl Ptr;
+    ioctl __NR_ioctl Number: Fd Ioctl Terminal;
     pread64 __NR_pread64 Number: Fd Read Size Off;
     pwrite64 __NR_pwrite64 Number: Fd Bytes Size Off;
-    readv __NR_readv Number: Fd Ptr Int;
-    writev __NR_writev Number: Fd Ptr Int;
+    readv __NR_readv Number: Fd PartsRead Int;
+    writev __NR_writev Number: Fd Parts Int;
     access __NR_access Number: Path Flags(ACCESS);
-    pipe __NR_pipe Number: Ptr;
-    select __NR_select Number: Int Ptr Ptr Ptr Ptr;
+    pipe __NR_pipe Number: Pair;
+    select __NR_select Number: Int Bits Bits Bits Timeval;
     sched_yield __NR_sched_yield Number: ;
     mremap __NR_mremap Address: Ptr Size Size Flags(MREMAP) Moved;
     msync __NR_msync Number: Ptr Size Flags(MSYNC);
@@ -128,35 +74,35 @@ calls! {
     dup __NR_dup Number: Fd;
     dup2 __NR_dup2 Number: Fd Fd;
     pause __NR_pause Number: ;
-    nanosleep __NR_nanosleep Number: Ptr Ptr;
-    getitimer __NR_getitimer Number: Unknown;
+    nanosleep __NR_nanosleep Number: Time TimeOut;
+    getitimer __NR_getitimer Number: One(TIMERS) IntervalOut;
     alarm __NR_alarm Number: Uint;
-    setitimer __NR_setitimer Number: Unknown;
+    setitimer __NR_setitimer Number: One(TIMERS) Interval IntervalOut;
     getpid __NR_getpid Number: ;
     sendfile __NR_sendfile Number: Fd Fd Ptr Size;
-    socket __NR_socket Number: Int Int Int;
-    connect __NR_connect Number: Fd Ptr Int;
-    accept __NR_accept Number: Fd Ptr Ptr;
-    sendto __NR_sendto Number: Unknown;
-    recvfrom __NR_recvfrom Number: Unknown;
-    sendmsg __NR_sendmsg Number: Unknown;
-    recvmsg __NR_recvmsg Number: Unknown;
-    shutdown __NR_shutdown Number: Fd Int;
-    bind __NR_bind Number: Fd Ptr Int;
+    socket __NR_socket Number: One(FAMILIES) SocketKind Protocol;
+    connect __NR_connect Number: Fd Address Int;
+    accept __NR_accept Number: Fd AddressOut Length;
+    sendto __NR_sendto Number: Fd Bytes Size Flags(MESSAGE) Address Int;
+    recvfrom __NR_recvfrom Number: Fd Read Size Flags(MESSAGE) AddressOut Length;
+    sendmsg __NR_sendmsg Number: Fd Message Flags(MESSAGE);
+    recvmsg __NR_recvmsg Number: Fd MessageOut Flags(MESSAGE);
+    shutdown __NR_shutdown Number: Fd One(SHUT);
+    bind __NR_bind Number: Fd Address Int;
     listen __NR_listen Number: Fd Int;
-    getsockname __NR_getsockname Number: Unknown;
-    getpeername __NR_getpeername Number: Unknown;
-    socketpair __NR_socketpair Number: Unknown;
-    setsockopt __NR_setsockopt Number: Unknown;
-    getsockopt __NR_getsockopt Number: Unknown;
+    getsockname __NR_getsockname Number: Fd AddressOut Length;
+    getpeername __NR_getpeername Number: Fd AddressOut Length;
+    socketpair __NR_socketpair Number: One(FAMILIES) SocketKind Protocol Pair;
+    setsockopt __NR_setsockopt Number: Fd One(LEVELS) SocketOption Value Int;
+    getsockopt __NR_getsockopt Number: Fd One(LEVELS) SocketOption ValueOut Length;
     clone __NR_clone Number: Clone;
     fork __NR_fork Number: ;
     vfork __NR_vfork Number: ;
-    execve __NR_execve Number: Path Ptr Ptr;
+    execve __NR_execve Number: Path Words Environment;
     exit __NR_exit None: Int;
-    wait4 __NR_wait4 Number: Int Ptr Flags(WAIT) Ptr;
+    wait4 __NR_wait4 Number: Int Status Flags(WAIT) Usage;
     kill __NR_kill Number: Int Signal;
-    uname __NR_uname Number: Ptr;
+    uname __NR_uname Number: Uname;
     semget __NR_semget Number: Unknown;
     semop __NR_semop Number: Unknown;
     semctl __NR_semctl Number: Unknown;
@@ -189,9 +135,9 @@ calls! {
     fchown __NR_fchown Number: Fd Int Int;
     lchown __NR_lchown Number: Path Int Int;
     umask __NR_umask Mode: Octal;
-    gettimeofday __NR_gettimeofday Number: Ptr Ptr;
-    getrlimit __NR_getrlimit Number: One(LIMITS) Ptr;
-    getrusage __NR_getrusage Number: One(USAGE) Ptr;
+    gettimeofday __NR_gettimeofday Number: TimevalOut Ptr;
+    getrlimit __NR_getrlimit Number: One(LIMITS) LimitOut;
+    getrusage __NR_getrusage Number: One(USAGE) Usage;
     sysinfo __NR_sysinfo Number: Ptr;
     times __NR_times Number: Ptr;
     ptrace __NR_ptrace Number: Unknown;
@@ -220,13 +166,13 @@ calls! {
     getsid __NR_getsid Number: Int;
     capget __NR_capget Number: Unknown;
     capset __NR_capset Number: Unknown;
-    rt_sigpending __NR_rt_sigpending Number: Ptr Size;
-    rt_sigtimedwait __NR_rt_sigtimedwait Number: Ptr Ptr Ptr Size;
+    rt_sigpending __NR_rt_sigpending Number: SetOut Size;
+    rt_sigtimedwait __NR_rt_sigtimedwait Number: Set Information Time Size;
     rt_sigqueueinfo __NR_rt_sigqueueinfo Number: Unknown;
-    rt_sigsuspend __NR_rt_sigsuspend Number: Ptr Size;
-    sigaltstack __NR_sigaltstack Number: Ptr Ptr;
+    rt_sigsuspend __NR_rt_sigsuspend Number: Set Size;
+    sigaltstack __NR_sigaltstack Number: Stack StackOut;
     utime __NR_utime Number: Path Ptr;
-    mknod __NR_mknod Number: Path Octal Hex;
+    mknod __NR_mknod Number: Path FileKind Hex0;
     uselib __NR_uselib Number: Unknown;
     personality __NR_personality Number: Unknown;
     ustat __NR_ustat Number: Unknown;
@@ -250,10 +196,10 @@ calls! {
     modify_ldt __NR_modify_ldt Number: Unknown;
     pivot_root __NR_pivot_root Number: Unknown;
     _sysctl __NR__sysctl Number: Unknown;
-    prctl __NR_prctl Number: Unknown;
+    prctl __NR_prctl Number: Prctl;
     arch_prctl __NR_arch_prctl Number: One(ARCH) Ptr;
     adjtimex __NR_adjtimex Number: Unknown;
-    setrlimit __NR_setrlimit Number: One(LIMITS) Ptr;
+    setrlimit __NR_setrlimit Number: One(LIMITS) Limit;
     chroot __NR_chroot Number: Path;
     sync __NR_sync Number: ;
     acct __NR_acct Number: Unknown;
@@ -310,7 +256,7 @@ calls! {
     epoll_ctl_old __NR_epoll_ctl_old Number: Unknown;
     epoll_wait_old __NR_epoll_wait_old Number: Unknown;
     remap_file_pages __NR_remap_file_pages Number: Unknown;
-    getdents64 __NR_getdents64 Number: Fd Ptr Size;
+    getdents64 __NR_getdents64 Number: Fd Entries Size;
     set_tid_address __NR_set_tid_address Number: Ptr;
     restart_syscall __NR_restart_syscall Number: ;
     semtimedop __NR_semtimedop Number: Unknown;
@@ -320,13 +266,13 @@ calls! {
     timer_gettime __NR_timer_gettime Number: Unknown;
     timer_getoverrun __NR_timer_getoverrun Number: Unknown;
     timer_delete __NR_timer_delete Number: Unknown;
-    clock_settime __NR_clock_settime Number: One(CLOCKS) Ptr;
-    clock_gettime __NR_clock_gettime Number: One(CLOCKS) Ptr;
-    clock_getres __NR_clock_getres Number: One(CLOCKS) Ptr;
-    clock_nanosleep __NR_clock_nanosleep Number: One(CLOCKS) Flags(TIMER) Ptr Ptr;
+    clock_settime __NR_clock_settime Number: One(CLOCKS) Time;
+    clock_gettime __NR_clock_gettime Number: One(CLOCKS) TimeOut;
+    clock_getres __NR_clock_getres Number: One(CLOCKS) TimeOut;
+    clock_nanosleep __NR_clock_nanosleep Number: One(CLOCKS) Flags(TIMER) Time TimeOut;
     exit_group __NR_exit_group None: Int;
-    epoll_wait __NR_epoll_wait Number: Fd Ptr Int Int;
-    epoll_ctl __NR_epoll_ctl Number: Fd One(EPOLL_OPERATIONS) Fd Ptr;
+    epoll_wait __NR_epoll_wait Number: Fd Events Int Int;
+    epoll_ctl __NR_epoll_ctl Number: Fd One(EPOLL_OPERATIONS) Fd Event;
     tgkill __NR_tgkill Number: Int Int Signal;
     utimes __NR_utimes Number: Path Ptr;
     vserver __NR_vserver Number: Unknown;
@@ -340,7 +286,7 @@ calls! {
     mq_notify __NR_mq_notify Number: Unknown;
     mq_getsetattr __NR_mq_getsetattr Number: Unknown;
     kexec_load __NR_kexec_load Number: Unknown;
-    waitid __NR_waitid Number: Unknown;
+    waitid __NR_waitid Number: One(WAIT_KINDS) Int Information Flags(WAIT) Usage;
     add_key __NR_add_key Number: Unknown;
     request_key __NR_request_key Number: Unknown;
     keyctl __NR_keyctl Number: Unknown;
@@ -352,10 +298,10 @@ calls! {
     migrate_pages __NR_migrate_pages Number: Unknown;
     openat __NR_openat Number: Dir Path Open Mode;
     mkdirat __NR_mkdirat Number: Dir Path Octal;
-    mknodat __NR_mknodat Number: Dir Path Octal Hex;
+    mknodat __NR_mknodat Number: Dir Path FileKind Hex0;
     fchownat __NR_fchownat Number: Dir Path Int Int Flags(AT);
     futimesat __NR_futimesat Number: Unknown;
-    newfstatat __NR_newfstatat Number: Dir Path Ptr Flags(AT);
+    newfstatat __NR_newfstatat Number: Dir Path Stat Flags(AT);
     unlinkat __NR_unlinkat Number: Dir Path Flags(AT_REMOVE);
     renameat __NR_renameat Number: Dir Path Dir Path;
     linkat __NR_linkat Number: Dir Path Dir Path Flags(AT);
@@ -363,8 +309,8 @@ calls! {
     readlinkat __NR_readlinkat Number: Dir Path Read Size;
     fchmodat __NR_fchmodat Number: Dir Path Octal;
     faccessat __NR_faccessat Number: Dir Path Flags(ACCESS);
-    pselect6 __NR_pselect6 Number: Int Ptr Ptr Ptr Ptr Ptr;
-    ppoll __NR_ppoll Number: Ptr Uint Ptr Ptr Size;
+    pselect6 __NR_pselect6 Number: Int Bits Bits Bits Time Ptr;
+    ppoll __NR_ppoll Number: Poll Uint Time Set Size;
     unshare __NR_unshare Number: Flags(CLONE);
     set_robust_list __NR_set_robust_list Number: Ptr Size;
     get_robust_list __NR_get_robust_list Number: Int Ptr Ptr;
@@ -373,29 +319,29 @@ calls! {
     sync_file_range __NR_sync_file_range Number: Unknown;
     vmsplice __NR_vmsplice Number: Unknown;
     move_pages __NR_move_pages Number: Unknown;
-    utimensat __NR_utimensat Number: Dir Path Ptr Flags(AT);
-    epoll_pwait __NR_epoll_pwait Number: Fd Ptr Int Int Ptr Size;
-    signalfd __NR_signalfd Number: Unknown;
-    timerfd_create __NR_timerfd_create Number: Unknown;
+    utimensat __NR_utimensat Number: Dir Path Times Flags(AT);
+    epoll_pwait __NR_epoll_pwait Number: Fd Events Int Int Set Size;
+    signalfd __NR_signalfd Number: Fd Set Size;
+    timerfd_create __NR_timerfd_create Number: One(CLOCKS) Flags(TIMER_DESCRIPTOR);
     eventfd __NR_eventfd Number: Uint;
     fallocate __NR_fallocate Number: Fd Int Off Off;
-    timerfd_settime __NR_timerfd_settime Number: Unknown;
-    timerfd_gettime __NR_timerfd_gettime Number: Unknown;
-    accept4 __NR_accept4 Number: Unknown;
-    signalfd4 __NR_signalfd4 Number: Unknown;
+    timerfd_settime __NR_timerfd_settime Number: Fd Flags(TIMER) TimerValue TimerValueOut;
+    timerfd_gettime __NR_timerfd_gettime Number: Fd TimerValueOut;
+    accept4 __NR_accept4 Number: Fd AddressOut Length Flags(SOCKET);
+    signalfd4 __NR_signalfd4 Number: Fd Set Size Flags(SIGNAL_DESCRIPTOR);
     eventfd2 __NR_eventfd2 Number: Uint Flags(EVENT);
     epoll_create1 __NR_epoll_create1 Number: Flags(EPOLL_CREATE);
     dup3 __NR_dup3 Number: Fd Fd Flags(OPEN);
-    pipe2 __NR_pipe2 Number: Ptr Flags(OPEN);
+    pipe2 __NR_pipe2 Number: Pair Flags(OPEN);
     inotify_init1 __NR_inotify_init1 Number: Unknown;
-    preadv __NR_preadv Number: Fd Ptr Int Off;
-    pwritev __NR_pwritev Number: Fd Ptr Int Off;
+    preadv __NR_preadv Number: Fd PartsRead Int Off;
+    pwritev __NR_pwritev Number: Fd Parts Int Off;
     rt_tgsigqueueinfo __NR_rt_tgsigqueueinfo Number: Unknown;
     perf_event_open __NR_perf_event_open Number: Unknown;
     recvmmsg __NR_recvmmsg Number: Unknown;
     fanotify_init __NR_fanotify_init Number: Unknown;
     fanotify_mark __NR_fanotify_mark Number: Unknown;
-    prlimit64 __NR_prlimit64 Number: Int One(LIMITS) Ptr Ptr;
+    prlimit64 __NR_prlimit64 Number: Int One(LIMITS) Limit LimitOut;
     name_to_handle_at __NR_name_to_handle_at Number: Unknown;
     open_by_handle_at __NR_open_by_handle_at Number: Unknown;
     clock_adjtime __NR_clock_adjtime Number: Unknown;
@@ -411,11 +357,11 @@ calls! {
     sched_getattr __NR_sched_getattr Number: Unknown;
     renameat2 __NR_renameat2 Number: Dir Path Dir Path Hex0;
     seccomp __NR_seccomp Number: Unknown;
-    getrandom __NR_getrandom Number: Ptr Size Flags(RANDOM);
-    memfd_create __NR_memfd_create Number: Unknown;
+    getrandom __NR_getrandom Number: Random Size Flags(RANDOM);
+    memfd_create __NR_memfd_create Number: Path Flags(MEMFD);
     kexec_file_load __NR_kexec_file_load Number: Unknown;
     bpf __NR_bpf Number: Unknown;
-    execveat __NR_execveat Number: Dir Path Ptr Ptr Flags(AT);
+    execveat __NR_execveat Number: Dir Path Words Environment Flags(AT);
     userfaultfd __NR_userfaultfd Number: Unknown;
     membarrier __NR_membarrier Number: Unknown;
     mlock2 __NR_mlock2 Number: Unknown;
@@ -425,7 +371,7 @@ calls! {
     pkey_mprotect __NR_pkey_mprotect Number: Unknown;
     pkey_alloc __NR_pkey_alloc Number: Unknown;
     pkey_free __NR_pkey_free Number: Unknown;
-    statx __NR_statx Number: Dir Path Flags(AT) Hex Ptr;
+    statx __NR_statx Number: Dir Path Flags(AT_STATX) Flags(STATX_WANTED) Statx;
     io_pgetevents __NR_io_pgetevents Number: Unknown;
     rseq __NR_rseq Number: Ptr Uint Hex0 Hex;
     uretprobe __NR_uretprobe Number: Unknown;
@@ -446,7 +392,7 @@ calls! {
     pidfd_getfd __NR_pidfd_getfd Number: Unknown;
     faccessat2 __NR_faccessat2 Number: Dir Path Flags(ACCESS) Flags(AT_ACCESS);
     process_madvise __NR_process_madvise Number: Unknown;
-    epoll_pwait2 __NR_epoll_pwait2 Number: Unknown;
+    epoll_pwait2 __NR_epoll_pwait2 Number: Fd Events Int Time Set Size;
     mount_setattr __NR_mount_setattr Number: Unknown;
     quotactl_fd __NR_quotactl_fd Number: Unknown;
     landlock_create_ruleset __NR_landlock_create_ruleset Number: Unknown;

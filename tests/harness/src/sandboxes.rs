@@ -1,0 +1,155 @@
+//! Two sandboxes of Linux on one disk, in the system `sandboxes`: a hostile program in one reaches nothing of the other. And what is told of calls.
+
+use crate::files::{check_disk, tool};
+use crate::world::{LIMIT, Named, Scratch, Verdict, World};
+use libtest_mimic::{Failed, Trial};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use xtask::archive::pack;
+use xtask::console::Event;
+use xtask::guest::Guest;
+use xtask::machine::Boot;
+use xtask::{paths, peripherals};
+
+/// The trials of this module.
+pub fn trials(world: &'static World) -> Vec<Trial> {
+    let trials: [Named; 2] = [
+        ("a_hostile_program_reaches_nothing_of_the_other", a_hostile_program_reaches_nothing_of_the_other),
+        ("calls_are_told_of", calls_are_told_of),
+    ];
+    Vec::from(trials.map(|(name, verdict)| world.trial("linux", format!("sandboxes::{name}"), verdict)))
+}
+
+/// The shell of both.
+const SHELL: &str = "/bin/busybox";
+
+/// A disk with a root in each of these directories.
+fn disk(scratch: &Scratch, roots: &[&str]) -> Result<String, Failed> {
+    for root in roots {
+        let bin = scratch.0.join("disk").join(root).join("bin");
+        fs::create_dir_all(&bin)?;
+        fs::copy(SHELL, bin.join("busybox"))
+            .map_err(|error| format!("{SHELL}: {error}; the package busybox-static has it"))?;
+        for name in ["sh", "cat"] {
+            symlink("busybox", bin.join(name))?;
+        }
+    }
+    Ok(scratch.0.join("disk.img").display().to_string())
+}
+
+fn make(scratch: &Scratch, disk: &str) -> Verdict {
+    let folder = scratch.0.join("disk").display().to_string();
+    tool("mke2fs", &["-q", "-t", "ext4", "-b", "4096", "-E", "root_owner=0:0", "-d", &folder, disk, "64M"])?;
+    Ok(())
+}
+
+/// Builds one of the programs of `tests/linux/sandbox.c`.
+fn program(name: &str, to: &Path) -> Verdict {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../linux/sandbox.c").display().to_string();
+    let define = format!("-D{}", name.to_uppercase());
+    let to = to.display().to_string();
+    let flags =
+        ["-O1", "-static", "-nostdlib", "-ffreestanding", "-fno-stack-protector", "-fno-pie", "-no-pie"];
+    tool("/usr/bin/gcc", &[&flags[..], &[&define, "-o", &to, &source]].concat())?;
+    Ok(())
+}
+
+/// A machine whose console is read until something stands there.
+struct Console {
+    guest: Guest,
+    text: String,
+}
+
+impl Console {
+    fn expect(&mut self, wanted: &str) -> Verdict {
+        while !self.text.contains(wanted) {
+            match self.guest.next_event() {
+                Some(Event::Text(bytes)) => self.text += &String::from_utf8_lossy(&bytes),
+                Some(_) => {}
+                None => return Err(format!("expected {wanted:?}\n--- console\n{}", self.text).into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn a_hostile_program_reaches_nothing_of_the_other(world: &'static World) -> Verdict {
+    let scratch = Scratch::create()?;
+    let disk = disk(&scratch, &["one", "two"])?;
+    for (root, name) in [("one", "hostile"), ("two", "victim")] {
+        let root = scratch.0.join("disk").join(root);
+        program(name, &root.join("bin").join(name))?;
+        fs::write(root.join("start"), format!("/bin/{name}\n"))?;
+        fs::set_permissions(root.join("start"), PermissionsExt::from_mode(0o755))?;
+    }
+    fs::write(scratch.0.join("disk/two/secret"), "of two\n")?;
+    make(&scratch, &disk)?;
+    let archive = scratch.0.join("boot.cpio");
+    paths::write(&archive, &pack(&world.entries_of(|files| xtask::system::read("sandboxes", files))?))?;
+    // A shell that takes commands without a prompt.
+    let mut machine = world.machine().with("init=shell args=script");
+    machine.boot = Boot::Direct { kernel: world.system.kernel.clone(), archive: Some(archive) };
+    machine.disk = Some(peripherals::disk(Path::new(&disk))?);
+    let mut guest = Guest::start(&machine)?;
+    guest.limit(Some(LIMIT));
+    let mut console = Console { guest, text: String::new() };
+    console.expect("two: there")?;
+    console.guest.send(b"echo go > /disk/one/go\n");
+    console.expect("one: ")?;
+    console.expect("one: nothing was reached")?;
+    console.guest.send(b"echo go > /disk/two/go\n");
+    console.expect("two: nothing was touched")?;
+    // Its monitor hears of every call, by a line for each.
+    console.expect("bind(3, {sa_family=AF_UNIX, sun_path=@\"hidden\"}, 9)")?;
+    console.guest.send(b"exit\n");
+    while console.guest.next_event().is_some() {}
+    if console.text.contains("breach") {
+        return Err(console.text.into());
+    }
+    check_disk(&disk)
+}
+
+/// Lines of calls, and a table, are on standard error or in a file, and not in what the program prints.
+fn calls_are_told_of(world: &'static World) -> Verdict {
+    let scratch = Scratch::create()?;
+    let disk = disk(&scratch, &["linux"])?;
+    fs::write(scratch.0.join("disk/linux/text"), "a line\n")?;
+    make(&scratch, &disk)?;
+    let reply = world.tern(
+        &["run", "--disk", &disk, "--strace", "--profile", "--linux", "cat", "/text", "/nosuch"],
+        b"",
+    )?;
+    reply.check_contains("a line\n")?;
+    reply.check_code(1)?;
+    for line in [
+        "openat(AT_FDCWD, \"/text\", O_RDONLY)",
+        "openat(AT_FDCWD, \"/nosuch\", O_RDONLY)",
+        "= -1 ENOENT (No such file or directory)\n",
+        "exit_group(1)                           = ?\n",
+        "+++ exited with 1 +++\n",
+        "% time     seconds  usecs/call     calls    errors syscall\n",
+    ] {
+        reply.check_error(line)?;
+    }
+    if reply.out.contains("exit_group") {
+        return Err(reply.failed("calls are among what the program prints"));
+    }
+    let file = scratch.0.join("calls").display().to_string();
+    let script = "(read word; echo $word) < /text; cat /text & wait";
+    let reply = world
+        .tern(&["run", "--disk", &disk, &format!("--strace={file}"), "--linux", "sh", "-c", script], b"")?;
+    reply.check_code(0)?;
+    let told = fs::read_to_string(&file)?;
+    for line in [
+        "[pid     2] ",
+        " <unfinished ...>\n",
+        " resumed>",
+        "--- SIGCHLD {si_signo=SIGCHLD, si_code=CLD_EXITED, ",
+    ] {
+        if !told.contains(line) {
+            return Err(format!("expected {line:?} in\n{told}").into());
+        }
+    }
+    Ok(())
+}
