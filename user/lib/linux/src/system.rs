@@ -1,4 +1,4 @@
-//! All processes of a sandbox: how calls are made, wait, and are made again, and how processes end.
+//! All processes of a sandbox: how calls are made, wait, and are made again. How processes end is in [`ending`](crate::ending).
 
 use crate::budget::Budget;
 use crate::calls;
@@ -8,12 +8,12 @@ use crate::epoll::Watches;
 use crate::errno::{ESRCH, Result};
 use crate::frames::Bytes;
 use crate::kept::Kept;
-use crate::locks::{Locks, Owner};
-use crate::machine::{Machine, Registers, Space, Tid};
-use crate::memory::{END, Fault, FileNumber, Memory, Rights};
+use crate::locks::Locks;
+use crate::machine::{Machine, Registers, Tid};
+use crate::memory::{Fault, Rights};
 use crate::open::{Object, Open, PATHS_MAX};
 use crate::pipe::{self, End};
-use crate::process::{Blocked, Event, Process, Room, Shared, Status, Thread};
+use crate::process::{Blocked, Event, Process, Shared, Status, Thread};
 use crate::sessions::Loss;
 use crate::signal::Cause;
 use crate::store::Store;
@@ -25,9 +25,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::rc::Rc;
 use alloc::vec::Vec;
-use core::cell::RefCell;
-use linux_raw_sys::general::{SIGCHLD, SIGKILL};
-use vfs::{FileSystem, Inode};
+use vfs::FileSystem;
 
 /// Processes and threads of a sandbox.
 #[derive(Debug)]
@@ -440,151 +438,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Inotify(list) => self.close_inotify(&list),
             Object::Memory(file) => self.store.frames.leave_object(file.object),
             _ => {}
-        }
-    }
-
-    /// A thread ends. With the last one its process does.
-    pub fn end_thread(&mut self, tid: Tid, status: Status) {
-        let Ok(pid) = self.pid(tid) else { return };
-        let count = self.processes.get(&pid).map_or(0, |process| process.threads.len());
-        if count <= 1 {
-            return self.end_process(pid, status);
-        }
-        self.trace_end(&[tid], status);
-        self.leave(tid);
-        if let Some(process) = self.processes.get_mut(&pid) {
-            process.threads.retain(|thread| *thread != tid);
-        }
-        self.machine.end_thread(tid);
-        self.threads.remove(&tid);
-    }
-
-    /// Words in memory that others look at, as a thread leaves them.
-    pub(crate) fn leave(&mut self, tid: Tid) {
-        self.unblock(tid);
-        self.give_up_opening(tid);
-        self.leave_locks(tid);
-        let clear = self.threads.get(&tid).map_or(0, |thread| thread.clear);
-        if clear != 0 && self.write(tid, clear, &[0; 4]).is_ok() {
-            let _ = self.wake_at(tid, clear, 1);
-        }
-        if let Some(maker) = self.threads.get_mut(&tid).and_then(|thread| thread.vfork.take()) {
-            self.tell(Event::Vfork(maker));
-        }
-        // Nobody tells a thread that is gone.
-        for thread in self.threads.values_mut().filter(|thread| thread.vfork == Some(tid)) {
-            thread.vfork = None;
-        }
-        let used = self.machine.used(tid);
-        if let Ok(process) = self.process(tid) {
-            process.used[0] += used;
-        }
-    }
-
-    /// A process ends, with all of its threads.
-    pub fn end_process(&mut self, pid: Tid, status: Status) {
-        let Some(process) = self.processes.get_mut(&pid) else { return };
-        if process.ended.is_some() {
-            return;
-        }
-        process.ended = Some(status);
-        let threads = core::mem::take(&mut process.threads);
-        self.trace_end(&threads, status);
-        for &tid in &threads {
-            self.leave(tid);
-            self.machine.end_thread(tid);
-            self.threads.remove(&tid);
-        }
-        self.give_memory_back(pid);
-        let nowhere = Room { space: Space(0), memory: Memory::default() };
-        let Some(process) = self.processes.get_mut(&pid) else { return };
-        process.room = Rc::new(RefCell::new(nowhere));
-        self.let_mapped_files_go();
-        let Some(process) = self.processes.get_mut(&pid) else { return };
-        // Children that nobody waits for take little.
-        (process.arguments, process.program, process.directory) = Default::default();
-        process.pending = Default::default();
-        let descriptors = process.descriptors.take_all();
-        let (parent, group) = (process.parent, process.group);
-        process.alarm.0 = None;
-        self.times_changed = true;
-        for descriptor in descriptors {
-            self.close(descriptor.open);
-        }
-        self.end_session(pid);
-        self.forget_locks(Owner::Process(pid));
-        self.store.view.borrow_mut().processes.remove(&pid);
-        self.process_ended(pid);
-        if pid == 1 {
-            return self.end_all(status);
-        }
-        self.leave_children(pid);
-        self.tell_end(pid, status);
-        self.orphan_by(pid, parent, group);
-    }
-
-    /// Tells the parent of a process that it has ended, which is forgotten if its parent does not care.
-    pub(crate) fn tell_end(&mut self, pid: Tid, status: Status) {
-        let Some(process) = self.processes.get(&pid) else { return };
-        let (parent, signal) = (process.parent, process.exit_signal);
-        let ignores = self.processes.get(&parent).is_none_or(|parent| {
-            let action = parent.actions[SIGCHLD as usize - 1];
-            action.handler == 1 || action.has(linux_raw_sys::general::SA_NOCLDWAIT)
-        });
-        if ignores {
-            self.reap(pid);
-        }
-        if signal != 0 {
-            let (code, value) = status.told();
-            let _ = self.send(parent, signal, Cause { code, sender: (pid, 0), value: value.into() });
-        }
-        self.tell(Event::Child(parent));
-    }
-
-    /// The first process has ended, so all do.
-    fn end_all(&mut self, status: Status) {
-        self.ended = Some(status);
-        let all: Vec<Tid> = self.processes.keys().copied().filter(|pid| *pid != 1).collect();
-        for pid in all {
-            self.end_process(pid, Status::killed(SIGKILL));
-        }
-        for file in self.store.written_files() {
-            let _ = self.store.write_back_all(file);
-        }
-    }
-
-    /// Gives back memory and address space of a process, unless its parent has them, too.
-    pub fn give_memory_back(&mut self, pid: Tid) {
-        let Some(process) = self.processes.get_mut(&pid) else { return };
-        if Rc::strong_count(&process.room) > 1 {
-            return;
-        }
-        let mut room = process.room.borrow_mut();
-        self.machine.end_space(room.space);
-        let written = room.memory.shared_files(0..END);
-        room.memory.clear(&mut self.store.frames);
-        drop(room);
-        for file in written {
-            let _ = self.store.write_back_all(Inode(file.0));
-        }
-    }
-
-    /// Closes files of which nothing is mapped any more, if they are many. All memories are those of processes when it is called.
-    pub fn let_mapped_files_go(&mut self) {
-        if !self.store.has_many_mapped() {
-            return;
-        }
-        let rooms = self.processes.values().map(|process| &process.room);
-        let used: BTreeSet<FileNumber> = rooms.flat_map(|room| room.borrow().memory.files()).collect();
-        self.store.keep_mapped(&used);
-    }
-
-    /// A process is forgotten. What it and its children have used is its parent's.
-    pub fn reap(&mut self, pid: Tid) {
-        let Some(process) = self.processes.remove(&pid) else { return };
-        self.forget_pidfd(pid);
-        if let Some(parent) = self.processes.get_mut(&process.parent) {
-            parent.used[1] += process.used[0] + process.used[1];
         }
     }
 

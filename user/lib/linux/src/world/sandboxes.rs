@@ -194,7 +194,10 @@ fn sockets_and_devices_are_those_of_the_sandbox() {
 #[test]
 fn there_is_no_way_to_another_root() {
     let [mut one, _] = sandboxes();
-    for call in [__NR_chroot, __NR_pivot_root, __NR_mount, __NR_umount2, __NR_swapon, __NR_acct] {
+    // The root itself is no other one, by whatever name.
+    assert_eq!(one.by_path(1, __NR_chroot, "/..", &[]), Ok(0));
+    assert!(one.by_path(1, __NR_chroot, "/dev", &[]).is_err());
+    for call in [__NR_pivot_root, __NR_mount, __NR_umount2, __NR_swapon, __NR_acct] {
         assert!(one.by_path(1, call, "/..", &[OWN, OWN, 0, 0]).is_err(), "{call}");
     }
     for call in
