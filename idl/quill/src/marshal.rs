@@ -146,6 +146,9 @@ pub fn call(
         let ops = Vec::new();
         Steps { model, sizes, references, lying, struct_bytes_max, is_request, ops }
     };
+    if let Some(why) = operation.refused {
+        return Err(why.into());
+    }
     let (mut request, mut reply) = (steps(true), steps(false));
     if !matches!(model.ty(model.resolved(operation.result)), Type::Void) {
         reply.parameter(RESULT, operation.result, false, None, None)?;

@@ -2,7 +2,7 @@
 //!
 //! Types live in one list and refer to one another by [`TypeId`], so that recursion needs no pointers. Nothing in a
 //! model is wrong: names are resolved, constants have values in range. What a dialect can say but no kernel part
-//! carries (custom value types, pipes …) is [`Type::Foreign`]: accepted here, refused by name when stubs are asked for.
+//! carries (custom value types, native types …) is [`Type::Foreign`]: accepted here, refused by name when stubs are asked for.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -309,6 +309,8 @@ pub struct Operation {
     pub statuses: Statuses,
     /// Server that a client in C calls.
     pub called: Called,
+    /// The reason why stubs cannot have it, whatever its parameters are.
+    pub refused: Option<&'static str>,
     /// Where it is declared.
     pub span: Span,
 }

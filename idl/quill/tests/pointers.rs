@@ -1,4 +1,4 @@
-//! DCE's pointers and arrays, and references to objects, over sockets: both languages understand each other, and whatever lies in a
+//! DCE's pointers, arrays and pipes, and references to objects, over sockets: both languages understand each other, and whatever lies in a
 //! message is found out. The programs are in `programs/`.
 
 mod workshop;
@@ -89,6 +89,24 @@ fn values_and_descriptions_arrive() {
         }
         for server in ["museum", "main"] {
             for client in ["museum", "main"] {
+                shop.together([server, "serve", "socket"], [client, "call", "socket"]);
+            }
+        }
+    }
+}
+
+#[test]
+fn pipes_arrive_as_lists() {
+    let shop = workshop("ferry", "calls");
+    for compiler in compilers() {
+        let checks = ["-g1", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+        let output = ["-o", "ferry", "ferry.c"];
+        if let Err(why) = shop.try_tool(&compiler, &[&STRICT[..], &checks, &output].concat()) {
+            println!("{compiler} has no sanitizers: {why}");
+            shop.tool(&compiler, &[&STRICT[..], &["-O2"], &output].concat());
+        }
+        for server in ["ferry", "main"] {
+            for client in ["ferry", "main"] {
                 shop.together([server, "serve", "socket"], [client, "call", "socket"]);
             }
         }
