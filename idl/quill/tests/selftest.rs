@@ -47,6 +47,7 @@ fn stubs_pass() {
         ("ferry.idl", 1),
         ("counter.idl", 1),
         ("museum.idl", 1),
+        ("till.idl", 1),
     ] {
         let (code, text) = quill_test(&["--rounds", "30", accepted(file).to_str().unwrap()]);
         println!("{text}");

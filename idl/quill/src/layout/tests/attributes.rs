@@ -307,10 +307,10 @@ pub(super) fn pipes_are_lists_and_callbacks_are_refused() {
         (layout(&out.model, kernel), out.messages())
     };
     for kernel in kernel::ALL {
-        let (pipes, messages) = layouts("void f([in, max_size(9)] p a, [out] p *b);", *kernel);
+        let (pipes, messages) = layouts("void f([in, max_size(9)] p a, [out] p *b);", kernel);
         let messages = format!("{}: {messages}", kernel.name());
         assert_eq!(pipes.expect(&messages)[0].methods.len(), 1);
-        let (refused, _) = layouts("void f(); [callback] void g([in] long a);", *kernel);
+        let (refused, _) = layouts("void f(); [callback] void g([in] long a);", kernel);
         let refused = refused.unwrap_err();
         assert_eq!(refused.len(), 1);
         assert!(
@@ -318,5 +318,17 @@ pub(super) fn pipes_are_lists_and_callbacks_are_refused() {
             "{}",
             refused[0].message
         );
+    }
+}
+
+/// Fixed-point numbers are whole numbers of 64 bits, as far as these have room for all digits.
+#[test]
+pub(super) fn fixed_point_numbers_have_eight_bytes() {
+    let source = |ty: &str| format!("typedef {ty} A; interface I {{ A f(in A one, in octet two); }};");
+    for kernel in kernel::ALL {
+        let places = |ty: &str| text_of(&source(ty), Dialect::Corba, kernel);
+        assert_eq!(places("fixed<18, 2>"), places("long long"));
+        let (_, layouts) = lay_out(&source("fixed<19, 2>"), kernel);
+        assert!(layouts.unwrap_err()[0].message.contains("more than the 18 digits"));
     }
 }
