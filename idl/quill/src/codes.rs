@@ -264,7 +264,7 @@ AcfTarget "E0505" "The attribute file names something that the interface does no
 
 Foreign "E0601" "Understood, but nothing that stubs can carry.
 
-Abstract and custom value types, native types, pipes and the like are accepted in a file, so that it can be checked and
+Abstract and custom value types, native types, callbacks and the like are accepted in a file, so that it can be checked and
 included. Stubs for an operation that uses one cannot be generated, and are refused by name rather than wrong."
 
 Unsupported "E0701" "The construct is understood but not supported.

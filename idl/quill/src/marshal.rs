@@ -8,7 +8,7 @@
 
 use crate::hints;
 use crate::limits;
-use crate::model::{Direction, ExceptionId, Field, Model, Operation, Param, Type, TypeId};
+use crate::model::{DIGITS_MAX, Direction, ExceptionId, Field, Model, Operation, Param, Type, TypeId};
 use crate::sizes::{Fixed, Sizes};
 
 /// What the result of an operation is called; no name of a file starts with an underscore.
@@ -146,6 +146,9 @@ pub fn call(
         let ops = Vec::new();
         Steps { model, sizes, references, lying, struct_bytes_max, is_request, ops }
     };
+    if let Some(why) = operation.refused {
+        return Err(why.into());
+    }
     let (mut request, mut reply) = (steps(true), steps(false));
     if !matches!(model.ty(model.resolved(operation.result)), Type::Void) {
         reply.parameter(RESULT, operation.result, false, None, None)?;
@@ -392,7 +395,12 @@ impl<'a> Steps<'a> {
                 Type::Fpage => {
                     return Err("a flexpage is a parameter of its own, and no part of another one".into());
                 }
-                Type::Fixed(..) => return Err("fixed-point numbers cannot be sent yet".into()),
+                Type::Fixed(..) if self.sizes.fixed(id).is_none() => {
+                    let show = self.model.show(id);
+                    return Err(format!(
+                        "`{show}` has more than the {DIGITS_MAX} digits for which a number of 64 bits has room"
+                    ));
+                }
                 Type::Float(128) => {
                     return Err("`long double` cannot be sent: it differs between machines".into());
                 }

@@ -2,7 +2,7 @@
 //!
 //! Types live in one list and refer to one another by [`TypeId`], so that recursion needs no pointers. Nothing in a
 //! model is wrong: names are resolved, constants have values in range. What a dialect can say but no kernel part
-//! carries (custom value types, pipes …) is [`Type::Foreign`]: accepted here, refused by name when stubs are asked for.
+//! carries (custom value types, native types …) is [`Type::Foreign`]: accepted here, refused by name when stubs are asked for.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -11,6 +11,7 @@ use std::rc::Rc;
 use crate::source::Span;
 
 pub use agreement::{Agreement, Rule, Size};
+pub use always::{DIGITS_MAX, most_units};
 pub use binding::{Binding, Called};
 
 mod agreement;
@@ -142,8 +143,9 @@ pub enum Type {
     },
     /// A floating-point number of 32, 64 or 128 bits.
     Float(u8),
-    /// Decimal digits and how many of them stand behind the point.
-    Fixed(u32, u32),
+    /// A fixed-point number: its name, its decimal digits, and how many of these stand behind the point. Without digits it is the type of
+    /// constants that do not say theirs.
+    Fixed(String, u32, u32),
     /// Characters, at most `bound` of them.
     Str {
         /// 16-bit or wider characters.
@@ -203,6 +205,7 @@ macro_rules! declared {
             | Type::Flat(name, _)
             | Type::Enum(name, _)
             | Type::Bitmask(name, ..)
+            | Type::Fixed(name, ..)
             | Type::Alias(name, _)
             | Type::Union { name, .. } => Some(name),
             _ => None,
@@ -309,6 +312,8 @@ pub struct Operation {
     pub statuses: Statuses,
     /// Server that a client in C calls.
     pub called: Called,
+    /// The reason why stubs cannot have it, whatever its parameters are.
+    pub refused: Option<&'static str>,
     /// Where it is declared.
     pub span: Span,
 }
@@ -367,6 +372,8 @@ pub struct Model {
     /// Each type with its aliases looked through.
     canonical: Vec<TypeId>,
     any: Option<TypeId>,
+    /// Types of fixed-point numbers, by their digits and those of them behind the point.
+    fixed: HashMap<(u32, u32), TypeId>,
     /// The kind of a `TypeCode`, and that type itself.
     type_code: Option<(TypeId, TypeId)>,
     /// Types whose values are context handles: numbers that a server has chosen for one client, 0 for none.
@@ -545,7 +552,8 @@ impl fmt::Display for Show<'_> {
             Type::Float(32) => f.write_str("float"),
             Type::Float(64) => f.write_str("double"),
             Type::Float(_) => f.write_str("long double"),
-            Type::Fixed(digits, scale) => write!(f, "fixed<{digits}, {scale}>"),
+            Type::Fixed(_, 0, _) => f.write_str("fixed"),
+            Type::Fixed(_, digits, scale) => write!(f, "fixed<{digits}, {scale}>"),
             Type::Str { wide, bound, .. } => {
                 f.write_str(if *wide { "wstring" } else { "string" })?;
                 bound.map_or(Ok(()), |b| write!(f, "<{b}>"))

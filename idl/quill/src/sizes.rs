@@ -1,7 +1,7 @@
 //! Sizes of types: which have one, and which have bit patterns that are no value.
 
 use crate::limits;
-use crate::model::{Field, Model, Type, TypeId};
+use crate::model::{DIGITS_MAX, Field, Model, Type, TypeId};
 
 /// Size and alignment of a type whose values all have the same size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,7 +169,7 @@ impl Sizes {
         }
         known[index] = true;
         self.checked[index] = match model.ty(ty) {
-            Type::Bool | Type::Enum(..) | Type::WideChar | Type::Bitmask(..) => true,
+            Type::Bool | Type::Enum(..) | Type::WideChar | Type::Bitmask(..) | Type::Fixed(..) => true,
             _ => inner.iter().any(|&ty| self.checked(ty)),
         };
         self.fixed[index] = if resolved == ty { self.size(model, ty) } else { self.fixed(resolved) };
@@ -191,7 +191,7 @@ impl Sizes {
             Type::Bool | Type::Octet | Type::Char => scalar(1),
             Type::Int { bits, .. } | Type::Bitmask(_, bits, _) => scalar(u64::from(*bits) / 8),
             Type::Float(32) => scalar(4),
-            Type::Float(64) | Type::Object(_) => scalar(8),
+            Type::Float(64) | Type::Object(_) | Type::Fixed(_, 1..=DIGITS_MAX, _) => scalar(8),
             Type::Enum(..) | Type::WideChar => scalar(4),
             Type::Array(of, dims) => {
                 let of = self.fixed(*of)?;

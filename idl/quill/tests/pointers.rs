@@ -1,4 +1,4 @@
-//! DCE's pointers and arrays, and references to objects, over sockets: both languages understand each other, and whatever lies in a
+//! DCE's pointers, arrays and pipes, references to objects, and fixed-point numbers over sockets: both languages understand each other, and whatever lies in a
 //! message is found out. The programs are in `programs/`.
 
 mod workshop;
@@ -93,6 +93,35 @@ fn values_and_descriptions_arrive() {
             }
         }
     }
+}
+
+/// Servers and clients of an interface in both languages, each with each.
+fn each_with_each(name: &str) {
+    let shop = workshop(name, "calls");
+    for compiler in compilers() {
+        let checks = ["-g1", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+        let source = format!("{name}.c");
+        let output = ["-o", name, &source];
+        if let Err(why) = shop.try_tool(&compiler, &[&STRICT[..], &checks, &output].concat()) {
+            println!("{compiler} has no sanitizers: {why}");
+            shop.tool(&compiler, &[&STRICT[..], &["-O2"], &output].concat());
+        }
+        for server in [name, "main"] {
+            for client in [name, "main"] {
+                shop.together([server, "serve", "socket"], [client, "call", "socket"]);
+            }
+        }
+    }
+}
+
+#[test]
+fn pipes_arrive_as_lists() {
+    each_with_each("ferry");
+}
+
+#[test]
+fn fixed_point_numbers_arrive() {
+    each_with_each("till");
 }
 
 /// A client cannot use what it has not opened, and its server hears of what it leaves open.

@@ -89,6 +89,40 @@ fn oneway_requests_reach_servers_that_look_for_themselves() {
     run_on_host(&shop);
 }
 
+/// Fixed-point numbers in registers, and in a list that is read piece by piece.
+#[test]
+fn fixed_point_numbers_have_no_further_digits_over_tern() {
+    let program = r#"
+        mod till;
+        use stub::{Failure, Kind, MALFORMED, Message, Uid};
+        use till::I::{Server, dispatch};
+        use till::quill::fixed_4_2;
+        struct Own;
+        impl Server for Own {
+            fn twice(&mut self, a: fixed_4_2) -> Result<fixed_4_2, Failure> {
+                fixed_4_2::new(2 * a.units()).ok_or(Failure::Refused(5))
+            }
+        }
+        fn main() {
+            let ask = |units: i64| {
+                let words = [units as u64, 0, 0, 0, 0, 0, 0, 0];
+                let message = Message { kind: Kind::Request, label: 0, sender: Uid(7), words };
+                let reply = dispatch(&mut Own, &message).unwrap();
+                (reply.label, reply.words[0] as i64)
+            };
+            assert_eq!(ask(-1250), (u32::MAX, -2500));
+            assert_eq!(ask(9999).0, 5);
+            assert_eq!([10_000, -10_000, i64::MIN].map(|units| ask(units).0), [MALFORMED; 3]);
+        }
+    "#;
+    let shop = Workshop::new("rust-fixed");
+    let idl = "typedef fixed<4, 2> A; typedef sequence<A, 200> L;
+        interface I { A twice(in A it); }; interface J { A last(in L all); };";
+    shop.emit_rust_of("till.idl", idl, &TernIpc);
+    std::fs::write(shop.path("main.rs"), program).unwrap();
+    run_on_host(&shop);
+}
+
 /// An object has the messages of a thread's server, but for pages that it is given; and a reference is handed over beside the words of a
 /// message.
 #[test]

@@ -44,8 +44,10 @@ fn stubs_pass() {
         ("warehouse.idl", 1),
         ("branch.idl", 2),
         ("cabinet.idl", 1),
+        ("ferry.idl", 1),
         ("counter.idl", 1),
         ("museum.idl", 1),
+        ("till.idl", 1),
     ] {
         let (code, text) = quill_test(&["--rounds", "30", accepted(file).to_str().unwrap()]);
         println!("{text}");
@@ -87,7 +89,9 @@ fn faults_are_found() {
 /// Over L4 each interface is a program with a kernel of its own, for both widths of the processor.
 #[test]
 fn stubs_over_l4_pass() {
-    for (file, interfaces) in [("mail.idl", 2), ("ledger.idl", 1), ("caption.idl", 1), ("property.idl", 1)] {
+    for (file, interfaces) in
+        [("mail.idl", 2), ("ledger.idl", 1), ("caption.idl", 1), ("ferry.idl", 1), ("property.idl", 1)]
+    {
         let file = accepted(file);
         let arguments = ["--kernel", "l4-v4", "-D", "FEW", "--rounds", "20", file.to_str().unwrap()];
         let (code, text) = quill_test(&arguments);

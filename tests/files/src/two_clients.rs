@@ -33,7 +33,7 @@ fn act(client: &mut Client, random: &mut Random) {
         6 => client.unlink(root, first),
         7 => client.rmdir(root, first),
         8 => {
-            let times = (number % 2 == 0).then_some((u64::from(number), 7));
+            let times = number.is_multiple_of(2).then_some((u64::from(number), 7));
             let changes = Changes { permissions: Some(number), times, ..Changes::default() };
             with_file(client, root, first, How::default(), |client, file| client.change(file, &changes))
         }

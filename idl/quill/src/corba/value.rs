@@ -138,7 +138,7 @@ pub fn convert(model: &Model, diags: &mut Diags, value: Value, ty: TypeId, span:
             let help = format!("write `{v}.0`");
             target.report(Diagnostic::error(Code::ConstType, span, message).help(help))
         }
-        (Type::Fixed(digits, scale), Value::Fixed(v, s)) => {
+        (Type::Fixed(_, digits, scale), Value::Fixed(v, s)) => {
             // A constant may be declared `fixed` alone; then it takes what the value has.
             let whole = v.unsigned_abs().checked_div(10u128.checked_pow(s).unwrap_or(u128::MAX)).unwrap_or(0);
             if *digits > 0 && whole >= 10u128.checked_pow(digits - scale).unwrap_or(u128::MAX) {

@@ -35,6 +35,7 @@ mod attributes;
 mod carried;
 mod constants;
 mod interfaces;
+mod pipes;
 mod types;
 
 /// What a name stands for.
@@ -74,6 +75,8 @@ struct Checker<'a> {
     strings: HashSet<TypeId>,
     /// Names of types whose values say which server is called (`handle`).
     handles: HashSet<TypeId>,
+    /// Lists that are pipes, which only parameters can be.
+    pipes: HashSet<TypeId>,
     /// Kind of a pointer within something, if nothing is said about it.
     pointer_default: Pointer,
     /// The functions of the interface that is being checked.
@@ -139,6 +142,7 @@ fn checker<'a>(s: &'a mut Session, source: &Preprocessed) -> Checker<'a> {
         siblings: Vec::new(),
         strings: HashSet::new(),
         handles: HashSet::new(),
+        pipes: HashSet::new(),
         pointer_default: Pointer::Unique,
         functions: HashSet::new(),
         import_depth: 0,

@@ -101,6 +101,23 @@ fn interfaces() {
     check(&wrap("void f([in] long a);\nvoid f([in] short a);"), &["E0202@3"]);
     check(&wrap("[propget] void f([out] long *a);\n[propput] void f([in] short a);"), &[]);
     check(&wrap("typedef pipe long p; typedef [context_handle] void *c; void f([in] p x, [in] c y);"), &[]);
+    let pipe = |body: &str| wrap(&format!("typedef pipe long p;\n{body}"));
+    check(
+        &pipe("void f([in] p a, [in] p *b, [out] p *c, [in, out, ref] p *d, [in, max_size(9)] p *e);"),
+        &[],
+    );
+    check(&pipe("typedef struct { p a;\np *b; } s;"), &["E0502@3", "E0502@4"]);
+    check(&pipe("p f();"), &["E0502@3"]);
+    check(
+        &pipe("void f([in, unique] p *a);\nvoid g([in] p a[3]);\nvoid h([in] p **a);"),
+        &["E0502@3", "E0502@4", "E0502@5"],
+    );
+    check(&pipe("void f([in] long n, [in, size_is(n)] p *a);"), &["E0502@3"]);
+    check(
+        &pipe("typedef pipe p q;\ntypedef pipe void r;\nstruct s;\ntypedef pipe struct s t;"),
+        &["E0502@3", "E0209@4", "E0210@6"],
+    );
+    check(&wrap("[callback] void f([in] long a);"), &[]);
     check(&wrap("void f([in, sise_is(n)] long *p, [in] long n);"), &["wE0501@2"]);
     check(&wrap("struct s { [in] long a; };"), &["E0502@2"]);
     check("[uuid(123-4)] interface i { void f(); }", &["E0502@1"]);

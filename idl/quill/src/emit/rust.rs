@@ -31,6 +31,7 @@ mod agree;
 mod any;
 mod constants;
 mod contexts;
+mod decimals;
 mod flat;
 mod leaves;
 pub mod linux;

@@ -71,7 +71,8 @@ pub fn held(model: &Model, sizes: &Sizes, travels: &[bool]) -> Vec<bool> {
         Type::Union { switch, .. } => !matches!(model.ty(model.resolved(*switch)), Type::Error),
         Type::Enum(_, members) => !members.is_empty(),
         Type::Flat(..) => sizes.fixed(id).is_some(),
-        Type::Error | Type::Void | Type::Fixed(..) | Type::Float(128) | Type::Fpage => false,
+        Type::Fixed(..) => sizes.fixed(id).is_some(),
+        Type::Error | Type::Void | Type::Float(128) | Type::Fpage => false,
         _ => true,
     };
     let whole = spread(model, |id| !is_whole(id));
@@ -87,12 +88,10 @@ pub fn is_opaque(ty: &Type) -> bool {
 /// Finds the types that contain nothing that cannot travel.
 pub fn travelling(model: &Model, sizes: &Sizes, carries: impl Fn(TypeId) -> bool) -> Vec<bool> {
     spread(model, |id| match model.ty(id) {
-        Type::Error | Type::Void | Type::Fixed(..) | Type::Fpage | Type::Forward(_) | Type::Foreign(..) => {
-            true
-        }
+        Type::Error | Type::Void | Type::Fpage | Type::Forward(_) | Type::Foreign(..) => true,
         Type::Pointer(..) | Type::Open(_) | Type::Float(128) => true,
         Type::Enum(_, members) => members.is_empty(),
-        Type::Flat(..) => sizes.fixed(id).is_none(),
+        Type::Flat(..) | Type::Fixed(..) => sizes.fixed(id).is_none(),
         _ => !carries(id),
     })
 }

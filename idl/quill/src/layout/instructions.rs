@@ -59,6 +59,8 @@ impl Counts {
             let mut is_number = slot.fixed.size == 4;
             match kind(ty) {
                 Type::Bool => counts.truths += 1,
+                // Nothing has counted the look at its digits.
+                Type::Fixed(..) => return None,
                 Type::Enum(..) => {
                     counts.enums += 1;
                     is_number = false;

@@ -2,7 +2,26 @@
 
 use super::{Model, Type, TypeId};
 
+/// Digits of the fixed-point numbers that can travel: a whole number of 64 bits has room for so many, whichever they are.
+pub const DIGITS_MAX: u32 = 18;
+
+/// The greatest number with so many digits, [`DIGITS_MAX`] at most.
+pub fn most_units(digits: u32) -> i64 {
+    10i64.pow(digits.min(DIGITS_MAX)) - 1
+}
+
 impl Model {
+    /// The type `fixed<digits, scale>`.
+    pub fn fixed(&mut self, digits: u32, scale: u32) -> TypeId {
+        if let Some(&known) = self.fixed.get(&(digits, scale)) {
+            return known;
+        }
+        let id =
+            self.add(Type::Fixed(format!("{}::fixed_{digits}_{scale}", crate::any::MODULE), digits, scale));
+        self.fixed.insert((digits, scale), id);
+        id
+    }
+
     /// The type `any`; see [`crate::any`].
     pub fn any(&mut self) -> TypeId {
         if let Some(any) = self.any {

@@ -271,8 +271,8 @@ impl Argument<'_> {
             Kind::Fcntl => return self.print_fcntl(line),
             Kind::Futex => return self.print_futex(line),
             Kind::Prctl => return self.print_prctl(line),
-            Kind::FileKind => line.push_str(&structures::mode(value as u32)),
-            Kind::SocketKind => sockets::print_kind(value & 0xffff_ffff, line),
+            Kind::NodeMode => line.push_str(&structures::mode(value as u32)),
+            Kind::SocketType => sockets::print_kind(value & 0xffff_ffff, line),
             Kind::Protocol => sockets::print_protocol(self.arg(0), value, line),
             Kind::SocketOption => sockets::print_option(self.arg(1), value, line),
             Kind::Unknown => {

@@ -256,11 +256,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         };
         for &tid in threads {
             let prefix = self.trace_prefix(tid);
-            if let Some(trace) = &mut self.trace {
-                if let Some(call) = trace.calls.remove(&tid) {
-                    // It goes on no more.
-                    trace.end(tid, &prefix, &call, ")", "?");
-                }
+            if let Some(trace) = &mut self.trace
+                && let Some(call) = trace.calls.remove(&tid)
+            {
+                // It goes on no more.
+                trace.end(tid, &prefix, &call, ")", "?");
             }
             // Signals stand in front.
             self.trace_later(|of| of == tid);

@@ -279,6 +279,7 @@ impl Checker<'_> {
             agreements: Vec::new(),
             statuses: Default::default(),
             called: Called::default(),
+            refused: None,
             span: operation.name.span,
         })
     }
@@ -352,6 +353,7 @@ impl Checker<'_> {
                 agreements: Vec::new(),
                 statuses: Default::default(),
                 called: Called::default(),
+                refused: None,
                 span: ident.span,
             };
             operations.push(make("_get_", ty, Vec::new(), get.clone()));

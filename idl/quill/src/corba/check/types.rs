@@ -444,7 +444,7 @@ impl Checker<'_> {
                 let name = self.model.show(to);
                 self.model.add(Type::Foreign("the address of a value of type", name))
             }
-            TypeKind::Fixed(None) => self.model.add(Type::Fixed(0, 0)),
+            TypeKind::Fixed(None) => self.model.fixed(0, 0),
             TypeKind::Fixed(Some((digits, scale))) => self.fixed(digits, scale),
             TypeKind::Constructed(constructed, annotations) => self.constructed(constructed, annotations),
         }
@@ -463,7 +463,7 @@ impl Checker<'_> {
             self.error(Code::Range, scale.span, message);
             return self.error;
         }
-        self.model.add(Type::Fixed(digits_value as u32, scale_value as u32))
+        self.model.fixed(digits_value as u32, scale_value as u32)
     }
 
     pub(super) fn named_type(&mut self, name: &ScopedName) -> TypeId {

@@ -5,6 +5,10 @@ use super::types::UNSAID;
 use super::*;
 use crate::model::{Agreement, Called, Rule, Statuses, Told};
 
+/// Why an operation that a server calls while a client waits for it is not translated.
+const CALLBACK: &str = "a callback would be called by the server in the middle of a call, and a client that waits \
+                        answers nothing; a client that is called serves an interface of its own";
+
 impl Checker<'_> {
     pub(super) fn near_interface(&self, name: Symbol) -> Option<String> {
         if self.s.diags.full() {
@@ -219,6 +223,9 @@ impl Checker<'_> {
                 result = self.model.add(Type::Pointer(Pointer::Unsaid, result));
             }
         }
+        if !item.header {
+            self.pipe_as_result(result, name);
+        }
         if !item.header && !self.samba {
             result = self.carried(result, &item.attrs, Stands::Field).0;
         }
@@ -257,7 +264,8 @@ impl Checker<'_> {
         let agreements = self.agree_params(&mut list, rules);
         let (params, raises) = (list, Vec::new());
         let statuses = self.statuses(&item.attrs, param_list, &params, result);
-        Some(Operation { name, oneway, result, params, raises, agreements, statuses, called, span })
+        let refused = has(self.s, &item.attrs, "callback").then_some(CALLBACK);
+        Some(Operation { name, oneway, result, params, raises, agreements, statuses, called, refused, span })
     }
 
     /// Binding that the first parameter is, if it goes to the server and has a type that is a handle of the file's own.
@@ -370,6 +378,7 @@ impl Checker<'_> {
         }
         let span = param.declarator.name.map_or(param.spec.span, |n| n.span);
         self.pointer_attributes(&param.attrs, ty);
+        self.pipe_as_parameter(ty, &param.attrs, span);
         let out = has(self.s, &param.attrs, "out");
         let inward = has(self.s, &param.attrs, "in") || !out;
         if out && !local && !self.samba && self.is_by_value(ty) {

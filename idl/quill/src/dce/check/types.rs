@@ -130,10 +130,7 @@ impl Checker<'_> {
             }
             SpecKind::Record(record) => self.record(record, attrs, header),
             SpecKind::Enum(e) => self.enumeration(e, attrs, header),
-            SpecKind::Pipe(of) => {
-                self.spec(of, &[], header);
-                self.model.add(Type::Foreign("the pipe", String::new()))
-            }
+            SpecKind::Pipe(of) => self.pipe(of, header),
             SpecKind::SafeArray(of) => {
                 self.spec(of, &[], header);
                 self.model.add(Type::Foreign("the type", "SAFEARRAY".into()))
@@ -247,6 +244,9 @@ impl Checker<'_> {
                 self.complete(ty, declarator.span);
             }
             let Some(name) = declarator.name else { continue };
+            if !header {
+                self.pipe_within(ty, name);
+            }
             if let Some(first) = members.seen.insert(name.name, name.span)
                 && !header
                 && !(self.samba && union)

@@ -144,6 +144,11 @@ impl Names {
                 names.types.insert(id, path.replace("::", "_"));
             }
         }
+        for id in model.ids() {
+            if let Type::Fixed(path, ..) = model.ty(id) {
+                names.types.insert(id, path.replace("::", "_"));
+            }
+        }
         names.choose_types(model, &used);
         names.choose_constants(model, &used);
         names.choose_methods(model);

@@ -12,7 +12,7 @@ use crate::codes::Code;
 use crate::diag::Diagnostic;
 use crate::kernel::table_bits;
 use crate::layout::{InterfaceLayout, Method};
-use crate::model::{Binding, Direction, Model, Operation, Shown, Type, TypeId, bits_of};
+use crate::model::{Binding, Direction, Model, Operation, Shown, Type, TypeId, bits_of, most_units};
 
 const BEGIN: &str = include_str!("selftest_begin.h");
 const END: &str = include_str!("selftest_end.h");
@@ -116,6 +116,11 @@ fn fill(e: &Emitter, ty: TypeId, place: Expr, depth: usize) -> Vec<Stmt> {
         Type::Bitmask(_, bits, members) => {
             let all = name(format!("{}ull", bits_of(members)));
             set(from_random("selftest_number").with("&", all).cast(Ty::named(format!("uint{bits}_t"))))
+        }
+        Type::Fixed(_, digits, _) => {
+            let most = i128::from(most_units(*digits));
+            let some = from_random("selftest_number").with("%", Expr::Int(2 * most + 1));
+            set(some.cast(Ty::named("int64_t")).with("-", Expr::Int(most)))
         }
         Type::Str { bound, shown, .. } => {
             let some = call("selftest_some_text", [random(), bound_of(*bound, CHARACTERS)]);

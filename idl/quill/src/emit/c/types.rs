@@ -34,6 +34,12 @@ impl Emitter<'_> {
                         numbers.push(Item::Define(member.clone(), value));
                     }
                 }
+                // Each header may have it.
+                Type::Fixed(..) => {
+                    let name = self.names.types[&id].clone();
+                    let guard = format!("QUILL_TYPE_{name}");
+                    numbers.push(Item::Once(guard, vec![Item::Typedef(Ty::named("int64_t"), name)]));
+                }
                 Type::Struct(..)
                 | Type::Flat(..)
                 | Type::Union { .. }

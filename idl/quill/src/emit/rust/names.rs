@@ -65,7 +65,7 @@ pub fn renamed(model: &Model) -> Model {
     }
     for id in model.ids() {
         if let (Some(path), false) = (model.ty(id).name(), matches!(model.ty(id), Type::Alias(..))) {
-            let is_value = matches!(model.ty(id), Type::Bitmask(..));
+            let is_value = matches!(model.ty(id), Type::Bitmask(..) | Type::Fixed(..));
             let chosen = paths.choose(path, Space::of(is_value));
             renamed.rename(id, chosen);
         }
@@ -85,7 +85,7 @@ pub fn renamed(model: &Model) -> Model {
         values.insert(last(&constant.name).to_owned());
     }
     for id in model.ids() {
-        if let Type::Bitmask(path, ..) = renamed.ty(id) {
+        if let Type::Bitmask(path, ..) | Type::Fixed(path, ..) = renamed.ty(id) {
             values.insert(last(path).to_owned());
         }
     }

@@ -39,6 +39,7 @@ impl Emitter<'_> {
             Type::Flat(path, members) => (path.clone(), self.flat_union(id, path, members)),
             Type::Enum(path, members) => (path.clone(), self.enumeration(path, members)),
             Type::Bitmask(path, bits, members) => (path.clone(), self.bitmask(path, *bits, members)),
+            Type::Fixed(path, digits, scale) => (path.clone(), self.decimal(path, *digits, *scale)),
             Type::Union { name, switch, branches } => (name.clone(), self.union(name, *switch, branches)),
             // What stands behind an alias is written out wherever it is used, so one whose name is taken is not missed.
             Type::Alias(path, _) if self.type_names.contains(path) || self.taken.contains(path) => return,

@@ -47,6 +47,7 @@ impl Emitter<'_> {
             | Type::Flat(name, _)
             | Type::Enum(name, _)
             | Type::Bitmask(name, ..)
+            | Type::Fixed(name, ..)
             | Type::Union { name, .. } => self.path(from, name),
             Type::Object(to) => {
                 self.part.reference(self, from, *to).unwrap_or_else(|| self.part.object(&self.runtime(from)))
@@ -80,6 +81,7 @@ impl Emitter<'_> {
                 | Type::Float(_)
                 | Type::Enum(..)
                 | Type::Bitmask(..)
+                | Type::Fixed(..)
                 | Type::Object(_)
                 | Type::Fpage
         ) || is_opaque(self.model.ty(self.model.resolved(ty)))

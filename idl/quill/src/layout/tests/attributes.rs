@@ -292,3 +292,43 @@ pub(super) fn interfaces_are_found_as_each_of_their_bases() {
         }
     }
 }
+
+/// A client and a server agree on a pipe as on a list, bounded or not, and on no callback.
+#[test]
+pub(super) fn pipes_are_lists_and_callbacks_are_refused() {
+    let dce = |operations: &str| {
+        format!(
+            "[uuid(01234567-89ab-cdef-0123-456789abcdef)] interface I {{ typedef pipe long p; {operations} }}"
+        )
+    };
+    let layouts = |operations: &str, kernel: &dyn KernelPart| {
+        let options = Options { dialect: Some(Dialect::Dce), ..Options::default() };
+        let out = compile_text(Path::new("t.idl"), dce(operations).as_bytes(), options);
+        (layout(&out.model, kernel), out.messages())
+    };
+    for kernel in kernel::ALL {
+        let (pipes, messages) = layouts("void f([in, max_size(9)] p a, [out] p *b);", kernel);
+        let messages = format!("{}: {messages}", kernel.name());
+        assert_eq!(pipes.expect(&messages)[0].methods.len(), 1);
+        let (refused, _) = layouts("void f(); [callback] void g([in] long a);", kernel);
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.len(), 1);
+        assert!(
+            refused[0].message.contains("`g` cannot be translated: a callback"),
+            "{}",
+            refused[0].message
+        );
+    }
+}
+
+/// Fixed-point numbers are whole numbers of 64 bits, as far as these have room for all digits.
+#[test]
+pub(super) fn fixed_point_numbers_have_eight_bytes() {
+    let source = |ty: &str| format!("typedef {ty} A; interface I {{ A f(in A one, in octet two); }};");
+    for kernel in kernel::ALL {
+        let places = |ty: &str| text_of(&source(ty), Dialect::Corba, kernel);
+        assert_eq!(places("fixed<18, 2>"), places("long long"));
+        let (_, layouts) = lay_out(&source("fixed<19, 2>"), kernel);
+        assert!(layouts.unwrap_err()[0].message.contains("more than the 18 digits"));
+    }
+}

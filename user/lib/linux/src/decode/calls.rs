@@ -80,7 +80,7 @@ calls! {
     setitimer __NR_setitimer Number: One(TIMERS) Interval IntervalOut;
     getpid __NR_getpid Number: ;
     sendfile __NR_sendfile Number: Fd Fd Ptr Size;
-    socket __NR_socket Number: One(FAMILIES) SocketKind Protocol;
+    socket __NR_socket Number: One(FAMILIES) SocketType Protocol;
     connect __NR_connect Number: Fd Address Int;
     accept __NR_accept Number: Fd AddressOut Length;
     sendto __NR_sendto Number: Fd Bytes Size Flags(MESSAGE) Address Int;
@@ -92,7 +92,7 @@ calls! {
     listen __NR_listen Number: Fd Int;
     getsockname __NR_getsockname Number: Fd AddressOut Length;
     getpeername __NR_getpeername Number: Fd AddressOut Length;
-    socketpair __NR_socketpair Number: One(FAMILIES) SocketKind Protocol Pair;
+    socketpair __NR_socketpair Number: One(FAMILIES) SocketType Protocol Pair;
     setsockopt __NR_setsockopt Number: Fd One(LEVELS) SocketOption Value Int;
     getsockopt __NR_getsockopt Number: Fd One(LEVELS) SocketOption ValueOut Length;
     clone __NR_clone Number: Clone;
@@ -172,7 +172,7 @@ calls! {
     rt_sigsuspend __NR_rt_sigsuspend Number: Set Size;
     sigaltstack __NR_sigaltstack Number: Stack StackOut;
     utime __NR_utime Number: Path Ptr;
-    mknod __NR_mknod Number: Path FileKind Hex0;
+    mknod __NR_mknod Number: Path NodeMode Hex0;
     uselib __NR_uselib Number: Unknown;
     personality __NR_personality Number: Unknown;
     ustat __NR_ustat Number: Unknown;
@@ -298,7 +298,7 @@ calls! {
     migrate_pages __NR_migrate_pages Number: Unknown;
     openat __NR_openat Number: Dir Path Open Mode;
     mkdirat __NR_mkdirat Number: Dir Path Octal;
-    mknodat __NR_mknodat Number: Dir Path FileKind Hex0;
+    mknodat __NR_mknodat Number: Dir Path NodeMode Hex0;
     fchownat __NR_fchownat Number: Dir Path Int Int Flags(AT);
     futimesat __NR_futimesat Number: Unknown;
     newfstatat __NR_newfstatat Number: Dir Path Stat Flags(AT);

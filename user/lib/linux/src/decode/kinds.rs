@@ -134,7 +134,7 @@ pub enum Kind {
     /// That kind, which the process gets.
     MessageOut,
     /// Kind of a socket, with flags.
-    SocketKind,
+    SocketType,
     /// Protocol of a socket, whose family is the first argument.
     Protocol,
     /// An option of a socket, whose level is the argument before it.
@@ -144,7 +144,7 @@ pub enum Kind {
     /// That kind, which the process gets; the next argument leads to the length.
     ValueOut,
     /// Kind and permissions of a file.
-    FileKind,
+    NodeMode,
     /// A command of `prctl`, and the arguments that it has.
     Prctl,
     /// All six, of which nothing is known.

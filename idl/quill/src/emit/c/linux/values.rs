@@ -6,7 +6,7 @@ use super::super::agree;
 use super::super::tree::{Expr, Item, Stmt, Ty, call, name};
 use super::super::{Emitter, word};
 use crate::layout::{Leaf, Message, Slot};
-use crate::model::{Type, TypeId, bits_of};
+use crate::model::{Type, TypeId, bits_of, most_units};
 
 /// A bound as an argument.
 pub fn bound(bound: Option<u64>) -> Expr {
@@ -71,6 +71,7 @@ fn number(e: &Emitter, ty: TypeId) -> Option<String> {
         Type::Float(bits) => format!("f{bits}"),
         Type::Enum(..) => "u32".into(),
         Type::Bitmask(_, bits, _) => format!("u{bits}"),
+        Type::Fixed(..) => "i64".into(),
         // Where it is a value at all, it is a number.
         Type::Object(_) => "u64".into(),
         _ => return None,
@@ -81,6 +82,11 @@ fn number(e: &Emitter, ty: TypeId) -> Option<String> {
 pub fn wrong(e: &Emitter, ty: TypeId, value: Expr) -> Option<Expr> {
     match e.kind(ty) {
         Type::Enum(_, members) => Some(e.no_member(ty, members, value)),
+        Type::Fixed(_, digits, _) => {
+            let most = i128::from(most_units(*digits));
+            let below = value.clone().with("<", Expr::Int(-most));
+            Some(below.with("||", value.with(">", Expr::Int(most))))
+        }
         Type::Bitmask(_, bits, members) => {
             let none = u128::from(!bits_of(members)) & ((1u128 << bits) - 1);
             (none != 0).then(|| value.with("&", Expr::Int(none as i128)).with("!=", Expr::Int(0)))

@@ -76,7 +76,7 @@ pub(super) fn bits(e: &Emitter, ty: TypeId, value: &Expr) -> Option<Expr> {
         Type::Bool | Type::Octet | Type::Char => narrow(8),
         Type::WideChar | Type::Enum(..) => narrow(32),
         Type::Int { bits, .. } | Type::Bitmask(_, bits, _) => narrow(*bits),
-        Type::Object(_) => narrow(64),
+        Type::Object(_) | Type::Fixed(..) => narrow(64),
         Type::Float(32) => call("quill_bits_f32", [value.clone()]),
         Type::Float(_) => call("quill_bits_f64", [value.clone()]),
         _ => return None,

@@ -14,6 +14,7 @@ impl Emitter<'_> {
             Type::Flat(path, _) => self.flat_wire(from, path, id),
             Type::Enum(path, members) => self.enumeration_wire(from, path, members),
             Type::Bitmask(path, bits, members) => self.bitmask_wire(from, path, *bits, members),
+            Type::Fixed(path, ..) => self.decimal_wire(from, path),
             Type::Union { name, switch, branches } => self.union_wire(from, name, *switch, branches),
             _ => TokenStream::new(),
         }

@@ -163,6 +163,10 @@ impl Emitter<'_> {
                 let all = Literal::u64_unsuffixed(bits_of(members));
                 quote! { #ty(_r.number() as #number & #all) }
             }
+            Type::Fixed(..) => quote! {
+                let most = #ty::MOST;
+                #ty::new((_r.number() % (2 * most as __u64 + 1)) as __i64 - most).unwrap_or_default()
+            },
             Type::Union { switch, branches, .. } => self.random_union(&ty, *switch, branches),
             _ => return TokenStream::new(),
         };

@@ -22,7 +22,7 @@ impl Emitter<'_> {
                 let first = members.first().map(|m| name(&m.0));
                 (ident(path), quote! { Self::#first })
             }
-            Type::Bitmask(path, ..) => (ident(path), quote! { Self(0) }),
+            Type::Bitmask(path, ..) | Type::Fixed(path, ..) => (ident(path), quote! { Self(0) }),
             Type::Union { name: path, switch, branches } => {
                 let Some(branch) = branches.first() else { return TokenStream::new() };
                 let (variant, value) = (name(&branch.field.name), blank(branch.field.ty));
@@ -95,6 +95,11 @@ impl Emitter<'_> {
                 };
                 (ident, quote! { #rt::Piece::put(&self.0, _words, _at) }, get)
             }
+            Type::Fixed(path, ..) => (
+                ident(path),
+                quote! { #rt::Piece::put(&self.0, _words, _at) },
+                quote! { Self::new(<__i64 as #rt::Piece>::get(_words, _at)?).ok_or(#rt::Malformed) },
+            ),
             _ => return TokenStream::new(),
         };
         quote! {
