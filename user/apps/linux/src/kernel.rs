@@ -69,9 +69,14 @@ impl Kernel {
 
     /// Gives a thread's process more kernel memory. Whether there is more.
     pub fn grow(&mut self, tid: Tid) -> bool {
-        let Some(thread) = self.threads.get(&tid) else { return false };
-        let Some(quota) = self.quotas.get_mut(&thread.space) else { return false };
-        if *quota >= QUOTA_MAX || sys::task_set_quota(TaskId(thread.space.0), *quota + QUOTA_MORE).is_err() {
+        let space = self.threads.get(&tid).map(|thread| thread.space);
+        space.is_some_and(|space| self.enlarge(space))
+    }
+
+    /// Gives a process more kernel memory. Whether there is more.
+    fn enlarge(&mut self, space: Space) -> bool {
+        let Some(quota) = self.quotas.get_mut(&space) else { return false };
+        if *quota >= QUOTA_MAX || sys::task_set_quota(TaskId(space.0), *quota + QUOTA_MORE).is_err() {
             return false;
         }
         *quota += QUOTA_MORE;
@@ -104,7 +109,13 @@ impl Machine for Kernel {
 
     fn make_thread(&mut self, space: Space, tid: Tid) -> Result<()> {
         self.end_thread(tid);
-        let uid = sys::thread_create(TaskId(space.0), self.priority, self.own, self.own).map_err(errno)?;
+        let (priority, own) = (self.priority, self.own);
+        let make = || sys::thread_create(TaskId(space.0), priority, own, own);
+        let mut made = make();
+        while made == Err(sys::Error::NoMemory) && self.enlarge(space) {
+            made = make();
+        }
+        let uid = made.map_err(errno)?;
         if let Err(error) = foreign::thread_redirect(uid, tid) {
             let _ = sys::thread_destroy(uid);
             return Err(errno(error));

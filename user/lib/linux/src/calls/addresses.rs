@@ -111,9 +111,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             self.sockets.names.insert(name.clone(), Rc::downgrade(socket));
         } else {
             let path = self.whole_path(tid, HERE, name.to_vec())?;
+            self.may_make(tid, &path)?;
             let permissions = 0o777 & !self.process(tid)?.umask;
+            let owner = self.new_owner(tid)?;
             let made = self.store.make_node(&path, Node::Socket, permissions as u16);
             let inode = made.map_err(|error| if error == EEXIST { EADDRINUSE } else { error })?;
+            if let Some(changes) = owner {
+                self.store.volume.change(inode, &changes)?;
+            }
             socket.place.set(Some(inode));
             self.sockets.places.insert(inode.0, Rc::downgrade(socket));
         }

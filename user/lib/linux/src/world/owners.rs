@@ -4,6 +4,7 @@ use super::{OWN, World};
 use crate::errno::{EACCES, EEXIST, ENOENT, EPERM, Result};
 use crate::machine::Tid;
 use linux_raw_sys::general::*;
+use linux_raw_sys::net::{AF_UNIX, SOCK_STREAM};
 
 /// The owner that is not `root`.
 const USER: u64 = 1000;
@@ -229,4 +230,23 @@ fn capabilities_are_those_of_the_owner() {
         world.put(tid, OWN + 64, &[1]);
         assert_eq!(world.now(tid, __NR_capset, &[OWN, OWN + 64]), if tid == 1 { Ok(0) } else { Err(EPERM) });
     }
+}
+
+/// A socket gets its name where its maker may make one, and belongs to it.
+#[test]
+fn names_of_sockets_are_made_as_files_are() {
+    let mut world = World::new();
+    let user = world.user();
+    world.make("/own/", (USER, USER), 0o755);
+    world.make("/others/", (0, 0), 0o755);
+    let bind = |world: &mut World, path: &str| {
+        let kind = u64::from(SOCK_STREAM);
+        let fd = world.now(user, __NR_socket, &[AF_UNIX.into(), kind, 0])?;
+        let address = [&(AF_UNIX as u16).to_le_bytes(), path.as_bytes(), b"\0"].concat();
+        world.put(user, OWN, &address);
+        world.now(user, __NR_bind, &[fd, OWN, address.len() as u64])
+    };
+    assert_eq!(bind(&mut world, "/others/socket"), Err(EACCES));
+    assert_eq!(bind(&mut world, "/own/socket"), Ok(0));
+    assert_eq!(world.attributes("/own/socket"), (0o755, USER as u32, USER as u32));
 }
