@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 /// Names, attributes and targets together, at most. When there are more, all go.
 const COUNT_MAX: usize = 16_384;
 
-/// What was found.
+/// Names, attributes and targets of links that were found.
 #[derive(Default, Debug)]
 pub struct Found {
     /// Changes that the other side has counted; 0 if that is not known.

@@ -117,7 +117,7 @@ pub struct Remote<S: Server> {
     /// The directory that was listed last.
     listed: Option<(Inode, S::Directory)>,
     clock: u64,
-    /// What is known without asking.
+    /// Names and attributes that are known without asking.
     found: Found,
     /// The server is asked for changes once after each beginning, or each time if nobody says when something begins.
     asked: Asked,

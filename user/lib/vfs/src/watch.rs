@@ -390,8 +390,13 @@ impl Watches {
     }
 
     /// Whether there is something for one who waits, since somebody has asked last.
+    #[inline]
     pub fn has_woken(&mut self) -> bool {
-        !self.woken().is_empty()
+        let has_woken = !self.woken.is_empty();
+        if has_woken {
+            self.woken.clear();
+        }
+        has_woken
     }
 
     /// Watches for whose owners there is something who [wait](Watches::wait), each once, since this was asked last.

@@ -1,6 +1,6 @@
 //! Pages of a process that calls have accessed last, so that the next access finds them without a search.
 //!
-//! What is here may be done until the process's memory changes. Frames become shared by a copy of the memory alone, and then all is forgotten.
+//! A page that is here has its frame and rights until the process's memory changes. Frames become shared by a copy of the memory alone, and then all is forgotten.
 
 use super::Rights;
 use crate::frames::Frame;
