@@ -169,12 +169,12 @@ fn costs_are_those_of_the_command() {
 /// Messages that a kernel cannot carry are errors for those who asked for that kernel, and a remark for others.
 #[test]
 fn refusals_of_a_kernel() {
-    let text = "interface I { void f(in fixed<3,1> x); void g(); };";
+    let text = "interface I { void f(in fixed<20,1> x); void g(); };";
     let mut client = Client::new(json!({}));
     assert_eq!(client.check(A, text), NOTHING);
     let hover = client.hover(A, [0, 19]);
     assert!(hover.contains("Nothing over tern-ipc: `f` cannot be translated"), "{hover}");
-    assert!(client.hover(A, [0, 44]).contains("other methods"), "{}", client.hover(A, [0, 44]));
+    assert!(client.hover(A, [0, 45]).contains("other methods"), "{}", client.hover(A, [0, 45]));
     client.end();
     let mut client = Client::new(json!({ "kernel": "tern-ipc" }));
     assert_eq!(client.check(A, text), ["E0701 0:19-0:20"]);

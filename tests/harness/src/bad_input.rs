@@ -125,8 +125,10 @@ fn no_emulator(world: &'static World) -> Verdict {
     run(command, b"")?.check_refusal(&[1])
 }
 
+/// A machine that holds what is booted, and little more.
 fn little_memory(world: &'static World) -> Verdict {
-    let reply = world.tern(&["run", "--memory", "16", "--script", "-"], b"")?;
+    let archive = paths::read(&world.system.archive)?.len() >> 20;
+    let reply = world.tern(&["run", "--memory", &(archive + 3).to_string(), "--script", "-"], b"")?;
     reply.check_refusal(&[MACHINE_FAILED])?;
     if reply.err.contains("memory") { Ok(()) } else { Err(reply.failed("expected a sentence about memory")) }
 }
