@@ -324,7 +324,9 @@ impl Network for Tern {
     }
 
     fn receive_from(&self, number: u64) -> Result<(SocketAddr, Vec<u8>)> {
-        if self.nowhere(|_| ()).is_some() {
+        // One that a server had which is gone has broken off, also if there is none any more.
+        let is_known = self.sockets.borrow().contains_key(&number);
+        if !is_known && self.nowhere(|_| ()).is_some() {
             return Err(EAGAIN);
         }
         let mut spare = self.spare_datagram.borrow_mut();
@@ -358,9 +360,9 @@ impl Network for Tern {
     }
 
     fn close(&self, number: u64) {
-        if self.nowhere(|nowhere| nowhere.close(number)).is_none() {
-            self.sockets.borrow_mut().remove(&number);
-        }
+        let _ = self.nowhere(|nowhere| nowhere.close(number));
+        let socket = self.sockets.borrow_mut().remove(&number);
+        drop(socket);
     }
 }
 

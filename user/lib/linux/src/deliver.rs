@@ -4,6 +4,7 @@ use crate::errno::{EFAULT, EINVAL, ESRCH, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Registers, Tid};
 use crate::process::{Event, SIGNALS, Status};
+use crate::sessions::Loss;
 use crate::signal::{self, Action, Cause, Set, Signal, Usual};
 use crate::system::System;
 use abi::ThreadState;
@@ -138,7 +139,15 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// A thread has a signal that it does not block.
-    fn notify(&mut self, tid: Tid) {
+    pub(crate) fn notify(&mut self, tid: Tid) {
+        // It may end the process, and what that has open is held by the call.
+        if self.is_making
+            && self.current != Some(tid)
+            && self.current.map(|tid| self.pid(tid)) == Some(self.pid(tid))
+        {
+            self.losses.push(Loss::Signal(tid));
+            return;
+        }
         if self.current == Some(tid) || self.process(tid).is_ok_and(|process| process.stopped.is_some()) {
             return;
         }

@@ -221,7 +221,13 @@ impl Inet {
             return Err(EAGAIN);
         }
         for _ in 0..STRANGERS_MAX {
-            let (from, bytes) = network.receive_from(self.number)?;
+            let (from, bytes) = match network.receive_from(self.number) {
+                Err(error) if error != EAGAIN => {
+                    self.lose(network, error);
+                    return Err(EAGAIN);
+                }
+                received => received?,
+            };
             let is_known = self.peer.get().is_none_or(|peer| peer == from);
             if is_known && self.family.has(from.ip(), self.options.is_six_only()) {
                 self.ahead.borrow_mut().datagram = Some((from, bytes));
@@ -229,6 +235,15 @@ impl Inet {
             }
         }
         Err(EAGAIN)
+    }
+
+    /// A socket for datagrams is not there below any more. Its program is told once, and it gets another port when it sends: whoever went on waiting for it
+    /// would be told at once that it is ready, again and again.
+    fn lose(&self, network: &dyn Network, error: Errno) {
+        network.close(self.number);
+        self.is_below.set(false);
+        self.local.set(None);
+        self.error.set(Some(error));
     }
 
     /// Bytes that can be read, or those of the first datagram: `FIONREAD`.
@@ -403,7 +418,8 @@ impl Inet {
             Err(EAGAIN) if self.is_shut(SHUT_READ) => {
                 return Ok(Arrived { is_end: true, ..Arrived::default() });
             }
-            outcome => outcome?,
+            Err(error) => return Err(self.error.take().unwrap_or(error)),
+            Ok(()) => {}
         }
         let ahead = &mut self.ahead.borrow_mut().datagram;
         let found = if peeks { ahead.clone() } else { ahead.take() };

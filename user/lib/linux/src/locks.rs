@@ -2,7 +2,7 @@
 
 use crate::errno::{EAGAIN, ENOLCK, Result};
 use crate::machine::Tid;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 /// Locks at once, at most.
@@ -52,6 +52,8 @@ impl Lock {
 pub struct Locks {
     bytes: BTreeMap<u64, Vec<Lock>>,
     files: BTreeMap<u64, Vec<Lock>>,
+    /// Files of which each owner has locks.
+    owners: BTreeMap<Owner, BTreeSet<u64>>,
     count: usize,
 }
 
@@ -110,6 +112,7 @@ impl Locks {
         let joined = before - locks.len();
         locks.push(whole);
         self.count = self.count + 1 - joined;
+        self.owners.entry(lock.owner).or_default().insert(inode);
         Ok(())
     }
 
@@ -137,31 +140,57 @@ impl Locks {
             self.of(kind).remove(&inode);
         }
         self.count = self.count + after - before;
+        if is_changed {
+            self.forget_owner(range.owner, inode);
+        }
         is_changed
+    }
+
+    /// Whether processes have locks of bytes of a file.
+    pub fn has_bytes(&self, inode: u64) -> bool {
+        self.bytes.contains_key(&inode)
+    }
+
+    /// An owner may have no lock of a file any more.
+    fn forget_owner(&mut self, owner: Owner, inode: u64) {
+        let has = |locks: &BTreeMap<u64, Vec<Lock>>| {
+            locks.get(&inode).is_some_and(|locks| locks.iter().any(|lock| lock.owner == owner))
+        };
+        if has(&self.bytes) || has(&self.files) {
+            return;
+        }
+        if let Some(inodes) = self.owners.get_mut(&owner) {
+            inodes.remove(&inode);
+            if inodes.is_empty() {
+                self.owners.remove(&owner);
+            }
+        }
     }
 
     /// Removes locks of processes from a file that no process has open any more. Whether there were some.
     pub fn forget(&mut self, inode: u64) -> bool {
         let Some(locks) = self.bytes.get_mut(&inode) else { return false };
         let before = locks.len();
+        let owners: Vec<Owner> = locks.iter().map(|lock| lock.owner).collect();
         locks.retain(|lock| matches!(lock.owner, Owner::Open(_)));
         let (removed, is_empty) = (before - locks.len(), locks.is_empty());
         if is_empty {
             self.bytes.remove(&inode);
         }
         self.count -= removed;
+        owners.into_iter().for_each(|owner| self.forget_owner(owner, inode));
         removed > 0
     }
 
     /// Removes all locks of an owner: the files of which it had some.
     pub fn remove_all(&mut self, owner: Owner) -> Vec<u64> {
-        let mut changed = Vec::new();
-        for kind in [Kind::Bytes, Kind::File] {
-            let inodes: Vec<u64> = self.of(kind).keys().copied().collect();
-            let all = Lock { owner, is_exclusive: false, first: 0, last: LAST };
-            changed.extend(inodes.into_iter().filter(|inode| self.remove(kind, *inode, &all)));
+        let Some(inodes) = self.owners.get(&owner).cloned() else { return Vec::new() };
+        let all = Lock { owner, is_exclusive: false, first: 0, last: LAST };
+        for inode in &inodes {
+            self.remove(Kind::Bytes, *inode, &all);
+            self.remove(Kind::File, *inode, &all);
         }
-        changed
+        inodes.into_iter().collect()
     }
 }
 
@@ -213,7 +242,7 @@ mod tests {
                 assert_eq!(locks.count(), pieces);
             }
             (0..3).for_each(|owner| drop(locks.remove_all(Owner::Process(owner))));
-            assert_eq!((locks.count(), locks.bytes.len()), (0, 0));
+            assert_eq!((locks.count(), locks.bytes.len(), locks.owners.len()), (0, 0, 0));
         }
     }
 }

@@ -407,6 +407,9 @@ impl Memory {
         to: Move,
     ) -> Result<u64> {
         let from = Memory::range(old.0, old.1)?;
+        if from.is_empty() {
+            return Err(EINVAL);
+        }
         self.recent.forget();
         let len = up(len).filter(|&len| len > 0).ok_or(EINVAL)?;
         let (first, region) = self.region(from.start).ok_or(EFAULT)?;

@@ -21,6 +21,9 @@ use vfs::Inode;
 /// Bytes of the paths of all that is open in a sandbox, at most.
 pub const PATHS_MAX: usize = 8 << 20;
 
+/// Bytes that everything open counts for in the same budget, beside its path: so there is an end of them in all processes together.
+pub const OPEN_BYTES: usize = 256;
+
 /// An object behind descriptors. Copies of a descriptor share it, with its position.
 #[derive(Debug)]
 pub struct Open {
@@ -30,7 +33,7 @@ pub struct Open {
     pub offset: Cell<u64>,
     /// `O_…`: how it was opened, and what `fcntl` has changed.
     pub flags: Cell<u32>,
-    /// Share of the bytes that paths have, if it has a path.
+    /// Share of the bytes that paths have, since a descriptor leads to it.
     pub share: RefCell<Option<Share>>,
 }
 

@@ -23,6 +23,8 @@ pub enum Loss {
     Group(Tid),
     /// All of a process group: whoever stands still stays so.
     GroupInFront(Tid),
+    /// No loss: a thread has a signal that came by a call of its own process.
+    Signal(Tid),
 }
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
@@ -82,6 +84,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 self.send_to_group(group, SIGHUP, Cause::KERNEL);
                 self.send_to_group(group, SIGCONT, Cause::KERNEL);
             }
+            Some(Loss::Signal(tid)) => self.notify(tid),
             Some(Loss::GroupInFront(group)) => self.send_to_group(group, SIGHUP, Cause::KERNEL),
         }
         true

@@ -44,6 +44,9 @@ pub const STRANGERS_MAX: usize = 10;
 /// Most bytes on the way in all sockets.
 const BYTES_MAX: usize = 16 << 20;
 
+/// Most sockets, those that wait to be accepted and that no descriptor leads to among them.
+const SOCKETS_MAX: usize = 8192;
+
 /// Most descriptors on the way in all sockets. A socket that is on the way to itself stays there for ever, so this is also a limit for those that are lost.
 const FILES_MAX: usize = 1024;
 
@@ -112,12 +115,18 @@ pub type SocketName = Rc<[u8]>;
 pub struct Traffic {
     bytes: Cell<usize>,
     files: Cell<usize>,
+    sockets: Cell<usize>,
 }
 
 impl Traffic {
     /// Descriptors on the way.
     pub fn files(&self) -> usize {
         self.files.get()
+    }
+
+    /// Whether there may be one socket more.
+    pub fn has_room(&self) -> bool {
+        self.sockets.get() < SOCKETS_MAX
     }
 
     /// Bytes on the way, with what messages count for beside their own.
@@ -225,6 +234,12 @@ pub struct Socket {
     traffic: Rc<Traffic>,
 }
 
+impl Drop for Socket {
+    fn drop(&mut self) {
+        self.traffic.sockets.set(self.traffic.sockets.get().saturating_sub(1));
+    }
+}
+
 /// Bytes that a message of a length is charged.
 fn charge(len: usize) -> usize {
     OVERHEAD + len.max(1).next_multiple_of(64)
@@ -233,6 +248,7 @@ fn charge(len: usize) -> usize {
 impl Socket {
     /// A socket that is connected to nobody.
     pub fn new(number: u64, kind: Kind, traffic: Rc<Traffic>) -> Rc<Socket> {
+        traffic.sockets.set(traffic.sockets.get() + 1);
         Rc::new(Socket {
             number,
             kind,

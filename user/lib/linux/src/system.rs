@@ -38,6 +38,8 @@ pub struct System<M, B, F> {
     pub processes: Table<Process>,
     /// Threads.
     pub threads: Table<Thread>,
+    /// Whether a call is being made: it may hold what its process has open, which nobody closes meanwhile.
+    pub(crate) is_making: bool,
     /// Terminals.
     pub terminals: Terminals,
     /// The thread whose call is made.
@@ -128,6 +130,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             store,
             processes: Table::new(),
             threads: Table::new(),
+            is_making: false,
             terminals: Terminals::default(),
             current: None,
             registers: Registers::default(),
@@ -263,8 +266,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.store.view.borrow_mut().own = self.pid(tid).ok()?;
         let before = self.current.replace(tid);
         self.registers = *registers;
+        let was_making = core::mem::replace(&mut self.is_making, true);
         let outcome = calls::run(self, tid, registers);
-        self.current = before;
+        (self.current, self.is_making) = (before, was_making);
         match outcome {
             Ok(Outcome::Value(value)) => registers.rax = value,
             Err(error) => registers.rax = error.result(),

@@ -17,7 +17,7 @@ use alloc::format;
 use alloc::rc::Rc;
 use alloc::vec;
 use alloc::vec::Vec;
-use linux_raw_sys::general::{O_CLOEXEC, O_NONBLOCK, RLIMIT_NOFILE};
+use linux_raw_sys::general::{O_CLOEXEC, O_NONBLOCK, RLIMIT_NOFILE, W_OK};
 use linux_raw_sys::net::{AF_UNIX, AF_UNSPEC};
 use vfs::FileSystem;
 use vfs::path::Last;
@@ -72,7 +72,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             self.sockets.names.get(name).cloned()
         } else {
             let path = self.whole_path(tid, HERE, name.to_vec())?;
+            self.reach(tid, &path, Last::Follow)?;
             let found = self.look(&path, Last::Follow)?;
+            self.may(tid, &found, W_OK)?;
             if self.store.node(&found) != Some(Node::Socket) {
                 return Err(ECONNREFUSED);
             }
@@ -208,7 +210,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(EISCONN);
         }
         let own = self.credentials(tid)?;
-        let accepted = self.new_socket(socket.kind);
+        let accepted = self.new_socket(socket.kind)?;
         accepted.name.replace(other.name.borrow().clone());
         accepted.connect(socket, own);
         let listener = other.add_connection(accepted.clone());

@@ -23,6 +23,9 @@ use vfs::FileSystem;
 /// Timers of a sandbox, at most.
 const ALARMS_MAX: usize = 1024;
 
+/// Timers for each of which, beyond the first so many, the shortest time until one comes again is [`PERIOD_MIN`] longer: many of them cost no more than these.
+const QUICK_MAX: u64 = 16;
+
 /// Shortest time in nanoseconds after which CPU time is looked at again.
 const LOOK_MIN: u64 = 10_000_000;
 
@@ -229,6 +232,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(crate) fn expire_alarms(&mut self) {
         let now = self.machine.now();
         let is_due = |alarm: &Alarm| alarm.at.is_some() && alarm.look <= now;
+        let armed = self.kept.alarms.0.values().filter(|alarm| alarm.at.is_some()).count() as u64;
+        let factor = 1 + armed / QUICK_MAX;
         let due: Vec<(Tid, Number)> =
             self.kept.alarms.0.iter().filter(|(_, alarm)| is_due(alarm)).map(|(key, _)| *key).collect();
         for (pid, number) in due {
@@ -240,7 +245,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 expired = (time - at).checked_div(alarm.every).map_or(1, |more| more + 1);
                 alarm.at = (alarm.every > 0).then(|| at.saturating_add(alarm.every.saturating_mul(expired)));
             }
-            alarm.look = alarm.at.map_or(0, |at| self.look_at(pid, alarm.clock, at).max(now + PERIOD_MIN));
+            alarm.look = alarm.at.map_or(0, |at| {
+                let look = self.look_at(pid, alarm.clock, at);
+                let is_used = matches!(alarm.clock, Clock::Process | Clock::Thread(_));
+                let least = now.saturating_add(if is_used { LOOK_MIN } else { PERIOD_MIN } * factor);
+                // Those that are too quick come together.
+                let least = if factor > 1 { least.next_multiple_of(PERIOD_MIN) } else { least };
+                look.max(least)
+            });
             if let Some(more) = expired.checked_sub(1) {
                 let more = more.min(i32::MAX as u64) as u32;
                 let missed = self.told_late(pid, number, alarm.effect, more.saturating_add(1));

@@ -3,10 +3,10 @@
 use super::fifo::Fifo;
 use super::locks::COMMANDS;
 use super::number;
-use crate::errno::{EBADF, EINVAL, EMFILE, Result};
+use crate::errno::{EBADF, EINVAL, EMFILE, ENFILE, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
-use crate::open::{Descriptor, Object, Open, PipeEnds};
+use crate::open::{Descriptor, OPEN_BYTES, Object, Open, PipeEnds};
 use crate::pipe::{End, Pipe};
 use crate::process::Event;
 use crate::system::{Answer, DONE, System};
@@ -27,8 +27,17 @@ const CLOSE_RANGE_UNSHARE: u32 = 2;
 const CLOSE_RANGE_CLOEXEC: u32 = 4;
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
-    /// Gives a thread's process a descriptor.
+    /// Gives a thread's process a descriptor. `ENFILE`: too much is open in all processes together.
     pub fn add_descriptor(&mut self, tid: Tid, open: Rc<Open>, closes: bool, from: u32) -> Result<u64> {
+        let has_share = open.share.borrow().is_some();
+        if !has_share {
+            let share = self.paths.take(OPEN_BYTES);
+            if share.is_none() {
+                self.close(open);
+                return Err(ENFILE);
+            }
+            open.share.replace(share);
+        }
         let process = self.process(tid)?;
         let limit = process.limits[RLIMIT_NOFILE as usize][0].min(u32::MAX.into()) as u32;
         match process.descriptors.add(open.clone(), closes, from, limit) {

@@ -134,6 +134,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if open.has(O_APPEND) || open.has(general::O_DSYNC) || piece.1 > CACHED_MAX {
             return Ok(None);
         }
+        self.unmark(*inode)?;
         let position = at.unwrap_or(open.offset.get());
         let room = self.room(tid)?;
         let count = self.store.write_cached(&mut room.borrow_mut().memory, *inode, position, piece)?;
@@ -334,6 +335,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                     None if open.has(O_APPEND) => self.store.volume.len(*inode)?,
                     None => open.offset.get(),
                 };
+                self.unmark(*inode)?;
                 let count = self.store.write_at(*inode, position, from)?;
                 if count == 0 && !from.is_empty() {
                     return Err(ENOSPC);
@@ -519,6 +521,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let open = self.open_file(tid, fd)?;
         match &open.object {
             Object::File { inode, .. } if open.is_writable() && len <= i64::MAX as u64 => {
+                self.unmark(*inode)?;
                 self.store.truncate(*inode, len)?;
                 self.noticed(*inode, IN_MODIFY);
                 DONE

@@ -34,6 +34,9 @@ const ADDRESS_MAX: usize = 128;
 /// Ports that are given to a socket that does not say which. The network below has others for those that connect.
 const PORTS: core::ops::Range<u16> = 32_768..49_152;
 
+/// Streams of a sandbox that have an address, at most: to find a port that is free, each may be compared with all of them.
+const BOUND_MAX: usize = 1024;
+
 /// Ports below this one are for the owner 0 alone.
 const FIRST_COMMON_PORT: u16 = 1024;
 
@@ -150,6 +153,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Gives a socket an address. Port 0: any that is free.
     fn name_inet(&mut self, inet: &Rc<Inet>, at: SocketAddr) -> Result<()> {
         let network = self.network();
+        if inet.is_stream() && self.sockets.bound.len() >= BOUND_MAX {
+            return Err(ENOBUFS);
+        }
         let tries = if at.port() == 0 { PORTS.len() } else { 1 };
         for _ in 0..tries {
             let port = if at.port() == 0 { self.next_port() } else { at.port() };
@@ -165,6 +171,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                     outcome => outcome?,
                 }
                 inet.is_below.set(true);
+                // Whoever waits already has asked nobody to be told.
+                self.happened(inet.number, ANY);
             }
             inet.local.set(Some(at));
             return Ok(());

@@ -7,6 +7,7 @@ use crate::errno::{EEXIST, EINVAL, EISDIR, ENOENT, EOPNOTSUPP, EPERM, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::Object;
+use crate::special::Special;
 use crate::system::{Answer, DONE, Outcome, System};
 use alloc::format;
 use linux_raw_sys::general::{
@@ -31,6 +32,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let path = self.path_at(tid, directory, path)?;
         self.reach(tid, &path, Last::Stay)?;
         let root = self.store.root;
+        if let Some(Special::OfProcess(pid, _)) = Special::of(self.look(&path, Last::Stay)?.inode) {
+            self.may_inspect(tid, pid)?;
+        }
         let target = self.store.volume.readlink(root, &path)?;
         let count = target.len().min(len as usize);
         self.write(tid, to, &target[..count])?;
@@ -101,8 +105,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         let from = self.path_at(tid, from_at, from)?;
         let to = self.path_at(tid, to_at, to)?;
-        if flags & RENAME_NOREPLACE != 0 && self.look(&to, Last::Name).is_ok() {
-            return Err(EEXIST);
+        if flags & RENAME_NOREPLACE != 0 {
+            self.reach(tid, &to, Last::Stay)?;
+            if self.look(&to, Last::Name).is_ok() {
+                return Err(EEXIST);
+            }
         }
         self.may_move(tid, &from, &to)?;
         if flags == RENAME_EXCHANGE {
@@ -192,6 +199,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Kind::Directory => Err(EISDIR),
             _ if self.store.node(&found).is_some() => Err(EINVAL),
             _ => self.with_file(&path, |system, inode| {
+                system.unmark(inode)?;
                 system.store.truncate(inode, len)?;
                 system.noticed(inode, IN_MODIFY);
                 Ok(())

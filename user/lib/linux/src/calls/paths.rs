@@ -8,8 +8,8 @@ use crate::errno::{
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::node::Node;
-use crate::open::{Object, Open};
-use crate::special::{Device, Special};
+use crate::open::{OPEN_BYTES, Object, Open};
+use crate::special::{Device, OfProcess, Special};
 use crate::store::PATH_MAX;
 use crate::system::{Answer, DONE, Outcome, System};
 use alloc::rc::Rc;
@@ -23,6 +23,9 @@ use vfs::{Attributes, FileSystem, How, Kind};
 
 /// The bit of `O_TMPFILE` that no other flag has.
 const O_TMPFILE: u32 = 0o20_000_000;
+
+/// Flags that go with `O_PATH`.
+const PLACE: u32 = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 /// Names of a path.
 pub fn names(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
@@ -151,10 +154,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Opens what is at a path. `ENFILE`: all that is open has too many bytes of paths.
     pub fn open_path(&mut self, tid: Tid, path: &[u8], flags: u32, mode: u32) -> Result<Rc<Open>> {
+        // A place alone: other flags mean nothing, and neither make nor cut off what is there.
+        let flags = if flags & O_PATH != 0 { flags & PLACE } else { flags };
         let open = self.open_found(tid, path, flags, mode)?;
         let has_share = open.share.borrow().is_some();
         if !has_share {
-            let Some(share) = self.paths.take(open.name().len()) else {
+            let Some(share) = self.paths.take(open.name().len() + OPEN_BYTES) else {
                 self.close(open);
                 return Err(ENFILE);
             };
@@ -169,7 +174,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             _ if flags & O_NOFOLLOW != 0 => Last::Stay,
             _ => Last::Follow,
         };
-        if let Some(same) = self.descriptor_at(path)? {
+        if let Some(same) = self.descriptor_at(tid, path)? {
             return Ok(same);
         }
         let reached = self.reach(tid, path, last)?;
@@ -226,12 +231,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// The object behind a path of a descriptor, such as `/proc/self/fd/3` or `/dev/stdin`.
-    pub(super) fn descriptor_at(&mut self, path: &[u8]) -> Result<Option<Rc<Open>>> {
+    pub(super) fn descriptor_at(&mut self, tid: Tid, path: &[u8]) -> Result<Option<Rc<Open>>> {
         if !path.starts_with(b"/proc") && !path.starts_with(b"/dev") {
             return Ok(None);
         }
         let Ok(found) = self.look(path, Last::Stay) else { return Ok(None) };
         let Some(Special::Descriptor(pid, number)) = Special::of(found.inode) else { return Ok(None) };
+        self.may_inspect(tid, pid)?;
         let process = self.processes.get(&pid).ok_or(ENOENT)?;
         let open = process.descriptors.get(number).map_err(|_| ENOENT)?.open.clone();
         if matches!(open.object, Object::Socket(_) | Object::Inet(_)) {
@@ -251,7 +257,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let root = self.store.root;
         let inode = self.store.volume.open(root, path, how, permissions as u16)?;
         if how.truncate
-            && let Err(error) = self.store.truncate(inode, 0)
+            && let Err(error) = self.unmark(inode).and_then(|()| self.store.truncate(inode, 0))
         {
             let _ = self.store.volume.close(inode);
             return Err(error);
@@ -277,6 +283,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             Special::Device(_) | Special::Terminal(_) => Object::Device { inode, path },
             _ => {
+                if let Special::OfProcess(pid, OfProcess::Environ | OfProcess::Maps | OfProcess::Io) = special
+                {
+                    self.may_inspect(tid, pid)?;
+                }
                 self.proc_text(special)?;
                 Object::Text { inode, path }
             }

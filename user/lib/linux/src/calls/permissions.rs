@@ -3,11 +3,12 @@
 //! `root` passes, and nothing is looked up for it. Symbolic links belong to nobody, so a sticky directory keeps none of them.
 
 use super::paths::{joined, names};
-use crate::errno::{EACCES, EINVAL, ELOOP, ENOTDIR, EPERM, Result};
+use crate::errno::{EACCES, EINVAL, ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR, EPERM, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open};
 use crate::special::Special;
+use crate::store::PATH_MAX;
 use crate::system::{Answer, DONE, System};
 use alloc::vec::Vec;
 use linux_raw_sys::general::{
@@ -15,7 +16,7 @@ use linux_raw_sys::general::{
     S_ISVTX, S_IXGRP, W_OK, X_OK,
 };
 use vfs::path::{LINKS_MAX, Last};
-use vfs::{Attributes, Changes, FileSystem, Kind};
+use vfs::{Attributes, Changes, FileSystem, Inode, Kind};
 
 /// Capabilities of `root`: all 41 that there are.
 const ALL: u64 = (1 << 41) - 1;
@@ -77,44 +78,66 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Walks a path, all directories of which have to be searchable. Gives back the path without symbolic links; its last name need not be there.
+    /// Each name is looked up once, in its directory, so a deep directory costs as much as its names.
     pub(super) fn reach(&mut self, tid: Tid, path: &[u8], last: Last) -> Result<Vec<u8>> {
         let Some(subject) = self.subject(tid)? else { return Ok(path.to_vec()) };
         let mut left: Vec<Vec<u8>> = names(path).map(<[u8]>::to_vec).rev().collect();
         let mut found: Vec<Vec<u8>> = Vec::new();
+        let root = self.store.root;
+        // The root, and what has each of the names.
+        let mut above = Vec::from([self.store.volume.attributes(root)?]);
         let mut links = 0;
         let is_followed = last == Last::Follow || last == Last::Stay && path.ends_with(b"/");
         while let Some(name) = left.pop() {
-            let directory = self.look(&whole(&found), Last::Name)?;
+            let directory = above.last().copied().ok_or(ENOTDIR)?;
             if directory.kind != Kind::Directory {
                 return Err(ENOTDIR);
             }
             subject.check(&directory, X_OK)?;
             if name == b".." {
                 found.pop();
+                above.truncate(found.len() + 1);
                 continue;
             }
-            found.push(name);
-            let here = whole(&found);
             let is_last = left.is_empty();
-            let next = match self.look(&here, Last::Name) {
-                Err(crate::errno::ENOENT) if is_last => break,
+            let next = match self.store.volume.attributes_at(directory.inode, &name, Last::Name) {
+                Err(vfs::Error::NotFound) if is_last => {
+                    found.push(name);
+                    break;
+                }
                 next => next?,
             };
-            let is_magic = matches!(Special::of(next.inode), Some(Special::Descriptor(..)));
+            let is_magic = match Special::of(next.inode) {
+                Some(Special::Descriptor(pid, _)) => {
+                    self.may_inspect(tid, pid)?;
+                    true
+                }
+                Some(Special::OfProcess(pid, _))
+                    if next.kind == Kind::Symlink && (!is_last || is_followed) =>
+                {
+                    self.may_inspect(tid, pid)?;
+                    false
+                }
+                _ => false,
+            };
             if next.kind != Kind::Symlink || is_last && (!is_followed || is_magic) {
+                found.push(name);
+                above.push(next);
                 continue;
             }
             links += 1;
             if links > LINKS_MAX {
                 return Err(ELOOP);
             }
-            let root = self.store.root;
-            let target = self.store.volume.readlink(root, &here)?;
-            found.pop();
+            let target = self.store.volume.readlink(directory.inode, &name)?;
             if target.first() == Some(&b'/') {
                 found.clear();
+                above.truncate(1);
             }
             left.extend(names(&target).map(<[u8]>::to_vec).rev());
+            if left.iter().map(|name| name.len() + 1).sum::<usize>() > 2 * PATH_MAX {
+                return Err(ENAMETOOLONG);
+            }
         }
         let mut reached = whole(&found);
         // A slash at the end says that it has to be a directory.
@@ -122,6 +145,35 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             reached.push(b'/');
         }
         Ok(reached)
+    }
+
+    /// Fails unless a thread may look into a process, and have what that has open: the process is its own, or all owners and groups of that are those in
+    /// effect here, or it is `root`. So a program that has set another owner keeps what it has from who began it.
+    pub(super) fn may_inspect(&mut self, tid: Tid, pid: Tid) -> Result<()> {
+        let own = self.pid(tid)?;
+        let owners = &self.process(tid)?.owners;
+        let (owner, group) = (owners.owner[1], owners.group[1]);
+        if own == pid || owner == 0 {
+            return Ok(());
+        }
+        let other = &self.other(pid).map_err(|_| ENOENT)?.owners;
+        if other.owner == [owner; 3] && other.group == [group; 3] { Ok(()) } else { Err(EACCES) }
+    }
+
+    /// Somebody else than `root` writes to a file: it is no program any more that sets an owner or a group.
+    pub(super) fn unmark(&mut self, inode: Inode) -> Result<()> {
+        let Some(tid) = self.current else { return Ok(()) };
+        if self.process(tid)?.owners.owner[1] == 0 {
+            return Ok(());
+        }
+        let found = self.store.volume.attributes(inode)?;
+        let before = u32::from(found.permissions);
+        let of_group = if before & S_IXGRP != 0 { S_ISGID } else { 0 };
+        if before & (S_ISUID | of_group) != 0 {
+            let permissions = Some((before & !(S_ISUID | of_group)) as u16);
+            self.store.volume.change(inode, &Changes { permissions, ..Changes::default() })?;
+        }
+        Ok(())
     }
 
     /// Fails unless a thread may open what was found.

@@ -129,11 +129,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(EINVAL);
         }
         let (pid, _) = self.process_of(tid, pidfd)?;
-        let (own, pid) = (self.pid(tid)?, pid.ok_or(ESRCH)?);
+        let pid = pid.ok_or(ESRCH)?;
+        self.may_inspect(tid, pid).map_err(|_| EPERM)?;
         let other = self.processes.get(&pid).filter(|other| other.ended.is_none()).ok_or(ESRCH)?;
-        if !self.may_signal(own, pid) {
-            return Err(EPERM);
-        }
         let open = other.descriptors.get(u32::try_from(fd).map_err(|_| EBADF)?)?.open.clone();
         number(self.add_descriptor(tid, open, true, 0))
     }

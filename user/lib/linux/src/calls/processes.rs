@@ -499,6 +499,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let index = usize::try_from(kind).ok().filter(|kind| *kind < LIMITS).ok_or(EINVAL)?;
         let new = if from == 0 { None } else { Some(self.words::<2>(tid, from)?) };
         let is_all = self.process(tid)?.owners.owner[1] == 0;
+        if !self.processes.contains_key(&pid) {
+            return Err(ESRCH);
+        }
+        self.may_inspect(tid, pid).map_err(|_| EPERM)?;
         let process = self.processes.get_mut(&pid).ok_or(ESRCH)?;
         let before = process.limits[index];
         if let Some(new) = new {

@@ -140,7 +140,7 @@ pub struct Rig {
     /// All of it.
     pub system: System<Fake, Frames, Ram<Plain>>,
     /// The first byte of [`DATA`] that no test has used.
-    free: u64,
+    pub free: u64,
 }
 
 /// An executable that is nothing but memory.

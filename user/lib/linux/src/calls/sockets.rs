@@ -3,8 +3,8 @@
 use super::files::Taken;
 use super::{done, number};
 use crate::errno::{
-    EAFNOSUPPORT, EAGAIN, EDOM, EINVAL, EMFILE, ENOPROTOOPT, ENOTSOCK, EOPNOTSUPP, EPIPE, EPROTONOSUPPORT,
-    ESOCKTNOSUPPORT, Result,
+    EAFNOSUPPORT, EAGAIN, EDOM, EINVAL, EMFILE, ENFILE, ENOPROTOOPT, ENOTSOCK, EOPNOTSUPP, EPIPE,
+    EPROTONOSUPPORT, ESOCKTNOSUPPORT, Result,
 };
 use crate::frames::Bytes;
 use crate::inet::{Family, Inet};
@@ -109,9 +109,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(Credentials { pid, owner: owners.owner[1], group: owners.group[1] })
     }
 
-    pub(super) fn new_socket(&mut self, kind: Kind) -> Rc<Socket> {
+    /// A socket. `ENFILE`: there are too many, in all processes together.
+    pub(super) fn new_socket(&mut self, kind: Kind) -> Result<Rc<Socket>> {
+        if !self.sockets.traffic.has_room() {
+            return Err(ENFILE);
+        }
         let number = self.ring();
-        Socket::new(number, kind, self.sockets.traffic.clone())
+        Ok(Socket::new(number, kind, self.sockets.traffic.clone()))
     }
 
     /// Gives a process a descriptor of a socket.
@@ -129,7 +133,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         let (kind, flags) = kind_of(kind)?;
         check_protocol(protocol)?;
-        let socket = self.new_socket(kind);
+        let socket = self.new_socket(kind)?;
         number(self.add_socket(tid, socket, flags))
     }
 
@@ -140,7 +144,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let (kind, flags) = kind_of(kind)?;
         check_protocol(protocol)?;
         let own = self.credentials(tid)?;
-        let (one, other) = (self.new_socket(kind), self.new_socket(kind));
+        let (one, other) = (self.new_socket(kind)?, self.new_socket(kind)?);
         one.connect(&other, own);
         other.connect(&one, own);
         let first = self.add_socket(tid, one, flags)?;

@@ -178,7 +178,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         let path = self.whole_path(tid, directory, path)?;
         if flags & AT_SYMLINK_NOFOLLOW == 0
-            && let Some(open) = self.descriptor_at(&path)?
+            && let Some(open) = self.descriptor_at(tid, &path)?
         {
             return self.stat_object(&open);
         }

@@ -92,6 +92,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             found += u64::from(ready != 0);
         }
         if found == 0 && until.is_none_or(|until| until > self.machine.now()) {
+            on.sort_unstable();
+            on.dedup();
             return Ok(Outcome::Wait(on, until));
         }
         self.write(tid, list, &bytes)?;

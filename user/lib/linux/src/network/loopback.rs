@@ -160,6 +160,11 @@ impl Loopback {
         }
     }
 
+    /// The server has ended, and with it a socket; who has it does not know.
+    pub fn lose(&self, number: u64) {
+        self.state.borrow_mut().datagrams.remove(&number);
+    }
+
     /// A datagram comes from elsewhere.
     pub fn deliver(&self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
         let state = &mut *self.state.borrow_mut();

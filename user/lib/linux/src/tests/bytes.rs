@@ -3,7 +3,7 @@
 use super::world::{DATA, DATA_BYTES, Did, World};
 use crate::errno::{EAGAIN, EFAULT, EINVAL, ENAMETOOLONG, ENFILE, EPERM};
 use crate::frames::PAGE;
-use crate::open::PATHS_MAX;
+use crate::open::{OPEN_BYTES, PATHS_MAX};
 use crate::pipe;
 use linux_raw_sys::general as nr;
 use std::vec;
@@ -211,7 +211,7 @@ fn paths_of_open_files_have_a_budget() {
         count += 1;
     }
     assert_eq!(world.bad(1, nr::__NR_open, &[path, 0, 0]), ENFILE);
-    assert_eq!(count, PATHS_MAX / (19 * 201 + 5));
+    assert_eq!(count, PATHS_MAX / (19 * 201 + 5 + OPEN_BYTES));
     world.good(1, nr::__NR_close_range, &[4, u32::MAX.into(), 0]);
     assert_eq!(world.system.store.volume.open_count(), open);
     world.good(1, nr::__NR_open, &[path, 0, 0]);
@@ -284,4 +284,33 @@ fn a_wait_for_signals_gets_them() {
     assert_eq!(wait(&mut world, &[nr::SIGUSR1]), Did::Waits);
     world.good(1, nr::__NR_kill, &[2, nr::SIGTERM.into()]);
     assert_eq!(world.outcome(2), Did::Gone);
+}
+
+/// What has no path counts, too: descriptors of many processes do not fill the memory of this program.
+#[test]
+fn everything_open_has_a_budget() {
+    let mut world = world();
+    let limit = world.put_words(1, 0, &[4096, 4096]);
+    world.good(1, nr::__NR_setrlimit, &[nr::RLIMIT_NOFILE.into(), limit]);
+    let (mut count, mut children) = (0, Vec::from([1]));
+    loop {
+        let tid = children[children.len() - 1];
+        match world.call(tid, nr::__NR_eventfd2, &[0, 0]) {
+            Did::Value(0..) => count += 1,
+            Did::Value(-24) => {
+                children.push(world.good(tid, nr::__NR_fork, &[]) as u32);
+                let tid = children[children.len() - 1];
+                world.good(tid, nr::__NR_close_range, &[3, u32::MAX.into(), 0]);
+            }
+            other => {
+                assert_eq!(other, Did::Value(-i64::from(ENFILE.0)));
+                break;
+            }
+        }
+        assert!(count <= PATHS_MAX / OPEN_BYTES, "no end");
+    }
+    for tid in children {
+        world.good(tid, nr::__NR_close_range, &[3, u32::MAX.into(), 0]);
+    }
+    world.good(1, nr::__NR_eventfd2, &[0, 0]);
 }

@@ -364,3 +364,21 @@ fn chains_of_terminals_end_one_after_the_other() {
     world.close(1, master);
     assert_eq!(world.system.processes.get(&last).and_then(|last| last.ended), Some(Status::killed(SIGHUP)));
 }
+
+/// A process that ends by what its own thread types gives its terminals back.
+#[test]
+fn a_call_that_ends_its_process_keeps_nothing() {
+    let mut world = World::new();
+    let child = world.fork(1);
+    world.now(child, __NR_setsid, &[]).unwrap();
+    let (master, name) = world.pair(child);
+    world.open(child, &name, O_RDWR).unwrap();
+    // The first thread takes the signal; the second one types, and blocks it.
+    let typing = world.thread(child);
+    world.put(typing, OWN, &(1u64 << (SIGINT - 1)).to_le_bytes());
+    world.now(typing, __NR_rt_sigprocmask, &[SIG_BLOCK.into(), OWN, 0, 8]).unwrap();
+    world.put(typing, OWN + PAGE, &[3]);
+    let _ = world.call(typing, __NR_write, &[master, OWN + PAGE, 1]);
+    assert_eq!(world.status(1, child), Some(Status::killed(SIGINT).0));
+    assert!(world.system.terminals.get(1).is_none());
+}

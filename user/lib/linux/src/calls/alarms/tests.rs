@@ -189,3 +189,23 @@ fn cpu_time_has_timers() {
     assert_eq!(rig.system.machine.wake, None);
     assert_eq!(rig.call(__NR_getitimer, &[3, 0]), error(EINVAL));
 }
+
+/// Many quick timers cost no more than a few: they come together, and seldom.
+#[test]
+fn many_timers_wake_the_machine_seldom() {
+    let mut rig = rig();
+    for number in 0..1024 {
+        let timer = create(&mut rig, CLOCK_MONOTONIC, &event(SIGRTMIN, SIGEV_SIGNAL, number));
+        // Each at another time.
+        set(&mut rig, timer, 0, 1, 1000 + 977 * number);
+        rig.free = crate::calls::rig::DATA + 4096;
+    }
+    let (mut wakes, end) = (0, rig.system.machine.now + SECOND);
+    while let Some(wake) = rig.system.machine.wake.filter(|wake| *wake < end) {
+        rig.system.machine.now = wake.max(rig.system.machine.now);
+        rig.system.time();
+        wakes += 1;
+    }
+    std::eprintln!("wakes in a second: {wakes}");
+    assert!(wakes < 2100, "{wakes}");
+}

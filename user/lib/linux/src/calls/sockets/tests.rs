@@ -430,3 +430,32 @@ fn calls_that_make_no_sense() {
     rig.call(nr::__NR_kill, &[child.into(), 10]);
     assert!(rig.system.threads[&child].blocked.is_none(), "{EINTR:?}");
 }
+
+/// Connections that nobody accepts, and whose other ends are closed, are no way to fill the memory of this program.
+#[test]
+fn sockets_are_limited() {
+    let mut rig = Rig::begun();
+    let made = (0..2000)
+        .map_while(|_| {
+            let traffic = &rig.system.sockets.traffic;
+            traffic
+                .has_room()
+                .then(|| crate::socket::Socket::new(1, crate::socket::Kind::Stream, traffic.clone()))
+        })
+        .collect::<Vec<_>>();
+    assert_eq!(made.len(), 2000);
+    let before = made.iter().map(std::rc::Rc::strong_count).sum::<usize>();
+    assert_eq!(before, 2000);
+    drop(made);
+    let all = (0..10_000)
+        .map_while(|_| {
+            let traffic = &rig.system.sockets.traffic;
+            traffic
+                .has_room()
+                .then(|| crate::socket::Socket::new(1, crate::socket::Kind::Stream, traffic.clone()))
+        })
+        .collect::<Vec<_>>();
+    assert_eq!(all.len(), 8192, "those that are gone do not count");
+    let refused = rig.call(linux_raw_sys::general::__NR_socket, &[1, 1, 0]);
+    assert_eq!(refused, -i64::from(crate::errno::ENFILE.0));
+}

@@ -106,3 +106,55 @@ fn random_calls_about_sockets() {
     }
     assert!(good > bad / 16, "{good} of {} calls succeed", good + bad);
 }
+
+/// The server has ended: a socket for datagrams is told so once, and nobody is woken again and again.
+#[test]
+fn sockets_that_the_server_has_lost() {
+    let mut net = Net::begun();
+    let fd = net.socket(AF_INET, DATAGRAM);
+    assert_eq!(net.bind(fd, "127.0.0.1:9"), 0);
+    let thread = net.rig.thread();
+    let at = net.rig.put(&[&(fd as u32).to_le_bytes()[..], &[1, 0, 0, 0]].concat());
+    assert_eq!(net.rig.try_by(thread, nr::__NR_poll, &[at, 1, u64::MAX]), None);
+    let number = net.inet(fd).number;
+    net.network.lose(number);
+    net.turn();
+    assert_eq!((net.rig.answer(thread), net.rig.half(at + 4) >> 16), (Some(1), nr::POLLERR));
+    assert!(net.receive(fd, 10, MSG_DONTWAIT).is_err());
+    assert_eq!(net.receive(fd, 10, MSG_DONTWAIT), Err(error(EAGAIN)));
+    // It goes on with another port.
+    assert_eq!(net.send_to(fd, b"x", "127.0.0.1:10"), 1);
+}
+
+/// A thread that waits at a socket hears of what comes when another one has given that a port.
+#[test]
+fn readers_wait_for_a_port() {
+    let mut net = Net::begun();
+    let fd = net.socket(AF_INET, DATAGRAM);
+    let thread = net.rig.thread();
+    let at = net.rig.room(16);
+    assert_eq!(net.rig.try_by(thread, nr::__NR_recvfrom, &[fd, at, 16, 0, 0, 0]), None);
+    assert_eq!(net.send_to(fd, b"to nobody", "127.0.0.1:9"), 9);
+    let own: SocketAddr = format!("127.0.0.1:{}", net.inet(fd).local.get().unwrap().port()).parse().unwrap();
+    net.network.deliver("127.0.0.1:9".parse().unwrap(), own, b"answer");
+    net.turn();
+    assert_eq!((net.rig.answer(thread), net.rig.get(FIRST, at, 6)), (Some(6), b"answer".to_vec()));
+}
+
+/// Streams with an address are limited, since to find a free port takes as long as there are many.
+#[test]
+fn addresses_of_streams_are_limited() {
+    let mut net = Net::begun();
+    let limits = net.rig.put(&[4096u64, 4096].map(u64::to_le_bytes).concat());
+    assert_eq!(net.rig.call(nr::__NR_prlimit64, &[0, nr::RLIMIT_NOFILE.into(), limits, 0]), 0);
+    let [at, len] = net.address_as(Family::Four, "0.0.0.0:0");
+    let mut made = 0;
+    loop {
+        let fd = net.socket(AF_INET, STREAM);
+        match net.call(nr::__NR_bind, &[fd, at, len]) {
+            0 => made += 1,
+            refused => break assert_eq!(refused, error(crate::errno::ENOBUFS)),
+        }
+    }
+    assert_eq!(made, 1024);
+}
