@@ -10,10 +10,14 @@ use alloc::rc::Rc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::RefCell;
+use core::ops::Range;
 use vfs::{Attributes, FileSystem, Inode, Volume};
 
 /// Longest path, with the zero behind it.
 pub const PATH_MAX: usize = 4096;
+
+/// All bytes of a page.
+const WHOLE: Range<usize> = 0..PAGE as usize;
 
 /// Bytes of a text that are looked at together.
 const TEXT_PIECE: usize = 128;
@@ -39,7 +43,7 @@ pub struct Store<B, F> {
     /// Pages of [`Self::cache`] that somebody may write to.
     written: BTreeSet<(u64, u64)>,
     /// Pages of the cache that calls have written to, and that the file does not have yet.
-    late: BTreeSet<(u64, u64)>,
+    late: BTreeMap<(u64, u64), Range<usize>>,
     /// Files that have had a mark when they were looked at last.
     pub(crate) nodes: BTreeSet<u64>,
     /// Number of files in [`Self::mapped`] above which those are closed that nobody uses any more.
@@ -56,7 +60,7 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
         let mut volume = Volume::new(Namespace::new(files, view.clone()));
         let root = volume.root();
         let (cache, mapped) = (BTreeMap::new(), BTreeMap::new());
-        let (written, late) = (BTreeSet::new(), BTreeSet::new());
+        let (written, late) = (BTreeSet::new(), BTreeMap::new());
         let mapped_many = UNMAPPED_MAX;
         let (frames, nodes) = (Frames::new(bytes), BTreeSet::new());
         Store { frames, volume, root, view, cache, mapped, written, late, nodes, mapped_many }
@@ -218,21 +222,24 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
     }
 
     fn drop_page(&mut self, page: (u64, u64)) {
-        if self.written.remove(&page) | self.late.remove(&page) {
-            let _ = self.write_back(page);
+        let late = self.late.remove(&page);
+        let part = if self.written.remove(&page) { Some(WHOLE) } else { late };
+        if let Some(part) = part {
+            let _ = self.write_back(page, part);
         }
         if let Some(frame) = self.cache.remove(&page) {
             self.frames.release(frame);
         }
     }
 
-    /// Writes a page back to its file.
-    fn write_back(&mut self, page: (u64, u64)) -> Result<()> {
+    /// Writes a part of a page back to its file, as far as the file goes.
+    fn write_back(&mut self, page: (u64, u64), part: Range<usize>) -> Result<()> {
         let Some(frame) = self.cache.get(&page).copied() else { return Ok(()) };
-        let (inode, at) = (Inode(page.0), page.1 * PAGE);
-        let len = self.volume.len(inode)?.saturating_sub(at).min(PAGE) as usize;
+        let (inode, at) = (Inode(page.0), page.1 * PAGE + part.start as u64);
+        let there = self.volume.len(inode)?.saturating_sub(at);
+        let len = there.min(part.len() as u64) as usize;
         let mut bytes = vec![0; len];
-        self.frames.bytes.read(frame, 0, &mut bytes);
+        self.frames.bytes.read(frame, part.start, &mut bytes);
         let mut done = 0;
         while done < len {
             match self.volume.write(inode, at + done as u64, &bytes[done..])? {
@@ -249,7 +256,7 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
         let of = (inode.0, 0)..=(inode.0, u64::MAX);
         let pages: Vec<(u64, u64)> = self.written.range(of).copied().collect();
         for page in pages {
-            self.write_back(page)?;
+            self.write_back(page, WHOLE)?;
             if self.cache.get(&page).is_none_or(|frame| !self.frames.is_shared(*frame)) {
                 self.written.remove(&page);
             }
@@ -264,7 +271,8 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
 
     /// Files of which somebody may have written to pages.
     pub fn written_files(&self) -> Vec<Inode> {
-        let files: BTreeSet<u64> = self.written.iter().chain(&self.late).map(|(inode, _)| *inode).collect();
+        let files: BTreeSet<u64> =
+            self.written.iter().chain(self.late.keys()).map(|(inode, _)| *inode).collect();
         files.into_iter().map(Inode).collect()
     }
 
@@ -386,11 +394,12 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
         offset: u64,
         (address, len): (u64, u64),
     ) -> Result<Option<u64>> {
-        let file = self.map_file(inode)?;
-        let end = self.mapped.get(&inode.0).map_or(0, |(len, _)| *len);
+        // A file that only becomes longer is not kept open for its pages.
+        let end = self.volume.len(inode)?;
         if offset.checked_add(len).is_none_or(|behind| behind > end) {
             return Ok(None);
         }
+        let file = self.map_file(inode)?;
         let mut done = 0;
         while done < len {
             let target = Source { file, offset: offset + done };
@@ -403,13 +412,31 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
                 Some(count)
             });
             match moved {
-                Some(count) => done += count,
+                Some(count) => {
+                    self.note_late(target, count as usize)?;
+                    done += count;
+                }
                 None if done > 0 => break,
                 None => return Err(EFAULT),
             }
-            self.late.insert((file.0, target.offset / PAGE));
         }
         Ok(Some(done))
+    }
+
+    /// Notes bytes of a page that the file gets later. Others may write to the bytes around them meanwhile, so no other ones are written then: a part that does
+    /// not touch the one before sends that first.
+    fn note_late(&mut self, Source { file, offset }: Source, count: usize) -> Result<()> {
+        let (page, start) = ((file.0, offset / PAGE), (offset % PAGE) as usize);
+        let mut part = start..start + count;
+        if let Some(before) = self.late.get(&page).cloned() {
+            if before.end < part.start || part.end < before.start {
+                self.write_back(page, before)?;
+            } else {
+                part = before.start.min(part.start)..before.end.max(part.end);
+            }
+        }
+        self.late.insert(page, part);
+        Ok(())
     }
 
     /// Whether a file does not have all yet that calls have written to it.
@@ -419,7 +446,7 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
 
     /// Files that do not have all yet that calls have written to them.
     pub fn late_files(&self) -> Vec<Inode> {
-        let files: BTreeSet<u64> = self.late.iter().map(|(inode, _)| *inode).collect();
+        let files: BTreeSet<u64> = self.late.keys().map(|(inode, _)| *inode).collect();
         files.into_iter().map(Inode).collect()
     }
 
@@ -429,10 +456,12 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
             return Ok(());
         }
         let of = (inode.0, 0)..=(inode.0, u64::MAX);
-        let pages: Vec<(u64, u64)> = self.late.range(of).copied().collect();
-        for page in pages {
+        let pages: Vec<((u64, u64), Range<usize>)> =
+            self.late.range(of).map(|(page, part)| (*page, part.clone())).collect();
+        for (page, part) in pages {
+            // What cannot be written stays late: the next call that asks for it hears why.
+            self.write_back(page, part)?;
             self.late.remove(&page);
-            self.write_back(page)?;
         }
         self.noticed(inode);
         Ok(())

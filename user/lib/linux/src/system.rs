@@ -376,7 +376,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if self.late_at.is_some_and(|at| at <= now) {
             self.late_at = None;
             for file in self.store.late_files() {
-                let _ = self.store.write_late(file);
+                if self.store.write_late(file).is_err() {
+                    self.late_at = Some(now + calls::files::LATE_NS);
+                }
             }
         }
         let due: Vec<Tid> = self

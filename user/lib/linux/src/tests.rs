@@ -3,6 +3,7 @@
 mod bytes;
 mod cache;
 mod hostile;
+mod late;
 mod limits;
 mod world;
 

@@ -29,7 +29,7 @@ pub(super) const PIECE_MAX: u64 = 1 << 20;
 const CACHED_MAX: u64 = 16 << 10;
 
 /// Longest time in nanoseconds that a file waits for what was written to it.
-const LATE_NS: u64 = 1_000_000_000;
+pub(crate) const LATE_NS: u64 = 1_000_000_000;
 /// Most bytes of one call to or from the terminal. A line of the machine is slow, and all processes stand still meanwhile.
 pub(super) const TERMINAL_MAX: usize = 4096;
 

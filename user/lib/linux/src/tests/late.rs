@@ -1,0 +1,120 @@
+//! Bytes that reach their file later, and others who write to the file meanwhile.
+
+use crate::frames::PAGE;
+use crate::world::{OWN, World};
+use linux_raw_sys::general::*;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::vec;
+use std::vec::Vec;
+use vfs::page::Plain;
+use vfs::{How, Ram};
+
+fn clock() -> u64 {
+    static NOW: AtomicU64 = AtomicU64::new(1);
+    NOW.fetch_add(1_000_000, Ordering::Relaxed)
+}
+
+fn world() -> World {
+    World::on(Ram::<Plain>::new(8 << 20, clock))
+}
+
+/// Writes as another client does: past the store.
+fn other_writes(world: &mut World, path: &[u8], at: u64, bytes: &[u8]) {
+    let store = &mut world.system.store;
+    let inode = store.volume.open(store.root, path, How::default(), 0).unwrap();
+    assert_eq!(store.volume.write(inode, at, bytes), Ok(bytes.len()));
+    store.volume.close(inode).unwrap();
+}
+
+fn other_reads(world: &mut World, path: &[u8], at: u64, len: usize) -> Vec<u8> {
+    let store = &mut world.system.store;
+    let inode = store.volume.open(store.root, path, How::default(), 0).unwrap();
+    let mut bytes = vec![0; len];
+    let count = store.volume.read(inode, at, &mut bytes).unwrap();
+    store.volume.close(inode).unwrap();
+    bytes.truncate(count);
+    bytes
+}
+
+fn pwrite(world: &mut World, fd: u64, bytes: &[u8], at: u64) -> u64 {
+    world.put(1, OWN + PAGE, bytes);
+    world.now(1, __NR_pwrite64, &[fd, OWN + PAGE, bytes.len() as u64, at]).unwrap()
+}
+
+#[test]
+fn bytes_of_others_in_the_same_page_stay() {
+    let mut world = world();
+    world.file(b"/f", &[b'.'; 100], 0o644);
+    let fd = world.open(1, "/f", O_RDWR).unwrap();
+    pwrite(&mut world, fd, b"A", 0);
+    other_writes(&mut world, b"/f", 50, b"B");
+    world.wait(2_000_000_000);
+    assert_eq!(other_reads(&mut world, b"/f", 50, 1), b"B");
+}
+
+#[test]
+fn bytes_that_others_append_stay() {
+    let mut world = world();
+    world.file(b"/f", &[b'.'; 100], 0o644);
+    let fd = world.open(1, "/f", O_RDWR).unwrap();
+    pwrite(&mut world, fd, b"A", 0);
+    other_writes(&mut world, b"/f", 100, b"appended");
+    world.wait(2_000_000_000);
+    assert_eq!(other_reads(&mut world, b"/f", 100, 8), b"appended");
+}
+
+/// A late write into a hole of a file, on a disk that is full.
+#[test]
+fn a_sync_tells_that_bytes_cannot_be_written() {
+    let mut world = World::on(Ram::<Plain>::new(1 << 20, clock));
+    world.file(b"/sparse", b"", 0o644);
+    let fd = world.open(1, "/sparse", O_RDWR).unwrap();
+    world.now(1, __NR_ftruncate, &[fd, 8 * PAGE]).unwrap();
+    world.file(b"/full", b"", 0o644);
+    let store = &mut world.system.store;
+    let full = store.volume.open(store.root, b"/full", How::default(), 0).unwrap();
+    let mut at = 0;
+    while let Ok(count) = store.volume.write(full, at, &[1; PAGE as usize]) {
+        at += count as u64;
+    }
+    assert_eq!(pwrite(&mut world, fd, b"text", PAGE), 4);
+    world.wait(2_000_000_000);
+    let synced = world.now(1, __NR_fsync, &[fd]);
+    let there = other_reads(&mut world, b"/sparse", PAGE, 4);
+    assert!(synced.is_err() || there == b"text", "{synced:?} {there:?}");
+}
+
+#[test]
+fn bytes_that_cannot_be_written_stay_late() {
+    let mut world = World::on(Ram::<Plain>::new(1 << 20, clock));
+    world.file(b"/sparse", b"", 0o644);
+    let fd = world.open(1, "/sparse", O_RDWR).unwrap();
+    world.now(1, __NR_ftruncate, &[fd, 8 * PAGE]).unwrap();
+    world.file(b"/full", b"", 0o644);
+    let store = &mut world.system.store;
+    let full = store.volume.open(store.root, b"/full", How::default(), 0).unwrap();
+    let mut at = 0;
+    while let Ok(count) = store.volume.write(full, at, &[1; PAGE as usize]) {
+        at += count as u64;
+    }
+    assert_eq!(pwrite(&mut world, fd, b"text", PAGE), 4);
+    world.wait(2_000_000_000);
+    // Room comes, and a sync could write it now.
+    world.system.store.volume.truncate(full, 0).unwrap();
+    world.now(1, __NR_fsync, &[fd]).unwrap();
+    assert_eq!(other_reads(&mut world, b"/sparse", PAGE, 4), b"text");
+}
+
+#[test]
+fn files_that_are_written_are_closed() {
+    let mut world = world();
+    let before = world.system.store.volume.open_count();
+    for round in 0..400 {
+        let path = std::format!("/{round}");
+        let fd = world.open(1, &path, O_WRONLY | O_CREAT).unwrap();
+        assert_eq!(world.write(1, fd, b"text"), Some(Ok(4)));
+        world.now(1, __NR_close, &[fd]).unwrap();
+    }
+    let now = world.system.store.volume.open_count();
+    assert!(now < before + 140, "{before} {now}");
+}
