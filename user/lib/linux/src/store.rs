@@ -459,7 +459,7 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
         let pages: Vec<((u64, u64), Range<usize>)> =
             self.late.range(of).map(|(page, part)| (*page, part.clone())).collect();
         for (page, part) in pages {
-            // What cannot be written stays late: the next call that asks for it hears why.
+            // Bytes that cannot be written stay late: the next call that asks for it hears why.
             self.write_back(page, part)?;
             self.late.remove(&page);
         }

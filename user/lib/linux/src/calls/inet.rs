@@ -171,7 +171,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                     outcome => outcome?,
                 }
                 inet.is_below.set(true);
-                // Whoever waits already has asked nobody to be told.
+                // Threads that wait already have asked nobody to be told.
                 self.happened(inet.number, ANY);
             }
             inet.local.set(Some(at));

@@ -286,7 +286,7 @@ fn a_wait_for_signals_gets_them() {
     assert_eq!(world.outcome(2), Did::Gone);
 }
 
-/// What has no path counts, too: descriptors of many processes do not fill the memory of this program.
+/// Objects without a path count, too: descriptors of many processes do not fill the memory of this program.
 #[test]
 fn everything_open_has_a_budget() {
     let mut world = world();
