@@ -151,12 +151,12 @@ impl Memory {
         self.region(address).is_some_and(|(start, _)| start < address)
     }
 
-    /// The region that an address lies in.
     /// Kind of what is mapped at an address, with the place in its file that the address itself shows.
     pub fn kind_at(&self, address: u64) -> Option<Kind> {
         self.region(address).map(|(start, region)| region.kind.from(address - start))
     }
 
+    /// The region that an address lies in, and where it begins.
     fn region(&self, address: u64) -> Option<(u64, Region)> {
         let (&start, &region) = self.regions.range(..=address).next_back()?;
         (address < region.end).then_some((start, region))

@@ -5,6 +5,7 @@ mod cache;
 mod hostile;
 mod late;
 mod limits;
+pub(crate) mod random;
 mod world;
 
 use crate::errno::{EEXIST, EINVAL, ENOMEM};

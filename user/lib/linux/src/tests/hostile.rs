@@ -1,5 +1,6 @@
 //! Random calls with arguments that mean harm: nothing panics, and none does more work than the largest that makes sense.
 
+use super::random::Random;
 use super::world::{CODE, DATA, DATA_BYTES, Did, World};
 use crate::frames::PAGE;
 use crate::memory::END;
@@ -96,18 +97,7 @@ const PATHS: [&str; 13] = [
 /// Where paths are in the data.
 const PATHS_AT: u64 = 8 * PAGE;
 
-struct Random(u64);
-
 impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        (self.0 >> 33) % end
-    }
-
-    fn of(&mut self, all: &[u64]) -> u64 {
-        all[self.below(all.len() as u64) as usize]
-    }
-
     /// Arguments with which a call may succeed.
     fn sound(&mut self) -> Vec<u64> {
         let path = PATHS_AT + DATA + 64 * self.below(PATHS.len() as u64);

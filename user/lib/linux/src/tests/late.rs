@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::vec;
 use std::vec::Vec;
 use vfs::page::Plain;
-use vfs::{How, Ram};
+use vfs::{How, Inode, Ram};
 
 fn clock() -> u64 {
     static NOW: AtomicU64 = AtomicU64::new(1);
@@ -63,9 +63,9 @@ fn bytes_that_others_append_stay() {
     assert_eq!(other_reads(&mut world, b"/f", 100, 8), b"appended");
 }
 
-/// A late write into a hole of a file, on a disk that is full.
-#[test]
-fn a_sync_tells_that_bytes_cannot_be_written() {
+/// A late write into a hole of the file `/sparse`, which is open, on a disk that another file has filled; and the time when it should have been made
+/// is over.
+fn late_on_a_full_disk() -> (World, u64, Inode) {
     let mut world = World::on(Ram::<Plain>::new(1 << 20, clock));
     world.file(b"/sparse", b"", 0o644);
     let fd = world.open(1, "/sparse", O_RDWR).unwrap();
@@ -79,6 +79,12 @@ fn a_sync_tells_that_bytes_cannot_be_written() {
     }
     assert_eq!(pwrite(&mut world, fd, b"text", PAGE), 4);
     world.wait(2_000_000_000);
+    (world, fd, full)
+}
+
+#[test]
+fn a_sync_tells_that_bytes_cannot_be_written() {
+    let (mut world, fd, _) = late_on_a_full_disk();
     let synced = world.now(1, __NR_fsync, &[fd]);
     let there = other_reads(&mut world, b"/sparse", PAGE, 4);
     assert!(synced.is_err() || there == b"text", "{synced:?} {there:?}");
@@ -86,19 +92,7 @@ fn a_sync_tells_that_bytes_cannot_be_written() {
 
 #[test]
 fn bytes_that_cannot_be_written_stay_late() {
-    let mut world = World::on(Ram::<Plain>::new(1 << 20, clock));
-    world.file(b"/sparse", b"", 0o644);
-    let fd = world.open(1, "/sparse", O_RDWR).unwrap();
-    world.now(1, __NR_ftruncate, &[fd, 8 * PAGE]).unwrap();
-    world.file(b"/full", b"", 0o644);
-    let store = &mut world.system.store;
-    let full = store.volume.open(store.root, b"/full", How::default(), 0).unwrap();
-    let mut at = 0;
-    while let Ok(count) = store.volume.write(full, at, &[1; PAGE as usize]) {
-        at += count as u64;
-    }
-    assert_eq!(pwrite(&mut world, fd, b"text", PAGE), 4);
-    world.wait(2_000_000_000);
+    let (mut world, fd, full) = late_on_a_full_disk();
     // Room comes, and a sync could write it now.
     world.system.store.volume.truncate(full, 0).unwrap();
     world.now(1, __NR_fsync, &[fd]).unwrap();

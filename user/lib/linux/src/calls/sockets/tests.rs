@@ -5,6 +5,7 @@ use crate::errno::{
     self, EAGAIN, EBADF, ECONNREFUSED, ECONNRESET, EINTR, EINVAL, EMSGSIZE, ENOTCONN, ENOTSOCK, EPIPE,
     ETOOMANYREFS, Errno,
 };
+use crate::socket::{Kind, Socket};
 use linux_raw_sys::general::{self as nr, O_CLOEXEC, O_NONBLOCK, SIGPIPE};
 use linux_raw_sys::ioctl::{FIONREAD, TIOCOUTQ};
 use linux_raw_sys::net::*;
@@ -435,26 +436,17 @@ fn calls_that_make_no_sense() {
 #[test]
 fn sockets_are_limited() {
     let mut rig = Rig::begun();
-    let made = (0..2000)
-        .map_while(|_| {
-            let traffic = &rig.system.sockets.traffic;
-            traffic
-                .has_room()
-                .then(|| crate::socket::Socket::new(1, crate::socket::Kind::Stream, traffic.clone()))
-        })
-        .collect::<Vec<_>>();
+    let traffic = rig.system.sockets.traffic.clone();
+    let make = |count| {
+        let make = |_| traffic.has_room().then(|| Socket::new(1, Kind::Stream, traffic.clone()));
+        (0..count).map_while(make).collect::<Vec<_>>()
+    };
+    let made = make(2000);
     assert_eq!(made.len(), 2000);
     let before = made.iter().map(std::rc::Rc::strong_count).sum::<usize>();
     assert_eq!(before, 2000);
     drop(made);
-    let all = (0..10_000)
-        .map_while(|_| {
-            let traffic = &rig.system.sockets.traffic;
-            traffic
-                .has_room()
-                .then(|| crate::socket::Socket::new(1, crate::socket::Kind::Stream, traffic.clone()))
-        })
-        .collect::<Vec<_>>();
+    let all = make(10_000);
     assert_eq!(all.len(), 8192, "those that are gone do not count");
     let refused = rig.call(linux_raw_sys::general::__NR_socket, &[1, 1, 0]);
     assert_eq!(refused, -i64::from(crate::errno::ENFILE.0));

@@ -2,22 +2,10 @@
 
 use super::*;
 use crate::calls::rig::DATA;
+use crate::tests::random::Random;
 
 /// Calls of the whole test.
 const CALLS: usize = 30_000;
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        (self.0 >> 33) % end
-    }
-
-    fn of(&mut self, all: &[u64]) -> u64 {
-        all[self.below(all.len() as u64) as usize]
-    }
-}
 
 const ALL: [u32; 24] = [
     nr::__NR_socket,
