@@ -50,7 +50,7 @@ fn main() -> i32 {
         ["discard", port, connections] => listen(port, connections, count),
         ["chargen", port, bytes] => generate(port, bytes),
         ["send", host, port, bytes] => send(host, port, bytes),
-        ["count", host, port] => Net::open().and_then(|net| count(&dial_again(&net, host, port)?)),
+        ["count", host, port] => Net::open().and_then(|net| count(&dial(&net, host, port)?)),
         ["udp-echo", port] => echo_datagrams(port, "1"),
         ["udp-echo", port, count] => echo_datagrams(port, count),
         ["udp", host, port, ref text @ ..] if !text.is_empty() => datagram(host, port, &text.join(" ")),
@@ -86,19 +86,16 @@ fn find(net: &Net, host: &str, port: &str) -> Result<SocketAddr> {
     Ok(SocketAddr::new(net.resolve(host, PATIENCE_MS)?, number(port)?))
 }
 
-fn dial<'a>(net: &'a Net, host: &str, port: &str) -> Result<Stream<'a>> {
-    net.connect(find(net, host, port)?, PATIENCE_MS)
-}
-
 /// Connects to a program that may be about to start: one that is not there after a second is not waited for.
-fn dial_again<'a>(net: &'a Net, host: &str, port: &str) -> Result<Stream<'a>> {
+fn dial<'a>(net: &'a Net, host: &str, port: &str) -> Result<Stream<'a>> {
+    let address = find(net, host, port)?;
     for _ in 0..DIALS {
-        match dial(net, host, port) {
+        match net.connect(address, PATIENCE_MS) {
             Err(Error::Closed) => time::sleep(PAUSE),
             outcome => return outcome,
         }
     }
-    dial(net, host, port)
+    net.connect(address, PATIENCE_MS)
 }
 
 fn connect(host: &str, port: &str, text: &[&str]) -> Result<()> {
@@ -170,7 +167,7 @@ fn produce(stream: &Stream, bytes: u64) -> Result<()> {
 fn send(host: &str, port: &str, bytes: &str) -> Result<()> {
     let bytes = bytes.parse().map_err(|_| Error::Bad)?;
     let net = Net::open()?;
-    produce(&dial_again(&net, host, port)?, bytes)
+    produce(&dial(&net, host, port)?, bytes)
 }
 
 fn generate(port: &str, bytes: &str) -> Result<()> {
