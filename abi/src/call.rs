@@ -226,8 +226,12 @@ pub mod thread_op {
     /// line's uid; the caller's task must hold the line. Out: `rdi` physical address, `rsi` word of 32 bits. A line that is wired to a
     /// pin has no message: [`NoSuch`](crate::Error::NoSuch).
     pub const INTERRUPT_MESSAGE: u32 = 23;
+    /// Return from a foreign call that was left unanswered. In: `rsi` address of its [registers](crate::foreign::Registers), a multiple of 8. The
+    /// caller must be the handler for which the thread waits; it goes on behind its call, where it stood, with these registers. A page of the
+    /// block that the caller lacks is its page fault, as for [`GET_STATE`].
+    pub const FOREIGN_RETURN: u32 = 24;
     /// Number of sub-operations.
-    pub const COUNT: u32 = 24;
+    pub const COUNT: u32 = 25;
 
     /// Names of thread states, by the number in [`INFO`].
     pub const STATES: [&str; 7] =

@@ -37,6 +37,9 @@ pub struct Registers {
 }
 
 impl Registers {
+    /// Length of the block in bytes.
+    pub const LEN_BYTES: u64 = size_of::<Registers>() as u64;
+
     /// The arguments of a call.
     pub const fn arguments(&self) -> [u64; 6] {
         [self.rdi, self.rsi, self.rdx, self.r10, self.r8, self.r9]

@@ -5,6 +5,7 @@
 
 mod door_control;
 mod flush;
+mod foreign_return;
 mod go_on;
 mod processor;
 mod registers;

@@ -5,7 +5,9 @@
 //! (`abi/src/call.rs`); how the entry code finds a field is its own (`offset_of!`).
 
 use abi::call::FLAGS;
+use abi::foreign;
 use abi::op::Op;
+use abi::state::REGISTERS;
 use core::cell::Cell;
 
 /// Number of words of a message that travel in registers; eight for everyone, three more on the short forms.
@@ -22,6 +24,9 @@ pub const USER_DATA: u16 = 0x20 | 3;
 
 /// The flag of a thread that is stepped (TF).
 const STEP: u64 = 1 << 8;
+
+/// Number of registers that a return from a foreign call sets.
+pub const RETURNED: usize = size_of::<foreign::Registers>() / 8;
 
 /// A thread's user registers.
 #[repr(C)]
@@ -221,6 +226,13 @@ impl Frame {
         self.rax.set(head);
     }
 
+    /// Sets the registers of a return from a foreign call, in the order of [`abi::foreign::Registers`].
+    pub fn set_returned(&self, words: &[Cell<u64>; RETURNED]) {
+        let [rdi, rsi, r8, r9, r10, r12, r13, r14, rbx, rbp, r15] = &self.w;
+        let registers = [rdi, rsi, &self.rdx, r10, r8, r9, rbx, rbp, r12, r13, r14, r15, &self.rax];
+        registers.iter().zip(words).for_each(|(register, word)| register.set(word.get()));
+    }
+
     /// Leaves the kernel with `flags` as a system call does; their upper half, which are no flags, the user finds beside them.
     pub fn leave_with_flags(&self, flags: u64) {
         self.r11.set(flags);
@@ -273,6 +285,13 @@ impl Frame {
     pub fn set_stepped(&self, trapped: bool, on: bool) {
         let flags = if trapped { &self.rflags } else { &self.r11 };
         flags.set(flags.get() & !STEP | if on { STEP } else { 0 });
+    }
+
+    /// All registers, in the order of a [`ThreadState`](abi::ThreadState).
+    pub fn registers(&self) -> [&Cell<u64>; REGISTERS] {
+        let [rdi, rsi, r8, r9, r10, r12, r13, r14, rbx, rbp, r15] = &self.w;
+        let Frame { rip, rsp, rflags, rax, rcx, rdx, r11, .. } = self;
+        [rip, rsp, rflags, rax, rbx, rcx, rdx, rsi, rdi, rbp, r8, r9, r10, r11, r12, r13, r14, r15]
     }
 
     /// The registers of a group, in the order of [`REGISTERS`](abi::call::REGISTERS). The last group has two more, which are no

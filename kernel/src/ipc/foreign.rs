@@ -15,7 +15,7 @@ use crate::kernel::Kernel;
 use crate::lend::Passed;
 use crate::lend::word::Stake;
 use crate::object::ThreadRef;
-use crate::object::thread::{NO_STACK, Operation};
+use crate::object::thread::{NO_STACK, Operation, Wait};
 use crate::sched::Next;
 use abi::{Error, Uid};
 
@@ -52,6 +52,17 @@ pub fn answer(k: &Kernel, current: ThreadRef) -> Next {
         Some(hand_over(k, current, caller, passed))
     });
     receive_rarely(k, current, request, sent)
+}
+
+/// Returns from the foreign call of a thread that waits for it, and whose registers are set, in the middle of a call of its handler's.
+pub fn answer_later(k: &Kernel, current: ThreadRef, caller: ThreadRef) -> Next {
+    let sent = fault::finish(k, current, caller, false, true);
+    sent.and_then(|sent| sent.first).map_or(Next::Same, Next::To)
+}
+
+/// Whether a thread waits for the current one to return from its foreign call.
+pub fn waits_for(current: ThreadRef, caller: ThreadRef) -> bool {
+    caller.wait() == Wait::Answer(current.uid()) && fault::waits_for_return(caller)
 }
 
 /// Goes on with a return whose caller was not known yet.

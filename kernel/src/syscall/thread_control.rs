@@ -1,6 +1,6 @@
 //! `thread_control`: make, start, change, watch and end threads.
 
-use super::{registers, thread_state};
+use super::{foreign_return, registers, thread_state};
 use crate::arch::extended::has_bases;
 use crate::args::{Args, done};
 use crate::kernel::Kernel;
@@ -99,6 +99,7 @@ fn on_thread(k: &Kernel, current: ThreadRef, thread: ThreadRef, operation: u32, 
         op::SET_REGISTERS => registers::set(k, thread, args),
         op::GET_STATE => return thread_state::get(k, current, thread, args),
         op::SET_STATE => return thread_state::set(k, current, thread, args),
+        op::FOREIGN_RETURN => return foreign_return::late(k, current, thread, args),
         op::STEP => {
             let _ = done(current, Ok(()));
             registers::step(thread, args.second() != 0);

@@ -16,8 +16,7 @@ use crate::object::ThreadRef;
 use crate::object::thread::{Errand, Frame, Operation, STATE_WORDS, State, special};
 use crate::processor::{self, copy, extended};
 use crate::sched::Next;
-use abi::call::REGISTERS;
-use abi::state::{self, STATE_GS};
+use abi::state::STATE_GS;
 use abi::{Error, Rights, ThreadState};
 use core::cell::Cell;
 use core::mem::offset_of;
@@ -84,14 +83,15 @@ fn address(args: &Args) -> Result<u64, Error> {
     }
 }
 
-fn place(thread: ThreadRef) -> &'static Words {
+/// The place between the caller's memory and a thread that does not run.
+pub(super) fn place(thread: ThreadRef) -> &'static Words {
     debug_assert!(thread != processor::current(), "a kernel stack that is in use");
     thread.tcb().place_for_state()
 }
 
 /// Raises the page fault of the current thread, at a page of its block. Afterwards the call begins anew.
 #[cold]
-fn wait_for_page(k: &Kernel, current: ThreadRef, address: u64, rights: Rights) -> Next {
+pub(super) fn wait_for_page(k: &Kernel, current: ThreadRef, address: u64, rights: Rights) -> Next {
     current.operation.set(Operation::CopyState);
     k.set_busy(current);
     fault::fault_in_call(k, current, address, rights)
@@ -106,17 +106,17 @@ fn image(words: &Words) -> &Image {
     words.last_chunk().expect("an image is a part of a state")
 }
 
-/// The groups of registers of a frame, with their words.
-fn groups<'a>(frame: &'a Frame, words: &'a Words) -> impl Iterator<Item = (&'a Cell<u64>, &'a Cell<u64>)> {
-    let registers = (0..REGISTERS.len()).flat_map(|number| frame.group(number)).flatten();
-    registers.zip(&words[FIRST_REGISTER..FIRST_REGISTER + state::REGISTERS])
+/// Words of the general registers.
+fn registers(words: &Words) -> &[Cell<u64>] {
+    &words[FIRST_REGISTER..FS_BASE]
 }
 
 /// Writes down the state of a thread whose frame is complete.
 fn gather(thread: ThreadRef, extended: &Extended, words: &Words) {
     words[LEN_BYTES].set(ThreadState::LEN_BYTES);
     words[PARTS].set(available());
-    groups(&thread.tcb().frame, words).for_each(|(register, word)| word.set(register.get()));
+    let frame = thread.tcb().frame.registers();
+    registers(words).iter().zip(frame).for_each(|(word, register)| word.set(register.get()));
     words[FS_BASE].set(fs_base(thread, extended).get());
     words[GS_BASE].set(if has_bases() { extended.gs_base.get() } else { 0 });
     words[RESERVED..IMAGE].iter().for_each(|word| word.set(0));
@@ -148,7 +148,8 @@ fn is_canonical(address: u64) -> bool {
 /// Gives a thread a state that was checked.
 fn store(k: &Kernel, thread: ThreadRef, words: &Words) {
     complete(thread);
-    groups(&thread.tcb().frame, words).for_each(|(register, word)| register.set(word.get()));
+    let frame = thread.tcb().frame.registers();
+    frame.iter().zip(registers(words)).for_each(|(register, word)| register.set(word.get()));
     extended::with(k, thread, |extended| {
         extended.write(image(words));
         if has_bases() {

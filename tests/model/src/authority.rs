@@ -20,6 +20,7 @@ use abi::call::{
     BREAK_ACCESS, BREAK_EXECUTE, BREAK_OFF, BREAK_WRITE, DOORS_MAX, FLUSH_SELF, TRACE_COUNTERS, door_op,
     task_op, thread_op,
 };
+use abi::foreign::Registers;
 use abi::{Call, Dope, Error, Fpage, Rights, Space, TaskId, ThreadState, Uid};
 use kernel::mem::plan::Plan;
 use kernel::mem::space::{self, Progress};
@@ -189,6 +190,11 @@ impl Thread {
                     || rdx < ThreadState::LEN_BYTES)?;
                 let begins = operation == thread_op::SET_STATE && !self.started;
                 return if stands_still || begins { FINE } else { Err(Error::BadState) };
+            }
+            thread_op::FOREIGN_RETURN => {
+                bad(rsi % 8 != 0 || rsi > USER_END - Registers::LEN_BYTES)?;
+                // Nobody here makes foreign calls.
+                return Err(Error::BadState);
             }
             thread_op::TRACE if !may_trace => return Err(Error::Denied),
             thread_op::BREAKPOINT => {

@@ -5,6 +5,7 @@
 //! afterwards and leaves what it would have left at once. Then all is ended, and every frame is back. ([`crate::exhaustion`]
 //! does the same with quotas, which run out for one task and for good.)
 
+use crate::foreign;
 use crate::world::World;
 use abi::call::{FLUSH_SELF, IPC_LONG_CALL, ITEM_WHOLE, RESUME_AS_IS, task_op, thread_op, vector};
 use abi::op;
@@ -547,7 +548,8 @@ const STATE: u64 = 0x4800_0000;
 
 #[test]
 fn other_operations_on_threads_need_no_memory() {
-    let paid_for = [thread_op::CREATE, thread_op::SET_BLOCK];
+    // A return needs a call: see `a_late_return_needs_no_memory`.
+    let paid_for = [thread_op::CREATE, thread_op::SET_BLOCK, thread_op::FOREIGN_RETURN];
     for operation in (0..thread_op::COUNT).filter(|operation| !paid_for.contains(operation)) {
         let world = World::new(512);
         let thread = receiver(&world, Fpage::NIL).uid();
@@ -580,6 +582,18 @@ fn other_operations_on_threads_need_no_memory() {
         };
         is_free(&world, Call::ThreadControl, operation, arguments);
     }
+}
+
+#[test]
+fn a_late_return_needs_no_memory() {
+    let world = foreign::world();
+    let ward = foreign::ward(&world, TaskId::NIL, 5, world.root);
+    foreign::call(&world);
+    world.settle();
+    assert_eq!(world.current(), world.root);
+    foreign::wait(&world);
+    is_free(&world, Call::ThreadControl, thread_op::FOREIGN_RETURN, [ward.uid().0, STATE, 0, 0, 0]);
+    assert!(ward.is_ready());
 }
 
 #[test]

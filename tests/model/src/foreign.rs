@@ -3,8 +3,10 @@
 use crate::world::World;
 use abi::call::{thread_op, vector};
 use abi::{Call, Error, Fpage, Kind, TaskId, Timeout, Uid, op};
+use kernel::arch::frame::RETURNED;
 use kernel::object::ThreadRef;
 use kernel::object::thread::{Frame, WORDS};
+use kernel::processor::copy;
 
 /// Number by which a handler returns.
 const FOREIGN_RETURN: u64 = 0xffff_fffb;
@@ -20,13 +22,13 @@ fn handler(world: &World, task: TaskId) -> ThreadRef {
     handler
 }
 
-fn wait(world: &World) {
+pub(crate) fn wait(world: &World) {
     let flags = op::TAKES_BLOCK | op::TAKES_FOREIGN;
     world.ipc(Uid::NIL, Uid::ANY, (Timeout::NEVER, Timeout::NEVER), Fpage::NIL, flags, [0; 8]);
 }
 
 /// A thread in a task, of this priority, whose foreign calls go to `handler`. The root's thread makes it.
-fn ward(world: &World, task: TaskId, priority: u64, handler: ThreadRef) -> ThreadRef {
+pub(crate) fn ward(world: &World, task: TaskId, priority: u64, handler: ThreadRef) -> ThreadRef {
     let root = world.root.uid().0;
     let uid = world
         .thread_control(thread_op::CREATE, [task.0, priority, root, handler.uid().0])
@@ -43,7 +45,7 @@ fn start(world: &World, thread: ThreadRef) {
     assert_eq!(world.current(), thread);
 }
 
-fn call(world: &World) {
+pub(crate) fn call(world: &World) {
     world.system_call(39, 3, [7; WORDS]);
 }
 
@@ -61,7 +63,7 @@ fn has_its_result(ward: ThreadRef) -> bool {
 }
 
 /// The first task's thread is less urgent than all others.
-fn world() -> World {
+pub(crate) fn world() -> World {
     let world = World::new(1000);
     world.thread_control(thread_op::SET_PRIORITY, [0, 0, 0, 0]).expect("a priority");
     world
@@ -160,5 +162,95 @@ fn calls_return_although_their_shuttle_was_taken() {
     }
     give_back(&world);
     assert!(has_its_result(server));
+    world.check();
+}
+
+/// Memory of the first task for the registers of a late return.
+const BLOCK: u64 = 0x4800_0000;
+
+/// The current thread returns late from the call of another, with registers from memory.
+fn return_late(world: &World, ward: ThreadRef) -> Result<(), Error> {
+    let handler = world.current();
+    let task = handler.task();
+    let words: [u64; RETURNED] = core::array::from_fn(|number| 0x900 + number as u64);
+    let _ = copy::write_words(&world.k, task, (task, BLOCK), words);
+    // The other may run at once.
+    let _ = world.thread_control(thread_op::FOREIGN_RETURN, [ward.uid().0, BLOCK, 0, 0]);
+    match handler.frame.rax.get() {
+        0 => Ok(()),
+        code => {
+            let known = Error::ALL.into_iter().map(|(error, _)| error);
+            Err(known
+                .into_iter()
+                .find(|&error| error as u64 == code)
+                .unwrap_or_else(|| panic!("error {code:x}")))
+        }
+    }
+}
+
+fn has_late_result(ward: ThreadRef) -> bool {
+    let frame = &ward.frame;
+    let [rdi, rsi, r8, r9, r10, r12, r13, r14, rbx, rbp, r15] = &frame.w;
+    let registers = [rdi, rsi, &frame.rdx, r10, r8, r9, rbx, rbp, r12, r13, r14, r15, &frame.rax];
+    ward.is_ready() && registers.iter().zip(0x900..).all(|(register, word)| register.get() == word)
+}
+
+/// Others' calls are served meanwhile, or the thread is looked at, or it is stopped: a late return finds it.
+#[test]
+fn late_returns_find_threads_that_wait() {
+    for between in 0..4 {
+        let world = world();
+        let handler = handler(&world, TaskId::NIL);
+        let other = ward(&world, TaskId::NIL, 3, handler);
+        call(&world);
+        assert_eq!(world.current(), handler);
+        if between == 3 {
+            // Its handler has not waited since.
+            assert_eq!(return_late(&world, other), Ok(()));
+            assert!(has_late_result(other));
+            continue;
+        }
+        wait(&world);
+        assert_eq!(world.current(), world.root);
+        let ward = ward(&world, TaskId::NIL, 5, handler);
+        call(&world);
+        assert_eq!(world.current(), handler);
+        match between {
+            1 => drop(world.thread_control(thread_op::GET_REGISTERS, [other.uid().0, 0, 0, 0])),
+            2 => drop(world.thread_control(thread_op::STOP, [other.uid().0, 0, 0, 0])),
+            _ => {}
+        }
+        assert_eq!(return_late(&world, other), Ok(()), "{between}");
+        assert!(has_late_result(other), "{between}");
+        assert_eq!(return_late(&world, other), Err(Error::BadState), "it has gone on");
+        assert_eq!(other.is_stopped(), between == 2);
+        while world.current() != handler {
+            world.call(Call::ThreadSwitch, 0, [handler.uid().0, 0, 0, 0]).ok();
+        }
+        give_back(&world);
+        assert!(has_its_result(ward), "the other call's return is its own");
+        world.check();
+    }
+}
+
+/// A late return is the handler's alone, and of foreign calls alone.
+#[test]
+fn late_returns_of_others_are_refused() {
+    let world = world();
+    let handler = handler(&world, TaskId::NIL);
+    let ward = ward(&world, TaskId::NIL, 5, handler);
+    call(&world);
+    assert_eq!(world.current(), handler);
+    world.acting(world.root, || assert_eq!(return_late(&world, ward), Err(Error::BadState)));
+    for address in [BLOCK + 4, abi::USER_END - 8, !7] {
+        let arguments = [ward.uid().0, address, 0, 0];
+        assert_eq!(
+            world.thread_control(thread_op::FOREIGN_RETURN, arguments),
+            Err(Error::BadArgument as u64)
+        );
+    }
+    give_back(&world);
+    assert!(has_its_result(ward));
+    world.acting(world.root, || assert_eq!(return_late(&world, ward), Err(Error::BadState)));
     world.check();
 }

@@ -37,6 +37,12 @@ pub struct Extended {
     pub gs_base: Cell<u64>,
 }
 
+/// Copies words of a state.
+fn copy(to: &[Cell<u64>; AREA_WORDS], from: &[Cell<u64>; AREA_WORDS]) {
+    // SAFETY: both are that long, and words in cells may change; an area is no image, since no user sees it.
+    unsafe { core::ptr::copy_nonoverlapping(from.as_ptr(), to.as_ptr().cast_mut(), AREA_WORDS) };
+}
+
 impl Extended {
     /// Makes this the initial state.
     pub fn init(&self) {
@@ -54,14 +60,14 @@ impl Extended {
 
     /// Makes this a copy of another state, which is in memory too.
     pub fn copy_from(&self, other: &Extended) {
-        self.area.iter().zip(&other.area).for_each(|(to, from)| to.set(from.get()));
+        copy(&self.area, &other.area);
         self.fs_base.set(other.fs_base.get());
         self.gs_base.set(other.gs_base.get());
     }
 
     /// Gives an image of this state, which is in memory.
     pub fn read(&self, image: &Image) {
-        image.iter().zip(&self.area).for_each(|(to, from)| to.set(from.get()));
+        copy(image, &self.area);
         if !features().xsave {
             // There is no header.
             image[LEGACY_WORDS..].iter().for_each(|word| word.set(0));
@@ -73,7 +79,7 @@ impl Extended {
     /// Makes this the state of an image that is [fit](is_fit). The image is completed.
     pub fn write(&self, image: &Image) {
         image::complete(image, features().mxcsr_mask);
-        self.area.iter().zip(image).for_each(|(to, from)| to.set(from.get()));
+        copy(&self.area, image);
     }
 
     /// Saves the registers here, and loads those of `next`.

@@ -90,7 +90,7 @@ pub struct History {
 }
 
 /// Operations that are done to threads in all states.
-pub const DONE_TO_ALL: [u32; 10] = [
+pub const DONE_TO_ALL: [u32; 11] = [
     thread_op::STOP,
     thread_op::RESUME,
     thread_op::ABORT,
@@ -101,6 +101,7 @@ pub const DONE_TO_ALL: [u32; 10] = [
     thread_op::ALERT,
     thread_op::GET_STATE,
     thread_op::SET_STATE,
+    thread_op::FOREIGN_RETURN,
 ];
 
 /// All states that they have to meet.

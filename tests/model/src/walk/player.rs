@@ -270,10 +270,7 @@ impl Walk {
     /// for that.
     fn perform_foreign(&mut self, op: &Op) -> bool {
         let current = self.machine.world.current();
-        let has_call = |thread: ThreadRef| {
-            let answers = [Wait::Foreign(current.uid()), Wait::Answer(current.uid())];
-            answers.contains(&thread.wait())
-        };
+        let has_call = |thread: ThreadRef| waits_for_return(thread, current.uid());
         let taker = self.threads.iter().copied().find(|&uid| {
             let taker = self.machine.world.k.thread(uid);
             taker.is_some_and(|taker| taker.wait() == Wait::Open && taker.takes_foreign())
@@ -536,8 +533,12 @@ impl Walk {
 
     fn thread_control(&mut self, control: &Control, first: ThreadRef) {
         let Control { operation, whom, target, rsi, rdx, r10 } = *control;
-        let target = self.target(whom, target, first);
         let acting = self.current();
+        let target = match operation {
+            thread_op::FOREIGN_RETURN => self.nth(target, |it| waits_for_return(it, acting)),
+            _ => None,
+        }
+        .unwrap_or_else(|| self.target(whom, target, first));
         let whose = if target.is_nil() { acting } else { target };
         let harmful = !matches!(operation, thread_op::INFO | thread_op::NEXT);
         // The driver only gets another priority.
@@ -964,6 +965,11 @@ fn partner_of(thread: ThreadRef) -> Option<Uid> {
         (Wait::No, State::Sending | State::Taking | State::Stalled) => Some(thread.partner.get()),
         _ => None,
     }
+}
+
+/// Whether a thread waits for another to return from its foreign call, or to answer anything else.
+fn waits_for_return(thread: ThreadRef, handler: Uid) -> bool {
+    [Wait::Foreign(handler), Wait::Answer(handler)].contains(&thread.wait())
 }
 
 fn is_inside(task: TaskRef, chief: TaskRef) -> bool {

@@ -323,7 +323,7 @@ fn long_operation(random: &mut Random) -> Op {
 }
 
 /// What may be done to any thread in any state. Whoever stops others has to let them go on, too.
-const OFTEN: [u32; 16] = [
+const OFTEN: [u32; 17] = [
     thread_op::STOP,
     thread_op::STOP,
     thread_op::RESUME,
@@ -340,6 +340,7 @@ const OFTEN: [u32; 16] = [
     thread_op::SET_BLOCK,
     thread_op::GET_STATE,
     thread_op::SET_STATE,
+    thread_op::FOREIGN_RETURN,
 ];
 
 /// Offsets in a page at which states are got, and others at which they are set: a state that was got is set nowhere, so that it is known what
@@ -375,6 +376,7 @@ fn control(random: &mut Random) -> Control {
         thread_op::SET_BLOCK => place(random),
         thread_op::GET_STATE => random.pick(&GOT) + BASE + random.below(64) * 4096,
         thread_op::SET_STATE => random.pick(&SET) + BASE + random.below(64) * 4096,
+        thread_op::FOREIGN_RETURN => random.pick(&[0, 8, 0xfc0]) + BASE + random.below(64) * 4096,
         _ if random.one_in(9) => page(random),
         _ => random.pick(&[0, 1, 2, 3, 64, 0x1000, 1 << 46, 1 << 63]),
     };

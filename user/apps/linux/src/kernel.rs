@@ -151,8 +151,7 @@ impl Machine for Kernel {
 
     fn answer(&mut self, tid: Tid, registers: &Registers) {
         let Some(thread) = self.threads.get(&tid) else { return };
-        let Ok([ip, sp, flags, _]) = sys::thread_registers(thread.uid, 0) else { return };
-        let _ = foreign::resume(thread.uid, registers, [ip, sp, flags]);
+        let _ = foreign::answer_later(thread.uid, registers);
     }
 
     fn interrupt(&mut self, tid: Tid) -> Option<Box<ThreadState>> {

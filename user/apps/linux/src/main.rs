@@ -37,7 +37,7 @@ use rt::api::clock;
 use rt::module::Service;
 use rt::pager::{self, REFUSAL};
 use rt::sys::abi::PAGE_SIZE;
-use rt::sys::foreign::{Arrival, Handler};
+use rt::sys::foreign::Handler;
 use rt::sys::{self, Kind, Message, Timeout, Uid};
 use rt::{eprintln, random, time};
 use telling::Telling;
@@ -164,23 +164,26 @@ fn zero() -> u64 {
 fn run(mut system: Linux, network: &Tern) -> i32 {
     let mut handler = Handler::default();
     let mut faults = Faults::new();
-    let mut arrival = handler.wait();
+    let mut caller = handler.wait_for_call();
     loop {
-        let mut next = Next::Nothing;
-        match arrival {
-            Ok(Arrival::Call(tid)) => next = system.call(tid, &mut handler.registers),
-            Ok(Arrival::Message(message)) => take(&mut system, network, &mut faults, &message),
-            Err(_) => {}
-        }
+        let next = match caller {
+            Some(tid) => system.call(tid, &mut handler.registers),
+            None => {
+                if let Ok(message) = handler.message() {
+                    take(&mut system, network, &mut faults, &message);
+                }
+                Next::Nothing
+            }
+        };
         if let Some(status) = system.ended {
             system.end_trace();
             system.machine.telling.flush();
             let (code, value) = status.told();
             return if code as u32 == general::CLD_EXITED { value as i32 } else { 128 + value as i32 };
         }
-        arrival = match next {
-            Next::Answer => handler.answer(),
-            Next::Nothing => handler.wait(),
+        caller = match next {
+            Next::Answer => handler.answer_call(),
+            Next::Nothing => handler.wait_for_call(),
         };
     }
 }

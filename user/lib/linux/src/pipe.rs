@@ -1,4 +1,4 @@
-//! Pipes: bytes on their way from writers to readers, in pages that are there only while they hold something.
+//! Pipes: bytes on their way from writers to readers, in pages. A pipe that was written to keeps one of them; the others are there only while they hold something.
 //!
 //! Nothing waits in here: a call that would have to wait is `EAGAIN`, and the caller makes it again when the other end has done something. A write of up to
 //! [`ATOMIC_BYTES`] is never taken apart.
@@ -51,7 +51,7 @@ pub enum End {
 /// A pipe.
 #[derive(Debug)]
 pub struct Pipe {
-    /// Pages with bytes, in order. All but the first and the last are full; none is empty.
+    /// Pages with bytes, in order. All but the first and the last are full; none is empty but the only one.
     pages: VecDeque<Box<[u8]>>,
     /// Bytes of the first page that have been read.
     first: usize,
@@ -212,14 +212,15 @@ impl Pipe {
             done += count;
             self.len -= count;
             self.first += count;
-            if self.first == PAGE_BYTES || self.len == 0 {
+            if self.len == 0 {
+                // The next byte finds a page.
+                self.pages.truncate(1);
+                self.pages.shrink_to(1);
+                self.first = 0;
+            } else if self.first == PAGE_BYTES {
                 self.pages.pop_front();
                 self.first = 0;
             }
-        }
-        if self.len == 0 {
-            // The list of pages goes, too.
-            self.pages = VecDeque::new();
         }
         Ok(done)
     }

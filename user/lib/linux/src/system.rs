@@ -224,6 +224,15 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// A call of a thread. The result is in its registers if it is to be answered.
     pub fn call(&mut self, tid: Tid, registers: &mut Registers) -> Next {
+        if let Some(value) = self.says_who(tid, registers.rax) {
+            registers.rax = value;
+            return Next::Answer;
+        }
+        self.do_call(tid, registers)
+    }
+
+    /// Makes a call of any kind.
+    fn do_call(&mut self, tid: Tid, registers: &mut Registers) -> Next {
         let next = match self.attempt(tid, registers) {
             Some(true) if self.has_signal(tid) => {
                 self.complete(tid, *registers);

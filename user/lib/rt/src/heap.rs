@@ -1,12 +1,14 @@
 //! The heap behind `alloc`: grows through its region step by step; the pager fills it with zeroes on demand.
 #![allow(unsafe_code)]
 
+mod small;
+
 use crate::layout::HEAP;
-use crate::sync::RawLock;
-use core::alloc::Layout;
-use core::ptr::{NonNull, with_exposed_provenance_mut};
+use crate::sync::Mutex;
+use core::alloc::{GlobalAlloc, Layout};
+use core::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
 use core::sync::atomic::{AtomicU64, Ordering};
-use talc::TalcLock;
+use small::Heap;
 use talc::base::{Talc, binning::Binning};
 use talc::source::Source;
 
@@ -15,7 +17,52 @@ const STEP: u64 = 256 << 10;
 
 #[cfg_attr(target_os = "none", global_allocator)]
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
-static ALLOCATOR: TalcLock<RawLock, Region> = TalcLock::new(Region { end: None });
+static ALLOCATOR: Allocator = Allocator(Mutex::new(Heap::new(Region { end: None })));
+
+/// A block that moves is copied without the lock if it has more bytes than this.
+const COPIED_LOCKED_MAX: usize = 16 << 10;
+
+/// The heap of all threads.
+struct Allocator(Mutex<Heap<Region>>);
+
+// SAFETY: the heap gives each block once; the lock is held while it works.
+unsafe impl GlobalAlloc for Allocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.lock().allocate(layout) }.map_or(null_mut(), NonNull::as_ptr)
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        if let Some(block) = NonNull::new(block) {
+            // SAFETY: the caller's promise.
+            unsafe { self.0.lock().deallocate(block, layout) };
+        }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, len: usize) -> *mut u8 {
+        let Some(old) = NonNull::new(block) else { return null_mut() };
+        let mut heap = self.0.lock();
+        // SAFETY: the caller's promise: the block is from here, the new size is one, and nobody has the new block yet.
+        unsafe {
+            if heap.resize(old, layout, len) {
+                return block;
+            }
+            let Some(new) = heap.allocate(Layout::from_size_align_unchecked(len, layout.align())) else {
+                return null_mut();
+            };
+            let copied = layout.size().min(len);
+            if copied > COPIED_LOCKED_MAX {
+                drop(heap);
+                old.copy_to_nonoverlapping(new, copied);
+                heap = self.0.lock();
+            } else {
+                old.copy_to_nonoverlapping(new, copied);
+            }
+            heap.deallocate(old, layout);
+            new.as_ptr()
+        }
+    }
+}
 
 static BASE: AtomicU64 = AtomicU64::new(HEAP.start);
 static LIMIT: AtomicU64 = AtomicU64::new(HEAP.end);
@@ -23,7 +70,7 @@ static LIMIT: AtomicU64 = AtomicU64::new(HEAP.end);
 /// Does something while no thread of the program can take memory or give it back, as it may be whenever a thread has a page fault. For tests of pagers that are threads of the
 /// program: whoever takes memory meanwhile waits for ever.
 pub fn hold<T>(run: impl FnOnce() -> T) -> T {
-    let _held = ALLOCATOR.lock();
+    let _held = ALLOCATOR.0.lock();
     run()
 }
 

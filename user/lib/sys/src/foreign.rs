@@ -43,8 +43,7 @@ pub fn thread_redirect(target: Uid, label: u32) -> Result<()> {
 impl Handler {
     /// Waits for a foreign call or a message. A call that came before and was not answered stays unanswered: [`resume`] does that.
     pub fn wait(&mut self) -> Result<Arrival> {
-        // SAFETY: the function keeps all registers that C wants kept, and writes to the handler only.
-        unsafe { tern_foreign_wait(self) };
+        self.wait_for_call();
         self.arrival()
     }
 
@@ -57,9 +56,38 @@ impl Handler {
         if self.stack == 0 {
             return Err(Error::BadState);
         }
+        self.answer_call();
+        self.arrival()
+    }
+
+    /// Waits as [`Handler::wait`] does. The label of the thread whose call came; none if a [message](Handler::message) did.
+    pub fn wait_for_call(&mut self) -> Option<u32> {
+        // SAFETY: the function keeps all registers that C wants kept, and writes to the handler only.
+        unsafe { tern_foreign_wait(self) };
+        self.caller()
+    }
+
+    /// Answers the call that came last as [`Handler::answer`] does, and returns as [`Handler::wait_for_call`] does. Without one it waits.
+    pub fn answer_call(&mut self) -> Option<u32> {
+        if self.stack == 0 {
+            return self.wait_for_call();
+        }
         // SAFETY: as above.
         unsafe { tern_foreign_answer(self) };
-        self.arrival()
+        self.caller()
+    }
+
+    /// The message that came last, if it was no call.
+    pub fn message(&self) -> Result<Message> {
+        match self.arrival()? {
+            Arrival::Message(message) => Ok(message),
+            Arrival::Call(_) => Err(Error::BadState),
+        }
+    }
+
+    #[inline]
+    fn caller(&self) -> Option<u32> {
+        (self.origin & FOREIGN != 0).then_some((self.origin >> 32) as u32 & !(1 << 31))
     }
 
     fn arrival(&self) -> Result<Arrival> {
@@ -77,6 +105,16 @@ fn arrival(origin: u64, registers: &Registers) -> Result<Arrival> {
         Some(message) => Ok(Arrival::Message(message)),
         None => Err(error(0)),
     }
+}
+
+/// Answers a foreign call that was left unanswered: the thread goes on behind its call, with these registers.
+///
+/// # Errors
+///
+/// `BadState`: it does not wait for this thread to return.
+pub fn answer_later(thread: Uid, registers: &Registers) -> Result<()> {
+    let address = core::ptr::from_ref(registers) as u64;
+    control::thread(thread_op::FOREIGN_RETURN, [thread.0, address, 0, 0, 0, 0]).map(drop)
 }
 
 /// Answers a foreign call that was left unanswered: the thread goes on at `ip`, with these registers, stack pointer and flags.

@@ -286,6 +286,8 @@ pub fn other_calls_need_no_memory() -> Outcome {
             thread_op::INTERRUPT_MESSAGE => {
                 ([Uid::interrupt(device::CLOCK_LINE).0, 0, 0, 0, 0, 0], Error::NoSuch as u64)
             }
+            // There is no call.
+            thread_op::FOREIGN_RETURN => ([name, 0, 0, 0, 0, 0], Error::BadState as u64),
             thread_op::NEXT | thread_op::SET_WINDOW => ([0; 6], 0),
             thread_op::BREAKPOINT => ([name, 1, 0x1000, BREAK_WRITE, 8, 0], 0),
             thread_op::SET_PAGER => {

@@ -6,9 +6,9 @@ use crate::{check, check_eq};
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use sys::abi::call::RESUME;
-use sys::foreign::{Arrival, Handler, Registers, resume};
+use sys::foreign::{Arrival, Handler, Registers, answer_later, resume};
 use sys::thread_state::STOPPED;
-use sys::{Kind, TaskId, Timeout, Uid};
+use sys::{Error, Kind, TaskId, Timeout, Uid};
 
 // A guest waits for 1 in its flag, makes a call with all registers from its block, stores those with which the call returned, and says 2;
 // for 3 it ends. rdi: Guest.
@@ -335,6 +335,49 @@ pub fn answers_come_in_any_order() -> Outcome {
     check_eq!((guest(0).after.rax, guest(0).after.r15, guest(0).after.rdi), (77, 1515, 0x101));
     check_eq!(server.result()?, 0);
     check_eq!(LABELS.load(Relaxed), 0x7001_7002);
+    for (index, agent) in agents.iter_mut().enumerate() {
+        release(agent, index)?;
+    }
+    Ok(())
+}
+
+/// Leaves the first call unanswered until the second is answered and a message comes; then returns from it late, by its name.
+extern "C" fn return_first_last(first: u64) -> u64 {
+    let mut handler = Handler::default();
+    let Ok(Arrival::Call(one)) = handler.wait() else { return 1 };
+    note(one, &handler);
+    let mut kept = handler.registers;
+    let Ok(Arrival::Call(_)) = handler.wait() else { return 2 };
+    let Ok(Arrival::Message(message)) = handler.answer() else { return 3 };
+    let all = (&raw mut kept).cast::<u64>();
+    for i in 0..13 {
+        // SAFETY: the registers are thirteen words.
+        unsafe { *all.add(i) += 0x10_0000 };
+    }
+    if answer_later(Uid(first), &kept).is_err() || answer_later(Uid(first), &kept) != Err(Error::BadState) {
+        return 4;
+    }
+    sys::send(message.sender, 0, [0; 8], Timeout::ZERO).map_or(5, |()| 0)
+}
+
+/// A late return gives all registers but those of the instruction itself; nobody but the handler may do it.
+pub fn late_returns_give_all_registers() -> Outcome {
+    let child = Child::new()?;
+    let mut server = Agent::new(TaskId::NIL)?;
+    LABELS.store(0, Relaxed);
+    let mut agents = [caller(&child, 0, server.uid)?, caller(&child, 1, server.uid)?];
+    server.start_apply(return_first_last, agents[0].uid.0);
+    check!(server.settle()?);
+    guest(0).flag.store(1, Relaxed);
+    check!(agents[0].settle()?);
+    check_eq!(answer_later(agents[0].uid, &FRESH), Err(Error::BadState));
+    guest(1).flag.store(1, Relaxed);
+    check!(has_flag(1, 2)?);
+    check_eq!(guest(0).flag.load(Relaxed), 1);
+    sys::ipc_call(server.uid, 0, [0; 8])?;
+    check!(has_flag(0, 2)?);
+    is_answered(0)?;
+    check_eq!(server.result()?, 0);
     for (index, agent) in agents.iter_mut().enumerate() {
         release(agent, index)?;
     }

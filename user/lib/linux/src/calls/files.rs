@@ -233,25 +233,29 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(to.len())
     }
 
+    /// The event for which a thread waits that reads or writes.
+    pub fn event_of(&self, open: &Open) -> Option<Event> {
+        let ring = match &open.object {
+            Object::Reader(ends) | Object::Writer(ends) | Object::Fifo(Fifo { ends, .. }) => ends.number,
+            Object::Counter { number, .. } => *number,
+            Object::Terminal { number, .. } | Object::Master { number, .. } => {
+                return Some(Event::Terminal(*number));
+            }
+            Object::Socket(socket) => socket.number,
+            Object::Inet(inet) => inet.number,
+            Object::Epoll(epoll) => epoll.number,
+            Object::Timer(timer) => timer.number,
+            Object::Inotify(list) => list.number,
+            Object::Process(pidfd) => pidfd.number,
+            Object::Signals(_) => return self.signal_event(),
+            _ => return None,
+        };
+        Some(Event::Ring(ring))
+    }
+
     /// Events for which a thread waits that reads or writes.
     pub fn events_of(&self, open: &Open) -> Vec<Event> {
-        match &open.object {
-            Object::Reader(ends) | Object::Writer(ends) | Object::Fifo(Fifo { ends, .. }) => {
-                Vec::from([Event::Ring(ends.number)])
-            }
-            Object::Counter { number, .. } => Vec::from([Event::Ring(*number)]),
-            Object::Terminal { number, .. } | Object::Master { number, .. } => {
-                Vec::from([Event::Terminal(*number)])
-            }
-            Object::Socket(socket) => Vec::from([Event::Ring(socket.number)]),
-            Object::Inet(inet) => Vec::from([Event::Ring(inet.number)]),
-            Object::Epoll(epoll) => Vec::from([Event::Ring(epoll.number)]),
-            Object::Timer(timer) => Vec::from([Event::Ring(timer.number)]),
-            Object::Inotify(list) => Vec::from([Event::Ring(list.number)]),
-            Object::Process(pidfd) => Vec::from([Event::Ring(pidfd.number)]),
-            Object::Signals(_) => self.signal_event().into_iter().collect(),
-            _ => Vec::new(),
-        }
+        self.event_of(open).into_iter().collect()
     }
 
     /// Writes from pieces of memory, at a position or where the file stands.

@@ -2,11 +2,12 @@
 
 use super::number;
 use super::time::microseconds;
-use crate::errno::{EBADF, EINVAL, Result};
+use crate::errno::{EBADF, EINVAL, ESRCH, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open};
 use crate::pipe::End;
+use crate::process::Event;
 use crate::system::{Answer, Outcome, System};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -76,22 +77,23 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         let mut bytes = vec![0; count as usize * 8];
         self.read(tid, list, &mut bytes)?;
-        let (mut found, mut on) = (0, Vec::new());
+        let descriptors = &self.processes.get(&self.pid(tid)?).ok_or(ESRCH)?.descriptors;
+        let polled = |entry: &[u8]| i32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]]);
+        let mut found = 0;
         for entry in bytes.chunks_exact_mut(8) {
-            let fd = i32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]]);
             let wanted = u32::from(u16::from_le_bytes([entry[4], entry[5]]));
-            let ready = match self.open_file(tid, fd as u64) {
-                _ if fd < 0 => 0,
-                Err(_) => POLLNVAL,
-                Ok(open) => {
-                    on.extend(self.events_of(&open));
-                    self.ready(&open) & (wanted | POLLERR | POLLHUP)
-                }
+            let ready = match u32::try_from(polled(entry)).map(|fd| descriptors.get(fd)) {
+                Err(_) => 0,
+                Ok(Err(_)) => POLLNVAL,
+                Ok(Ok(descriptor)) => self.ready(&descriptor.open) & (wanted | POLLERR | POLLHUP),
             };
             entry[6..8].copy_from_slice(&(ready as u16).to_le_bytes());
             found += u64::from(ready != 0);
         }
         if found == 0 && until.is_none_or(|until| until > self.machine.now()) {
+            let open = |entry| Some(&descriptors.get(u32::try_from(polled(entry)).ok()?).ok()?.open);
+            let event = |entry| self.event_of(open(entry)?);
+            let mut on: Vec<Event> = bytes.chunks_exact(8).filter_map(event).collect();
             on.sort_unstable();
             on.dedup();
             return Ok(Outcome::Wait(on, until));
@@ -143,7 +145,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 continue;
             }
             let open = self.open_file(tid, fd).map_err(|_| EBADF)?;
-            on.extend(self.events_of(&open));
+            on.extend(self.event_of(&open));
             let ready = self.ready(&open);
             for ((wanted, found), kind) in wanted.iter().zip(&mut found).zip(kinds) {
                 if wanted[word] & bit != 0 && ready & kind != 0 {
