@@ -1,7 +1,7 @@
 //! Late returns from foreign calls (row C7, decision 0128): a handler that left a call unanswered sets the thread's registers and lets it go
 //! on in one operation.
 //!
-//! As with a whole state, the block is copied to the kernel stack of the thread first, which does not run (see [`super::thread_state`]).
+//! The block is copied to the kernel stack of the thread first, which does not run, as a whole state is (see [`super::thread_state`]).
 
 use super::thread_state::{place, wait_for_page};
 use crate::arch::frame::RETURNED;

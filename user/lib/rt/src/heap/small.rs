@@ -170,7 +170,7 @@ mod tests {
     fn is_whole((block, layout, byte): &Block) -> bool {
         // SAFETY: as above; it was filled.
         let bytes = unsafe { core::slice::from_raw_parts(block.as_ptr(), layout.size()) };
-        bytes.iter().all(|found| found == byte) && block.as_ptr() as usize % layout.align() == 0
+        bytes.iter().all(|found| found == byte) && (block.as_ptr() as usize).is_multiple_of(layout.align())
     }
 
     fn with_heap(work: impl FnOnce(&mut Heap<Manual>)) {
@@ -193,7 +193,7 @@ mod tests {
             let mut random = 1;
             let mut blocks: Vec<Block> = Vec::new();
             for byte in 0..40_000_u32 {
-                let len = if next(&mut random) % 8 == 0 {
+                let len = if next(&mut random).is_multiple_of(8) {
                     1 + next(&mut random) % 3000
                 } else {
                     1 + next(&mut random) % 560
