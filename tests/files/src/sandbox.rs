@@ -296,7 +296,9 @@ fn a_file_is_one_for_a_sandbox_and_another_client() {
                 }
                 4..6 => pair.others_act(),
                 6 => pair.compare(),
-                _ => drop(NOW.fetch_add(pair.random.below(3_000_000_000), Ordering::Relaxed)),
+                _ => {
+                    NOW.fetch_add(pair.random.below(3_000_000_000), Ordering::Relaxed);
+                }
             }
         }
         pair.store.volume.begin();

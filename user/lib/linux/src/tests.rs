@@ -5,6 +5,7 @@ mod cache;
 mod hostile;
 mod late;
 mod limits;
+mod opened;
 mod others;
 pub(crate) mod random;
 mod world;

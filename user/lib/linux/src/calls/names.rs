@@ -159,7 +159,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         let end = from.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
         let start = from.iter().take(end).rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
-        let name = format!(".exchanged-{}", self.ring());
+        // Nobody can make it before.
+        let mut number = [0; 16];
+        self.machine.random(&mut number);
+        let name = format!(".exchanged-{:032x}", u128::from_le_bytes(number));
         let aside = [from.get(..start).unwrap_or_default(), name.as_bytes()].concat();
         let volume = &mut self.store.volume;
         volume.rename(root, from, &aside)?;
@@ -223,6 +226,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Kind::Directory => Err(EISDIR),
             _ if self.store.node(&found).is_some() => Err(EINVAL),
             _ => self.with_file(&path, |system, inode| {
+                system.check_length(tid, found.len, len)?;
                 system.unmark(inode)?;
                 system.store.truncate(inode, len)?;
                 system.noticed(inode, IN_MODIFY);
