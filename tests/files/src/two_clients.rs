@@ -3,10 +3,10 @@
 use crate::as_on_linux::{Random, programs};
 use crate::served::Served;
 use std::sync::atomic::{AtomicU64, Ordering};
-use vfs::page::Plain;
+use vfs::page::{Page, Plain};
 use vfs::path::Last;
 use vfs::remote::Remote;
-use vfs::{Attributes, Changes, Error, FileSystem, How, Inode, Ram, Result, Volume};
+use vfs::{Attributes, Cached, Changes, Error, FileSystem, How, Inode, Ram, Result, Volume};
 
 type Client = Volume<Remote<Served<Ram<Plain>>>>;
 
@@ -117,4 +117,135 @@ fn nothing_is_asked_twice() {
     write(&mut client, root, b"b", b"").unwrap();
     client.begin();
     assert_eq!(look(&mut client), 1);
+}
+
+/// Two clients, of which the first one has the directory `d` open with the file `d/f` of five bytes, and the second one has moved it to `e`.
+fn moved() -> (Client, Client, Inode) {
+    let served = Served::new(Ram::new(16 << 20, clock), 100);
+    let [mut one, mut two]: [Client; 2] = [(); 2].map(|()| Volume::new(Remote::new(served.clone()).unwrap()));
+    let (root, other) = (one.root(), two.root());
+    one.mkdir(root, b"d", 0o755).unwrap();
+    write(&mut one, root, b"d/f", b"right").unwrap();
+    let held = one.enter(root, b"d").unwrap();
+    two.rename(other, b"d", b"e").unwrap();
+    one.begin();
+    (one, two, held)
+}
+
+/// What is asked by way of a directory that somebody has moved is of no other directory, and does not keep its names from being found where it is now.
+#[test]
+fn a_directory_that_was_moved_is_no_other_one() {
+    for has_other in [false, true] {
+        let (mut one, mut two, held) = moved();
+        let (root, other) = (one.root(), two.root());
+        if has_other {
+            two.mkdir(other, b"d", 0o755).unwrap();
+            write(&mut two, other, b"d/f", b"of somebody else").unwrap();
+        }
+        assert!(one.attributes_at(held, b"f", Last::Stay).is_err());
+        assert!(one.readdir(held, 0, 10).is_err());
+        assert!(one.unlink(held, b"f").is_err());
+        one.begin();
+        one.attributes_at(root, b"e", Last::Stay).unwrap();
+        assert_eq!(one.attributes_at(root, b"e/f", Last::Stay).map(|found| found.len), Ok(5));
+        let there = two.attributes_at(other, b"d/f", Last::Stay).map(|found| found.len);
+        assert_eq!(there, if has_other { Ok(16) } else { Err(Error::NotFound) });
+    }
+}
+
+/// Whatever is found without asking stays known while others are looked for in the same call.
+#[test]
+fn what_was_found_in_the_same_call_is_there() {
+    let served = Served::new(Ram::new(64 << 20, clock), 100);
+    let mut client: Client = Volume::new(Remote::new(served.clone()).unwrap());
+    let root = client.root();
+    client.mkdir(root, b"a", 0o755).unwrap();
+    write(&mut client, root, b"a/x", b"text").unwrap();
+    client.mkdir(root, b"c", 0o755).unwrap();
+    for number in 0..4300 {
+        client.mkdir(root, format!("c/{number}").as_bytes(), 0o755).unwrap();
+    }
+    // Places are counted from none on, so that one of these calls is the one that has no room.
+    for count in 4088..4098 {
+        let mut client: Client = Volume::new(Remote::new(served.clone()).unwrap());
+        client.attributes_at(root, b"a/x", Last::Stay).unwrap();
+        for number in 0..count {
+            client.begin();
+            client.attributes_at(root, format!("c/{number}").as_bytes(), Last::Stay).unwrap();
+        }
+        client.begin();
+        let to = format!("c/{count}/new");
+        client.link(root, b"a/x", to.as_bytes()).unwrap();
+        client.unlink(root, to.as_bytes()).unwrap();
+    }
+}
+
+/// A change that the file system cannot make is none, and forgets nothing.
+#[test]
+fn a_change_that_is_not_supported_forgets_nothing() {
+    let served = Served::new(Ram::new(16 << 20, clock), 100);
+    let mut client: Client = Volume::new(Remote::new(served.clone()).unwrap());
+    let root = client.root();
+    client.symlink(root, b"f", b"link").unwrap();
+    let link = client.attributes_at(root, b"link", Last::Stay).unwrap().inode;
+    client.begin();
+    let calls = served.calls();
+    let changes = Changes { permissions: Some(0o700), ..Changes::default() };
+    assert_eq!(client.change(link, &changes), Err(Error::Unsupported));
+    client.begin();
+    client.attributes_at(root, b"link", Last::Stay).unwrap();
+    assert_eq!(served.calls() - calls, 2, "once for each beginning");
+}
+
+/// Changes of others are told by a number, own ones are not.
+#[test]
+fn changes_of_others_have_a_number() {
+    let served = Served::new(Ram::new(16 << 20, clock), 100);
+    let [mut one, mut two]: [Client; 2] = [(); 2].map(|()| Volume::new(Remote::new(served.clone()).unwrap()));
+    let (root, other) = (one.root(), two.root());
+    one.begin();
+    let first = one.others();
+    assert!(first.is_some());
+    write(&mut one, root, b"a", b"text").unwrap();
+    one.begin();
+    assert_eq!(one.others(), first);
+    write(&mut two, other, b"a", b"more").unwrap();
+    one.begin();
+    let second = one.others();
+    assert_ne!(second, first);
+    one.begin();
+    assert_eq!(one.others(), second);
+}
+
+/// Bytes of pages that somebody else has written reach their file at a time that is told, and change its times.
+#[test]
+fn what_is_brought_from_pages_is_a_change() {
+    let mut volume: Volume<Cached<Ram<Plain>, Plain>> =
+        Volume::new(Cached::new(Ram::new(1 << 20, clock), 10));
+    let root = volume.root();
+    let create = How { create: true, ..How::default() };
+    let file = volume.open(root, b"f", create, 0o644).unwrap();
+    volume.write(file, 0, b"text").unwrap();
+    let page = volume.page(file, 0, true).unwrap();
+    let before = volume.attributes(file).unwrap();
+    volume.sync(file).unwrap();
+    assert!(!volume.take_written());
+    page.write(0, b"more");
+    volume.sync(file).unwrap();
+    assert!(volume.take_written() && !volume.take_written());
+    assert!(volume.attributes(file).unwrap().modified > before.modified);
+    // A page that nobody has any more is brought when another one is made.
+    page.write(0, b"last");
+    drop(page);
+    let other = volume.open(root, b"g", create, 0o644).unwrap();
+    volume.write(other, 0, b"text").unwrap();
+    drop(volume.page(other, 0, false).unwrap());
+    assert!(volume.take_written());
+    // A file system whose pages are the file's knows of no writing but what it is told.
+    let mut ram: Volume<Ram<Plain>> = Volume::new(Ram::new(1 << 20, clock));
+    let root = ram.root();
+    let file = ram.open(root, b"f", create, 0o644).unwrap();
+    let before = ram.attributes(file).unwrap();
+    ram.wrote(file);
+    assert!(ram.attributes(file).unwrap().modified > before.modified);
 }

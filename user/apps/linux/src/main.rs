@@ -14,6 +14,7 @@ mod network;
 mod telling;
 mod waiters;
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::rc::Rc;
@@ -27,7 +28,7 @@ use linux::errno;
 use linux::machine::Tid;
 use linux::memory::Fault;
 use linux::signal::{Cause, Signal};
-use linux::store::Store;
+use linux::store::{Clock, Store};
 use linux::system::{Next, System};
 use linux::trace::Trace;
 use linux_raw_sys::general::{self, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
@@ -110,7 +111,9 @@ fn begin(line: &CommandLine) -> Result<(Linux, Rc<Tern>), String> {
     kernel.telling = telling(line)?;
     let pages = line.memory_mib.unwrap_or(MEMORY_MIB.0).min(MEMORY_MIB.1) * PAGES_OF_MIB;
     let threads = line.processes.unwrap_or(PROCESSES.0).min(PROCESSES.1) as usize;
-    let mut system = System::new(kernel, Store::new(Pages::new(rt::home(), pages), files), threads);
+    let mut store = Store::new(Pages::new(rt::home(), pages), files);
+    store.clock = Clock(Box::new(move || zero.saturating_add(time::now_ns())));
+    let mut system = System::new(kernel, store, threads);
     system.store.view.borrow_mut().vdso = vdso::page(zero).into();
     let network = Rc::new(Tern::new(info.priority));
     system.sockets.network = linux::network::Below(network.clone());

@@ -65,6 +65,9 @@ impl<F: Paged> Served<F> {
     fn with<T>(&self, run: impl FnOnce(&mut Volume<F>) -> T) -> T {
         let mut volume = self.volume.lock();
         let done = run(&mut volume);
+        if volume.take_written() {
+            self.count();
+        }
         let has_woken = volume.has_woken();
         drop(volume);
         if has_woken {
@@ -231,8 +234,14 @@ impl<F: Paged<Page = OwnPage>> Drop for Open<F> {
         }
         mapped.pages.values_mut().for_each(|page| page.lent.end_writing());
         // Nobody is left who could hear of an error.
+        if was_writable {
+            volume.wrote(self.inode);
+        }
         if was_writable || self.is_dirty.load(Ordering::Relaxed) {
             let _ = volume.sync(self.inode);
+        }
+        if volume.take_written() {
+            self.served.count();
         }
         mapped.pages.clear();
         let _ = volume.close(self.inode);
@@ -331,12 +340,13 @@ macro_rules! node {
         fn sync(&self) -> Result<(), Failure> {
             self.with(|volume, inode| {
                 let kind = volume.attributes(inode)?.kind;
-                if kind == Kind::Directory { volume.sync_all(inode) } else { volume.sync(inode) }?;
-                // A client that has mapped it to write may write again.
                 let is_writable = self.mapped.lock().is_writable();
                 if is_writable {
+                    volume.wrote(inode);
                     self.served.count();
                 }
+                if kind == Kind::Directory { volume.sync_all(inode) } else { volume.sync(inode) }?;
+                // A client that has mapped it to write may write again.
                 self.is_dirty.store(is_writable, Ordering::Relaxed);
                 Ok(())
             })
@@ -404,7 +414,11 @@ impl<F: Paged<Page = OwnPage> + Send + 'static> PagedFile::Relay for Open<F> {
             mapped.pages.range(place.clone()).any(|(&(_, _, is_writable), _)| is_writable)
         };
         if is_writable(&self.mapped.lock()) {
-            self.with(Volume::sync)?;
+            self.with(|volume, inode| {
+                volume.wrote(inode);
+                self.served.count();
+                volume.sync(inode)
+            })?;
         }
         let mut mapped = self.mapped.lock();
         mapped.threads = door::withdraw_arrived(mapped.number, mapped.threads);

@@ -139,6 +139,31 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         for file in written {
             let _ = self.store.write_back_all(Inode(file.0));
         }
+        self.let_removed_files_go();
+    }
+
+    /// Files of which something is mapped. All memories are those of processes when it is called.
+    fn files_in_use(&self) -> BTreeSet<FileNumber> {
+        let rooms = self.processes.values().map(|process| &process.room);
+        rooms.flat_map(|room| room.borrow().memory.files()).collect()
+    }
+
+    /// Closes files without names that nobody uses any more. All memories are those of processes when it is called.
+    pub fn let_removed_files_go(&mut self) {
+        if self.store.has_removed() {
+            let used = self.files_in_use();
+            self.store.let_removed_go(&used);
+        }
+    }
+
+    /// Takes pages from processes that lie behind the end of a file which was cut off: an access is an error from now on.
+    #[cold]
+    pub(crate) fn take_cut_pages(&mut self) {
+        for source in self.store.take_cut() {
+            for process in self.processes.values() {
+                process.room.borrow_mut().memory.forget_source(&mut self.store.frames, source);
+            }
+        }
     }
 
     /// Closes files of which nothing is mapped any more, if they are many. All memories are those of processes when it is called.
@@ -146,8 +171,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if !self.store.has_many_mapped() {
             return;
         }
-        let rooms = self.processes.values().map(|process| &process.room);
-        let used: BTreeSet<FileNumber> = rooms.flat_map(|room| room.borrow().memory.files()).collect();
+        let used = self.files_in_use();
         self.store.keep_mapped(&used);
     }
 

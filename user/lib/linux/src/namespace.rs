@@ -298,6 +298,11 @@ impl<F: FileSystem> FileSystem for Namespace<F> {
         self.files.begin();
     }
 
+    #[inline]
+    fn others(&mut self) -> Option<u64> {
+        self.files.others()
+    }
+
     fn hold(&mut self, inode: Inode) -> Result<()> {
         if Special::of(inode).is_some() { Ok(()) } else { self.files.hold(inode) }
     }

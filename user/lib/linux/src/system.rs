@@ -278,6 +278,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let was_making = core::mem::replace(&mut self.is_making, true);
         let outcome = calls::run(self, tid, registers);
         (self.current, self.is_making) = (before, was_making);
+        if !self.store.cut.is_empty() {
+            self.take_cut_pages();
+        }
         match outcome {
             Ok(Outcome::Value(value)) => registers.rax = value,
             Err(error) => registers.rax = error.result(),
@@ -389,6 +392,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                     self.late_at = Some(now + calls::files::LATE_NS);
                 }
             }
+            self.take_cut_pages();
         }
         let due: Vec<Tid> = self
             .processes
@@ -431,6 +435,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::File { inode, .. } | Object::Directory { inode, .. } => {
                 let _ = self.store.write_late(inode);
                 let _ = self.store.volume.close(inode);
+                self.let_removed_files_go();
             }
             Object::Reader(ends) => {
                 ends.pipe.borrow_mut().close(End::Read);

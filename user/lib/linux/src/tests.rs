@@ -5,6 +5,8 @@ mod cache;
 mod hostile;
 mod late;
 mod limits;
+mod opened;
+mod others;
 pub(crate) mod random;
 mod world;
 

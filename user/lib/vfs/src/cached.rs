@@ -13,6 +13,8 @@ pub struct Cached<F, P> {
     fs: F,
     pages: BTreeMap<(Inode, u64), Copy<P>>,
     pages_max: usize,
+    /// Whether bytes of pages were brought to files since it was asked for.
+    has_written: bool,
 }
 
 #[derive(Debug)]
@@ -25,7 +27,7 @@ struct Copy<P> {
 impl<F: FileSystem, P: Page> Cached<F, P> {
     /// At most so many pages of a file system.
     pub const fn new(fs: F, pages_max: usize) -> Cached<F, P> {
-        Cached { fs, pages: BTreeMap::new(), pages_max }
+        Cached { fs, pages: BTreeMap::new(), pages_max, has_written: false }
     }
 
     /// The file system. Nobody has pages of it any more; what was written to them was synced before, or is lost.
@@ -50,6 +52,9 @@ impl<F: FileSystem, P: Page> Cached<F, P> {
         for (&(inode, number), copy) in &mut self.pages {
             if copy.is_writable && file.is_none_or(|file| file == inode) {
                 let written = write_page(&mut self.fs, inode, number, &copy.page);
+                // One that cannot be written may have been in part.
+                self.has_written |= written != Ok(false);
+                let written = written.map(drop);
                 if written.is_ok() {
                     // A holder may go on to write.
                     copy.is_writable = copy.page.is_shared();
@@ -81,20 +86,21 @@ impl<F: FileSystem, P: Page> Cached<F, P> {
     }
 }
 
-/// Writes a page of a file, as far as the file goes, unless it is there already.
-fn write_page<F: FileSystem, P: Page>(fs: &mut F, file: Inode, number: u64, page: &P) -> Result<()> {
+/// Writes a page of a file, as far as the file goes, unless it is there already. Whether it was not.
+fn write_page<F: FileSystem, P: Page>(fs: &mut F, file: Inode, number: u64, page: &P) -> Result<bool> {
     let (mut now, mut before) = ([0; PAGE], [0; PAGE]);
     let offset = number * PAGE as u64;
     let len = fs.read(file, offset, &mut before)?;
     page.read(0, &mut now[..len]);
-    let mut written = if now[..len] == before[..len] { len } else { 0 };
+    let is_there = now[..len] == before[..len];
+    let mut written = if is_there { len } else { 0 };
     while written < len {
         match fs.write(file, offset + written as u64, &now[written..len])? {
             0 => return Err(Error::NoSpace),
             more => written += more,
         }
     }
-    Ok(())
+    Ok(!is_there)
 }
 
 impl<F: FileSystem, P: Page> Paged for Cached<F, P> {
@@ -115,6 +121,10 @@ impl<F: FileSystem, P: Page> Paged for Cached<F, P> {
 
     fn pages_max(&self) -> usize {
         self.pages_max
+    }
+
+    fn take_written(&mut self) -> bool {
+        core::mem::take(&mut self.has_written)
     }
 
     fn write_back_all(&mut self) {

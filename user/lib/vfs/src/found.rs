@@ -13,6 +13,9 @@ use alloc::vec::Vec;
 /// Names, attributes and targets together, at most. When there are more, all go.
 const COUNT_MAX: usize = 16_384;
 
+/// Bytes of names and targets together, at most. When there are more, all go.
+const BYTES_MAX: usize = 1 << 20;
+
 /// Names, attributes and targets of links that were found.
 #[derive(Default, Debug)]
 pub struct Found {
@@ -23,6 +26,10 @@ pub struct Found {
     names: BTreeMap<Inode, BTreeMap<Box<[u8]>, Option<Inode>>>,
     targets: BTreeMap<Inode, Vec<u8>>,
     count: usize,
+    /// Of names and targets.
+    bytes: usize,
+    /// How often others may have changed something.
+    others: u64,
 }
 
 impl Found {
@@ -31,13 +38,19 @@ impl Found {
         if changes != self.changes {
             self.forget();
             self.changes = changes;
+            self.others += 1;
         }
         changes != 0
     }
 
+    /// How often it was found that others may have changed something.
+    pub fn others(&self) -> u64 {
+        self.others
+    }
+
     /// Forgets all.
     pub fn forget(&mut self) {
-        *self = Found::default();
+        *self = Found { others: self.others, ..Found::default() };
     }
 
     /// So many changes of one's own were made, after all that they concern was forgotten.
@@ -47,11 +60,12 @@ impl Found {
         }
     }
 
-    /// Whether one more is noted: not if nobody counts changes.
-    fn grows(&mut self) -> bool {
+    /// Whether one more is noted, with so many bytes: not if nobody counts changes.
+    fn grows(&mut self, bytes: usize) -> bool {
         self.count += 1;
-        if self.count > COUNT_MAX {
-            *self = Found { changes: self.changes, count: 1, ..Found::default() };
+        self.bytes += bytes;
+        if self.count > COUNT_MAX || self.bytes > BYTES_MAX {
+            *self = Found { changes: self.changes, count: 1, bytes, others: self.others, ..Found::default() };
         }
         self.changes > 0
     }
@@ -63,7 +77,7 @@ impl Found {
 
     /// Notes attributes.
     pub fn put_attributes(&mut self, attributes: Attributes) {
-        if self.grows() {
+        if self.grows(0) {
             self.attributes.insert(attributes.inode, attributes);
         }
     }
@@ -80,7 +94,7 @@ impl Found {
 
     /// Notes a name.
     pub fn put_name(&mut self, directory: Inode, name: &[u8], inode: Option<Inode>) {
-        if self.grows() {
+        if self.grows(name.len()) {
             self.names.entry(directory).or_default().insert(name.into(), inode);
         }
     }
@@ -107,7 +121,7 @@ impl Found {
 
     /// Notes where a symbolic link leads.
     pub fn put_target(&mut self, link: Inode, target: &[u8]) {
-        if self.grows() {
+        if self.grows(target.len()) {
             self.targets.insert(link, target.to_vec());
         }
     }
@@ -140,6 +154,12 @@ mod tests {
         for number in 0..10 * COUNT_MAX as u64 {
             found.put_name(Inode(number), b"name", None);
             assert!(found.names.len() <= COUNT_MAX);
+        }
+        let target = [b'x'; 4000];
+        for number in 0..1000 {
+            found.put_target(Inode(number), &target);
+            assert!(found.targets.len() * target.len() <= BYTES_MAX);
+            assert!(found.target(Inode(number)).is_some());
         }
         assert!(found.look(1));
     }

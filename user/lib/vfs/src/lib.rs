@@ -294,6 +294,12 @@ pub trait FileSystem {
     /// something, and not before each answer.
     fn begin(&mut self) {}
 
+    /// A number that is another one as soon as anybody else may have changed something in here since it was asked for, from the next [`begin`](FileSystem::begin) on.
+    /// What is asked of this value changes it only where that failed. `None` if it is not known what others do.
+    fn others(&mut self) -> Option<u64> {
+        None
+    }
+
     /// Whether nothing in here ever changes but by what is asked of this value. Nobody can say so who has another file system below that others use, too.
     fn knows_all_changes(&self) -> bool {
         false

@@ -70,6 +70,14 @@ pub trait Paged: FileSystem {
         None
     }
 
+    /// Somebody who may have written to pages of a file has said so, or has them no more: the file's times are those of now, if nobody knows better.
+    fn wrote(&mut self, _file: Inode) {}
+
+    /// Whether bytes of pages were brought to files, which have other times since, since this was asked last.
+    fn take_written(&mut self) -> bool {
+        false
+    }
+
     /// Brings what was written to pages to their files, as far as it can be.
     fn write_back_all(&mut self) {}
 }

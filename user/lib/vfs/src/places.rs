@@ -48,6 +48,14 @@ impl<T> Places<T> {
         self.known.get(&inode).map(|known| &known.value).ok_or(Error::NotFound)
     }
 
+    /// The value of an inode that is used now, and the directories above it before. [`Error::NotFound`] if it is not there any more.
+    pub fn used(&mut self, inode: Inode) -> Result<&T> {
+        let clock = self.clock;
+        let known = self.known.get_mut(&inode).ok_or(Error::NotFound)?;
+        known.used = clock;
+        Ok(&known.value)
+    }
+
     /// The value of an inode, to be changed.
     pub fn get_mut(&mut self, inode: Inode) -> Result<&mut T> {
         self.known.get_mut(&inode).map(|known| &mut known.value).ok_or(Error::NotFound)

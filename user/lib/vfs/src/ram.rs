@@ -591,6 +591,13 @@ impl<P: Page> Paged for Ram<P> {
         Ok(page)
     }
 
+    fn wrote(&mut self, file: Inode) {
+        let now = (self.clock)();
+        if let Ok(node) = self.get(file) {
+            (node.attributes.modified, node.attributes.changed) = (now, now);
+        }
+    }
+
     fn pages_max(&self) -> usize {
         (self.limit / PAGE as u64) as usize
     }

@@ -327,8 +327,14 @@ impl<S: Server> Remote<S> {
         }
     }
 
+    /// Fails if a directory is not at the path that is known: others may have moved it, and made another one there.
+    fn is_where_it_was(&mut self, directory: Inode) -> Result<()> {
+        if directory == self.root { Ok(()) } else { self.attributes(directory).map(drop) }
+    }
+
     /// Path of a name in a directory.
     fn path_of(&mut self, directory: Inode, name: Name) -> Result<Vec<u8>> {
+        self.is_where_it_was(directory)?;
         let mut path = self.path(directory)?;
         if !path.is_empty() {
             path.push(b'/');
@@ -402,6 +408,14 @@ impl<S: Server> Remote<S> {
         }
     }
 
+    /// A name is an inode's that has these attributes.
+    fn found_at(&mut self, found: Attributes, directory: Inode, name: Name) -> Result<Inode> {
+        self.places.put(found.inode, directory, name, None)?;
+        self.found.put_name(directory, name.bytes(), Some(found.inode));
+        self.found.put_attributes(found);
+        Ok(found.inode)
+    }
+
     /// A name of an inode is gone that has had these attributes.
     fn lost_name(&mut self, found: &Attributes, directory: Inode, name: Name) -> Result<()> {
         let links = if found.kind == Kind::Directory { 0 } else { found.links.saturating_sub(1) };
@@ -439,15 +453,19 @@ impl<S: Server> FileSystem for Remote<S> {
         self.asked = Asked::NotYet;
     }
 
+    fn others(&mut self) -> Option<u64> {
+        self.is_known().then(|| self.found.others())
+    }
+
     fn change(&mut self, inode: Inode, changes: &Changes) -> Result<()> {
         let done = match self.attributes(inode)?.kind {
+            Kind::Symlink | Kind::Special => return Err(Error::Unsupported),
             Kind::File => self.with_file(inode, false, |file| file.change(changes)),
             Kind::Directory => self.path(inode).and_then(|path| {
                 self.opening(true, |base| {
                     if path.is_empty() { base.change(changes) } else { base.enter(&path)?.change(changes) }
                 })
             }),
-            Kind::Symlink | Kind::Special => Err(Error::Unsupported),
         };
         match done {
             Ok(()) => {
@@ -463,7 +481,7 @@ impl<S: Server> FileSystem for Remote<S> {
         if self.is_known() {
             match self.found.name(directory, name.bytes()) {
                 // Its name that was known may be gone, while it has this one.
-                Some(Some(inode)) if self.places.get(inode).is_ok_and(Option::is_none) => return Ok(inode),
+                Some(Some(inode)) if self.places.used(inode).is_ok_and(Option::is_none) => return Ok(inode),
                 Some(None) => return Err(Error::NotFound),
                 _ => {}
             }
@@ -476,16 +494,14 @@ impl<S: Server> FileSystem for Remote<S> {
             }
             found => found?,
         };
-        self.places.put(found.inode, directory, name, None)?;
-        self.found.put_name(directory, name.bytes(), Some(found.inode));
-        self.found.put_attributes(found);
-        Ok(found.inode)
+        self.found_at(found, directory, name)
     }
 
     fn readdir(&mut self, directory: Inode, cursor: u64, count_max: usize) -> Result<Vec<Entry>> {
         let mut entries = Err(Error::Io);
         for _ in 0..TRIES {
             if self.listed.as_ref().is_none_or(|(listed, _)| *listed != directory) {
+                self.is_where_it_was(directory)?;
                 let path = self.path(directory)?;
                 self.listed = None;
                 let entered = self.opening(true, |base| base.enter(&path))?;
@@ -539,8 +555,7 @@ impl<S: Server> FileSystem for Remote<S> {
         }
         let found = self.stat_at(&path)?;
         self.found.forget_inode(found.inode);
-        self.places.put(found.inode, directory, name, None)?;
-        Ok(found.inode)
+        self.found_at(found, directory, name)
     }
 
     fn link(&mut self, inode: Inode, directory: Inode, name: Name) -> Result<()> {

@@ -140,6 +140,17 @@ impl<F: FileSystem> Volume<F> {
         self.fs.begin();
     }
 
+    /// A number that is another one when [others](FileSystem::others) may have changed something.
+    #[inline]
+    pub fn others(&mut self) -> Option<u64> {
+        self.fs.others()
+    }
+
+    /// How often an inode is open.
+    pub fn times_open(&self, inode: Inode) -> usize {
+        self.open.get(&inode).map_or(0, |opened| opened.count)
+    }
+
     /// How many inodes are open.
     pub fn open_count(&self) -> usize {
         self.open.len()
@@ -551,6 +562,17 @@ impl<F: Paged> Volume<F> {
     pub fn sync_all(&mut self, directory: Inode) -> Result<()> {
         self.fs.write_back_all();
         self.fs.sync(directory)
+    }
+
+    /// Somebody who may have [written to pages](Paged::wrote) of a file has said so, or has them no more.
+    pub fn wrote(&mut self, file: Inode) {
+        self.fs.wrote(file);
+    }
+
+    /// Whether bytes of pages [were brought](Paged::take_written) to files since this was asked last.
+    #[inline]
+    pub fn take_written(&mut self) -> bool {
+        self.fs.take_written()
     }
 
     /// How many pages may be out at once.

@@ -118,8 +118,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             let owner = self.new_owner(tid)?;
             let made = self.store.make_node(&path, Node::Socket, permissions as u16);
             let inode = made.map_err(|error| if error == EEXIST { EADDRINUSE } else { error })?;
-            if let Some(changes) = owner {
-                self.store.volume.change(inode, &changes)?;
+            if let Some(changes) = owner
+                && let Err(error) = self.store.volume.change(inode, &changes)
+            {
+                let root = self.store.root;
+                let _ = self.store.volume.unlink(root, &path);
+                let _ = self.store.volume.close(inode);
+                return Err(error.into());
             }
             socket.place.set(Some(inode));
             self.sockets.places.insert(inode.0, Rc::downgrade(socket));

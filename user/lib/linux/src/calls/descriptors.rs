@@ -2,7 +2,7 @@
 
 use super::fifo::Fifo;
 use super::locks::COMMANDS;
-use super::number;
+use super::{done, number};
 use crate::errno::{EBADF, EINVAL, EMFILE, ENFILE, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
@@ -52,8 +52,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(crate) fn sys_close(&mut self, tid: Tid, [fd, ..]: [u64; 6]) -> Answer {
         let fd = u32::try_from(fd).map_err(|_| EBADF)?;
         let taken = self.process(tid)?.descriptors.take(fd)?;
+        // The last one to close a file hears that late bytes cannot be written; closed it is all the same.
+        let written = match &taken.open.object {
+            Object::File { inode, .. } if Rc::strong_count(&taken.open) == 1 => self.store.write_late(*inode),
+            _ => Ok(()),
+        };
         self.close_descriptor(tid, taken.open);
-        DONE
+        done(written)
     }
 
     pub(crate) fn sys_close_range(&mut self, tid: Tid, [first, last, flags, ..]: [u64; 6]) -> Answer {

@@ -285,10 +285,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Inet(inet) if inet.is_stream() => super::inet::PIECE,
             _ => PIECE_MAX,
         };
-        let (bytes, is_there) = self.gather(tid, pieces, done, most)?;
+        let (mut bytes, is_there) = self.gather(tid, pieces, done, most)?;
         if !is_there && bytes.is_empty() {
             return if done > 0 { number(Ok(done)) } else { Err(EFAULT) };
         }
+        self.limit_write(tid, open, at, &mut bytes)?;
         let outcome = self.put(open, &bytes, at, done > 0);
         let count = match outcome {
             Err(EAGAIN) => 0,
@@ -334,9 +335,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     ) -> Result<usize> {
         match &open.object {
             Object::File { inode, .. } => {
+                // Also with a position, as Linux has it.
                 let position = match at {
+                    _ if open.has(O_APPEND) => self.store.volume.len(*inode)?,
                     Some(at) => at,
-                    None if open.has(O_APPEND) => self.store.volume.len(*inode)?,
                     None => open.offset.get(),
                 };
                 self.unmark(*inode)?;
@@ -352,8 +354,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             Object::Memory(file) => {
                 let len = self.store.frames.object_len(file.object);
-                let place = if open.has(O_APPEND) { len } else { open.offset.get() };
-                let count = self.write_memory(file, at.unwrap_or(place), from)?;
+                let place = if open.has(O_APPEND) { len } else { at.unwrap_or(open.offset.get()) };
+                let count = self.write_memory(file, place, from)?;
                 if at.is_none() {
                     open.offset.set(place + count as u64);
                 }
@@ -525,12 +527,17 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let open = self.open_file(tid, fd)?;
         match &open.object {
             Object::File { inode, .. } if open.is_writable() && len <= i64::MAX as u64 => {
+                let before = self.store.volume.len(*inode)?;
+                self.check_length(tid, before, len)?;
                 self.unmark(*inode)?;
                 self.store.truncate(*inode, len)?;
                 self.noticed(*inode, IN_MODIFY);
                 DONE
             }
-            Object::Memory(file) if len <= i64::MAX as u64 => done(self.truncate_memory(file, len)),
+            Object::Memory(file) if len <= i64::MAX as u64 => {
+                self.check_length(tid, self.store.frames.object_len(file.object), len)?;
+                done(self.truncate_memory(file, len))
+            }
             _ => Err(EINVAL),
         }
     }
@@ -548,7 +555,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(crate::errno::EOPNOTSUPP);
         }
         let end = at.checked_add(len).filter(|end| *end <= i64::MAX as u64 && len > 0).ok_or(EFBIG)?;
-        if self.store.volume.len(*inode)? < end {
+        let before = self.store.volume.len(*inode)?;
+        self.check_length(tid, before, end)?;
+        if before < end {
             self.store.truncate(*inode, end)?;
         }
         self.noticed(*inode, IN_MODIFY);

@@ -3,9 +3,9 @@
 use super::files::position;
 use super::number;
 use crate::errno::{EBUSY, EFBIG, EINVAL, ENAMETOOLONG, ENFILE, EOPNOTSUPP, EPERM, Result};
-use crate::frames::Bytes;
+use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
-use crate::memory::FileNumber;
+use crate::memory::{FileNumber, Source};
 use crate::open::{OPEN_BYTES, Object, Open};
 use crate::system::{Answer, DONE, System};
 use alloc::vec::Vec;
@@ -78,8 +78,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Gives memory behind a descriptor another length.
     pub(super) fn truncate_memory(&mut self, file: &MemoryFile, len: u64) -> Result<()> {
-        file.check(self.store.frames.object_len(file.object), len, false)?;
-        self.store.frames.set_object_len(file.object, len)
+        let before = self.store.frames.object_len(file.object);
+        file.check(before, len, false)?;
+        self.store.frames.set_object_len(file.object, len)?;
+        if len < before {
+            let offset = len.next_multiple_of(PAGE);
+            self.store.cut.push(Source { file: file.object, offset });
+        }
+        Ok(())
     }
 
     /// Makes memory behind a descriptor long enough for a piece.

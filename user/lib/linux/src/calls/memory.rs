@@ -110,13 +110,15 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_munmap(&mut self, tid: Tid, [at, len, ..]: [u64; 6]) -> Answer {
         let room = self.room(tid)?;
-        let memory = &mut room.borrow_mut().memory;
-        let written = memory.shared_files(at..at.saturating_add(len));
-        memory.unmap(&mut self.store.frames, at, len)?;
+        let mut room = room.borrow_mut();
+        let written = room.memory.shared_files(at..at.saturating_add(len));
+        room.memory.unmap(&mut self.store.frames, at, len)?;
+        drop(room);
         // Nobody would look for it at the end of the process.
         for file in written {
             self.store.write_back_all(Inode(file.0))?;
         }
+        self.let_removed_files_go();
         DONE
     }
 

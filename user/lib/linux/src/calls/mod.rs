@@ -13,6 +13,7 @@ mod futex_locks;
 pub mod identity;
 pub mod inet;
 pub mod inotify;
+mod lengths;
 pub mod locks;
 pub mod memfd;
 pub mod memory;

@@ -76,7 +76,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.may_remove(tid, &path)?;
         let root = self.store.root;
         let removed = match flags {
-            0 => self.store.volume.unlink(root, &path),
+            0 => {
+                let last = self.last_name(&path);
+                let removed = self.store.volume.unlink(root, &path);
+                if removed.is_ok() {
+                    self.lost_name(last);
+                }
+                removed
+            }
             _ if path.ends_with(b"/.") => return Err(EINVAL),
             _ => {
                 self.is_about_directory();
@@ -119,7 +126,24 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             self.is_about_directory();
         }
         let root = self.store.root;
-        done(self.store.volume.rename(root, &from, &to).map_err(Into::into))
+        let last = self.last_name(&to);
+        self.store.volume.rename(root, &from, &to)?;
+        self.lost_name(last);
+        DONE
+    }
+
+    /// The file whose last name this is.
+    fn last_name(&mut self, path: &[u8]) -> Option<Inode> {
+        let found = self.look(path, Last::Name).ok()?;
+        (found.kind == Kind::File && found.links == 1).then_some(found.inode)
+    }
+
+    /// A file may have lost its last name.
+    fn lost_name(&mut self, file: Option<Inode>) {
+        if let Some(inode) = file {
+            self.store.lost_name(inode);
+            self.let_removed_files_go();
+        }
     }
 
     /// Two names change places. Meanwhile the first has one that nobody knows.
@@ -135,7 +159,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         let end = from.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
         let start = from.iter().take(end).rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
-        let name = format!(".exchanged-{}", self.ring());
+        // Nobody can make it before.
+        let mut number = [0; 16];
+        self.machine.random(&mut number);
+        let name = format!(".exchanged-{:032x}", u128::from_le_bytes(number));
         let aside = [from.get(..start).unwrap_or_default(), name.as_bytes()].concat();
         let volume = &mut self.store.volume;
         volume.rename(root, from, &aside)?;
@@ -199,6 +226,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Kind::Directory => Err(EISDIR),
             _ if self.store.node(&found).is_some() => Err(EINVAL),
             _ => self.with_file(&path, |system, inode| {
+                system.check_length(tid, found.len, len)?;
                 system.unmark(inode)?;
                 system.store.truncate(inode, len)?;
                 system.noticed(inode, IN_MODIFY);

@@ -175,7 +175,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             _ => Last::Follow,
         };
         if let Some(same) = self.descriptor_at(tid, path)? {
-            return Ok(same);
+            let is_file = matches!(same.object, Object::File { .. } | Object::Directory { .. });
+            return if is_file { self.open_again(tid, &same, flags) } else { Ok(same) };
         }
         let reached = self.reach(tid, path, last)?;
         let path = reached.as_slice();
@@ -243,8 +244,51 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if matches!(open.object, Object::Socket(_) | Object::Inet(_)) {
             return Err(ENXIO);
         }
-        // A file that has a name is opened anew by it.
-        Ok((!matches!(open.object, Object::File { .. } | Object::Directory { .. })).then_some(open))
+        Ok(Some(open))
+    }
+
+    /// Opens the file or directory once more that is behind a descriptor, whatever names it has by now.
+    fn open_again(&mut self, tid: Tid, open: &Open, flags: u32) -> Result<Rc<Open>> {
+        if flags & O_CREAT != 0 && flags & O_EXCL != 0 {
+            return Err(EEXIST);
+        }
+        if flags & O_NOFOLLOW != 0 {
+            return Err(ELOOP);
+        }
+        let (inode, path, is_directory) = match &open.object {
+            Object::File { inode, path } => (*inode, path, false),
+            Object::Directory { inode, path } => (*inode, path, true),
+            _ => return Err(ENXIO),
+        };
+        let writes = flags & O_ACCMODE != O_RDONLY && flags & O_PATH == 0;
+        if is_directory && (writes || flags & O_CREAT != 0) {
+            return Err(EISDIR);
+        }
+        if !is_directory && flags & O_DIRECTORY != 0 {
+            return Err(ENOTDIR);
+        }
+        let found = self.store.attributes(inode)?;
+        self.may_open(tid, &found, flags)?;
+        let path = path.clone();
+        let node = if flags & O_PATH == 0 { self.store.node(&found) } else { None };
+        match node {
+            Some(Node::Socket) => return Err(ENXIO),
+            Some(Node::Pipe) => return self.open_fifo(&found, &path, flags),
+            None => {}
+        }
+        if flags & O_TRUNC != 0 && writes {
+            self.unmark(inode)?;
+            self.store.truncate(inode, 0)?;
+            self.noticed(inode, IN_MODIFY);
+        }
+        self.store.volume.opened(inode)?;
+        if flags & O_PATH == 0 {
+            self.noticed(inode, if is_directory { IN_OPEN | IN_ISDIR } else { IN_OPEN });
+        }
+        if is_directory {
+            return Ok(Open::new(Object::Directory { inode, path }, flags));
+        }
+        Ok(Open::new(Object::File { inode, path }, flags & !(O_CREAT | O_EXCL | O_TRUNC)))
     }
 
     fn open_own(&mut self, tid: Tid, path: &[u8], flags: u32, mode: u32) -> Result<Rc<Open>> {

@@ -112,7 +112,7 @@ impl<B: Bytes> Frames<B> {
             .map_or(0, |object| object.pages.among(0..u64::MAX / PAGE).count() as u64 * PAGE)
     }
 
-    /// Makes an object shorter, or longer by zeros. Whoever has a page mapped that goes keeps it.
+    /// Makes an object shorter, or longer by zeros. Whoever has a page mapped that goes keeps it until it is [taken](Memory::forget_source).
     pub fn set_object_len(&mut self, number: FileNumber, len: u64) -> Result<()> {
         if len > LEN_MAX {
             return Err(EFBIG);
@@ -232,6 +232,19 @@ impl Memory {
         }
         for file in gone.into_iter().filter(|file| self.objects.remove(file)).collect::<Vec<_>>() {
             frames.leave_object(file);
+        }
+    }
+
+    /// Pages that show a file or an object from a place on have no frames any more, also those that were copied: it ends in front of them.
+    pub fn forget_source<B: Bytes>(&mut self, frames: &mut Frames<B>, from: Source) {
+        let behind = |(&start, region): (&u64, &Region)| {
+            let source = region.kind.source.filter(|source| source.file == from.file)?;
+            let first = start.saturating_add(from.offset.saturating_sub(source.offset));
+            (first < region.end).then_some(first..region.end)
+        };
+        let ranges: Vec<_> = self.regions.iter().filter_map(behind).collect();
+        for range in ranges {
+            self.forget(frames, range);
         }
     }
 

@@ -1,8 +1,10 @@
 //! Bytes that reach their file later, and others who write to the file meanwhile.
 
 use crate::frames::PAGE;
+use crate::store::Clock;
 use crate::world::{OWN, World};
 use linux_raw_sys::general::*;
+use std::boxed::Box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::vec;
 use std::vec::Vec;
@@ -14,19 +16,22 @@ fn clock() -> u64 {
     NOW.fetch_add(1_000_000, Ordering::Relaxed)
 }
 
-fn world() -> World {
-    World::on(Ram::<Plain>::new(8 << 20, clock))
+pub(super) fn world() -> World {
+    let mut world = World::on(Ram::<Plain>::new(8 << 20, clock));
+    // All changes are over, and each has its own time.
+    world.system.store.clock = Clock(Box::new(|| u64::MAX));
+    world
 }
 
 /// Writes as another client does: past the store.
-fn other_writes(world: &mut World, path: &[u8], at: u64, bytes: &[u8]) {
+pub(super) fn other_writes(world: &mut World, path: &[u8], at: u64, bytes: &[u8]) {
     let store = &mut world.system.store;
     let inode = store.volume.open(store.root, path, How::default(), 0).unwrap();
     assert_eq!(store.volume.write(inode, at, bytes), Ok(bytes.len()));
     store.volume.close(inode).unwrap();
 }
 
-fn other_reads(world: &mut World, path: &[u8], at: u64, len: usize) -> Vec<u8> {
+pub(super) fn other_reads(world: &mut World, path: &[u8], at: u64, len: usize) -> Vec<u8> {
     let store = &mut world.system.store;
     let inode = store.volume.open(store.root, path, How::default(), 0).unwrap();
     let mut bytes = vec![0; len];
@@ -36,7 +41,7 @@ fn other_reads(world: &mut World, path: &[u8], at: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-fn pwrite(world: &mut World, fd: u64, bytes: &[u8], at: u64) -> u64 {
+pub(super) fn pwrite(world: &mut World, fd: u64, bytes: &[u8], at: u64) -> u64 {
     world.put(1, OWN + PAGE, bytes);
     world.now(1, __NR_pwrite64, &[fd, OWN + PAGE, bytes.len() as u64, at]).unwrap()
 }
@@ -65,7 +70,7 @@ fn bytes_that_others_append_stay() {
 
 /// A late write into a hole of the file `/sparse`, which is open, on a disk that another file has filled; and the time when it should have been made
 /// is over.
-fn late_on_a_full_disk() -> (World, u64, Inode) {
+pub(super) fn late_on_a_full_disk() -> (World, u64, Inode) {
     let mut world = World::on(Ram::<Plain>::new(1 << 20, clock));
     world.file(b"/sparse", b"", 0o644);
     let fd = world.open(1, "/sparse", O_RDWR).unwrap();

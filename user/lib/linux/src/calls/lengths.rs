@@ -1,0 +1,58 @@
+//! How long files may become: `RLIMIT_FSIZE`.
+
+use crate::errno::{EFBIG, Result};
+use crate::frames::Bytes;
+use crate::machine::{Machine, Tid};
+use crate::open::{Object, Open};
+use crate::signal::Cause;
+use crate::system::System;
+use alloc::vec::Vec;
+use linux_raw_sys::general::{O_APPEND, RLIMIT_FSIZE, SIGXFSZ};
+use vfs::FileSystem;
+
+impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    fn longest_file(&mut self, tid: Tid) -> Result<u64> {
+        Ok(self.process(tid)?.limits.get(RLIMIT_FSIZE as usize).map_or(u64::MAX, |limit| limit[0]))
+    }
+
+    /// A file of a process would be too long: it hears so by a signal.
+    fn refuse_length<T>(&mut self, tid: Tid) -> Result<T> {
+        let _ = self.send_to_thread(tid, SIGXFSZ, Cause::KERNEL);
+        Err(EFBIG)
+    }
+
+    /// Leaves of bytes that are to be written those that lie in front of the longest file that a process may make. `EFBIG` if there are none.
+    pub(super) fn limit_write(
+        &mut self,
+        tid: Tid,
+        open: &Open,
+        at: Option<u64>,
+        bytes: &mut Vec<u8>,
+    ) -> Result<()> {
+        if bytes.is_empty() || !matches!(open.object, Object::File { .. } | Object::Memory(_)) {
+            return Ok(());
+        }
+        let limit = self.longest_file(tid)?;
+        if limit == u64::MAX {
+            return Ok(());
+        }
+        let len = match &open.object {
+            Object::File { inode, .. } => self.store.volume.len(*inode)?,
+            Object::Memory(file) => self.store.frames.object_len(file.object),
+            _ => return Ok(()),
+        };
+        let position = if open.has(O_APPEND) { len } else { at.unwrap_or(open.offset.get()) };
+        match limit.checked_sub(position) {
+            None | Some(0) => self.refuse_length(tid),
+            Some(room) => {
+                bytes.truncate(usize::try_from(room).unwrap_or(usize::MAX));
+                Ok(())
+            }
+        }
+    }
+
+    /// Fails if a process may not make a file so long.
+    pub(super) fn check_length(&mut self, tid: Tid, before: u64, len: u64) -> Result<()> {
+        if len > before && len > self.longest_file(tid)? { self.refuse_length(tid) } else { Ok(()) }
+    }
+}
