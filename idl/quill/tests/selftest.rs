@@ -167,6 +167,22 @@ fn stubs_over_l4_pass() {
     assert_eq!(code, Some(0), "{text}");
 }
 
+/// Lists of lists without bounds are as long as a message holds, and numbers of 64 bits are made with 32 where there is no library.
+#[test]
+fn long_lists_and_fixed_numbers_are_tested_over_l4() {
+    let shop = Workshop::new("selftest-l4-lists");
+    let text = "struct Part { string id; string kind; };
+        typedef sequence<Part> Path;
+        struct Entry { Path path; boolean is_last; fixed<17, 2> price; };
+        typedef sequence<Entry> Entries;
+        interface Names { boolean next(in unsigned long count, inout Path where, out Entries found); };";
+    std::fs::write(shop.path("names.idl"), text).unwrap();
+    let file = shop.path("names.idl");
+    let (code, text) = quill_test(&["--kernel", "l4-v4", "--rounds", "30", file.to_str().unwrap()]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("-m64 Names: ") && !text.contains("FAILED"), "{text}");
+}
+
 #[test]
 fn faults_over_l4_are_found() {
     let faults = [
