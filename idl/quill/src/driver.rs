@@ -118,6 +118,11 @@ impl Compiled {
         })
     }
 
+    /// A program in C that stands between a client and a server of each interface over sockets, or why C cannot have it.
+    pub fn c_relay(&self) -> Result<String, Vec<Diagnostic>> {
+        emit::c::emit_relay(&self.model)
+    }
+
     /// A program in Rust and one in C that say which values the file's names have; see [`crate::emit::values`].
     pub fn values(&mut self) -> [String; 2] {
         // They are no headers any more.

@@ -42,7 +42,11 @@ struct Arguments {
 const MAIN: &str = "
 fn main() {
     let number = |at: usize| std::env::args().nth(at).and_then(|text| text.parse().ok()).unwrap_or(1);
-    std::process::exit(i32::from(!quill_selftest::all(number(1), number(2))));
+    let good = match std::env::args().nth(3) {
+        None => quill_selftest::all(number(1), number(2)),
+        Some(program) => quill_selftest::all_between(number(1), number(2), &program),
+    };
+    std::process::exit(i32::from(!good));
 }
 ";
 
@@ -111,17 +115,15 @@ fn test(arguments: &Arguments) -> Result<ExitCode, (u8, String)> {
     let tested: Vec<usize> = (0..layouts.len()).filter(|&i| !layouts[i].methods.is_empty()).collect();
     let result = write(dir.join(file), &text).and_then(|path| match on_l4 {
         true => compile_and_run_on_l4(&path, &tested, arguments),
-        false => compile_and_run(&path, arguments),
+        false => compile_and_run(&path, &compiled, arguments),
     });
     let result = match result {
-        Ok(code) if !on_l4 && kernel.c().is_some() => {
-            compare_values(&dir, &mut compiled).map(|same| match same {
-                true => code,
-                false => ExitCode::from(INPUT),
-            })
+        Ok(good) if !on_l4 && kernel.c().is_some() => {
+            compare_values(&dir, &mut compiled).map(|same| good && same)
         }
         result => result,
     };
+    let result = result.map(|good| if good { ExitCode::SUCCESS } else { ExitCode::from(INPUT) });
     let _ = std::fs::remove_dir_all(&dir);
     result
 }
@@ -140,7 +142,7 @@ fn compare_values(dir: &Path, compiled: &mut driver::Compiled) -> Result<bool, (
     if !compiled.accepted() {
         return Ok(true);
     }
-    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let compiler = c_compiler();
     if Command::new(&compiler).arg("--version").output().is_err() {
         println!("values: not compared, there is no C compiler");
         return Ok(true);
@@ -184,7 +186,55 @@ fn said(
     Ok(String::from_utf8_lossy(&out.stdout).into_owned())
 }
 
-fn compile_and_run(path: &Path, arguments: &Arguments) -> Result<ExitCode, (u8, String)> {
+/// The C compiler.
+fn c_compiler() -> OsString {
+    std::env::var_os("CC").unwrap_or_else(|| "cc".into())
+}
+
+/// Options with which each read and write of C is watched, and what is not given back is told at the end.
+const WATCHED: [&str; 2] = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+
+/// Makes the program in C that stands between client and server; none, and says why, if there is none.
+fn compile_relay(path: &Path, compiled: &driver::Compiled) -> Result<Option<PathBuf>, (u8, String)> {
+    let text = match compiled.c_relay() {
+        Ok(text) => text,
+        Err(refused) => {
+            let why = refused.first().map_or("", |first| &first.message);
+            println!("through C: not tested, {why}");
+            return Ok(None);
+        }
+    };
+    let compiler = c_compiler();
+    if Command::new(&compiler).arg("--version").output().is_err() {
+        println!("through C: not tested, there is no C compiler");
+        return Ok(None);
+    }
+    let (source, program) = (path.with_extension("relay.c"), path.with_extension("relay"));
+    let compile = |text: &str, options: &[&str]| {
+        std::fs::write(&source, text)
+            .map_err(|e| usage(format_args!("cannot write `{}`: {e}", source.display())))?;
+        let mut command = Command::new(&compiler);
+        command.args(["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-w"]).args(options);
+        command.arg("-o").arg(&program).arg(&source).output().map_err(|e| usage(format_args!("{e}")))
+    };
+    let can_watch = compile("int main(void) { return 0; }\n", &WATCHED)?.status.success();
+    let out = compile(&text, if can_watch { &WATCHED } else { &[] })?;
+    if !out.status.success() {
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        return Err((INPUT, format!("error: the stubs in C cannot be compiled\n{said}")));
+    }
+    if !can_watch {
+        println!("through C: memory is not watched, `{}` cannot do it here", compiler.display());
+    }
+    Ok(Some(program))
+}
+
+/// Tests Rust's stubs, and then C's between them. Whether all is well.
+fn compile_and_run(
+    path: &Path,
+    compiled: &driver::Compiled,
+    arguments: &Arguments,
+) -> Result<bool, (u8, String)> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let program = path.with_extension("test");
     let mut compiler = Command::new(&rustc);
@@ -209,8 +259,15 @@ fn compile_and_run(path: &Path, arguments: &Arguments) -> Result<ExitCode, (u8, 
         return Err((INPUT, format!("error: the stubs cannot be compiled\n{said}")));
     }
     let numbers = [arguments.seed.to_string(), arguments.rounds.to_string()];
-    let status = Command::new(&program).args(numbers).status().map_err(|e| usage(format_args!("{e}")))?;
-    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::from(INPUT) })
+    let run = |between: Option<&Path>| {
+        let status = Command::new(&program).args(&numbers).args(between).status();
+        status.map(|status| status.success()).map_err(|e| usage(format_args!("{e}")))
+    };
+    let in_rust = run(None)?;
+    match compile_relay(path, compiled)? {
+        Some(relay) => run(Some(&relay)).map(|through_c| in_rust && through_c),
+        None => Ok(in_rust),
+    }
 }
 
 /// What makes a program that needs no library. Floating-point numbers are no longer in registers than in memory.
@@ -222,8 +279,8 @@ fn compile_and_run_on_l4(
     path: &Path,
     interfaces: &[usize],
     arguments: &Arguments,
-) -> Result<ExitCode, (u8, String)> {
-    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+) -> Result<bool, (u8, String)> {
+    let compiler = c_compiler();
     let (program, empty) = (path.with_extension("test"), path.with_extension("empty.c"));
     let compile = |width: &str, source: &Path, defines: &[String]| {
         let mut command = Command::new(&compiler);
@@ -257,5 +314,5 @@ fn compile_and_run_on_l4(
             good &= out.status.success();
         }
     }
-    Ok(if good { ExitCode::SUCCESS } else { ExitCode::from(INPUT) })
+    Ok(good)
 }

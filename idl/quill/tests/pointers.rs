@@ -3,7 +3,9 @@
 
 mod workshop;
 
+use quill::driver;
 use quill::kernel::Linux;
+use quill::session::{Dialect, Options};
 use workshop::{Workshop, compilers};
 
 const STRICT: [&str; 5] = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE"];
@@ -185,4 +187,31 @@ fn all_runtimes_read_as_deep() {
         depth("user/lib/stub/src/stream.rs", "const SHARED_MAX: usize = "),
     ];
     assert_eq!(shared, [64; 2]);
+}
+
+/// A refusal says which part of a type cannot travel, why, and how it could, in both languages alike.
+#[test]
+fn a_union_of_which_nothing_says_what_it_holds_is_refused_with_what_helps() {
+    let text = b"[uuid(01234567-89ab-cdef-0123-456789abcdef)] interface I {
+        typedef union choice { short one; long other; } choice;
+        typedef struct trigger { short kind; choice what; } trigger;
+        void whole([in] trigger *it);
+        void bare([in] choice *it);
+    }";
+    let helps = "nothing says which member the union `choice` holds: its members want labels (`case`), and its place `switch_is`; or say `[flat]`, and its bytes travel";
+    let options = || Options { dialect: Some(Dialect::Dce), ..Options::default() };
+    let compiled = || driver::compile_text(std::path::Path::new("t.idl"), text, options());
+    let (mut rust, mut c) = (compiled(), compiled());
+    rust.rust(&Linux);
+    c.c(&Linux);
+    for messages in [rust.messages(), c.messages()] {
+        let whole = format!("`whole` cannot be translated: `trigger` has a part that cannot travel: {helps}");
+        let bare = format!("`bare` cannot be translated: {helps}");
+        assert!(messages.contains(&whole) && messages.contains(&bare), "{messages}");
+    }
+    let flat = String::from_utf8_lossy(text).replace("typedef union", "typedef [flat] union");
+    let mut flat = driver::compile_text(std::path::Path::new("t.idl"), flat.as_bytes(), options());
+    flat.rust(&Linux);
+    flat.c(&Linux);
+    assert!(flat.accepted(), "{}", flat.messages());
 }

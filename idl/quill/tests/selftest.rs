@@ -52,7 +52,8 @@ fn stubs_pass() {
         let (code, text) = quill_test(&["--rounds", "30", accepted(file).to_str().unwrap()]);
         println!("{text}");
         assert_eq!(code, Some(0), "{text}");
-        assert_eq!(text.matches("refused: ok").count(), interfaces, "{text}");
+        assert_eq!(text.matches("refused: ok").count(), 2 * interfaces, "{text}");
+        assert_eq!(text.matches(" through C: ").count(), interfaces, "{text}");
     }
 }
 
@@ -86,6 +87,64 @@ fn faults_are_found() {
     }
 }
 
+/// One change to the text of the stubs in C each. Those that `need` it are found because the compiler has each read watched, and each leak told.
+const FAULTS_IN_C: [(&str, bool, &str, &str); 5] = [
+    (
+        "a wrong value",
+        false,
+        "_value->active = quill_get_bool(_in);",
+        "_value->active = !quill_get_bool(_in);",
+    ),
+    (
+        "an exception without its value",
+        false,
+        "_raised->Overdrawn.by = quill_get_f64(_in);",
+        "quill_get_f64(_in);",
+    ),
+    ("a check that is gone", false, "if (in->at != in->length)", "if (false)"),
+    ("a read beyond the message", true, "if (in->failed || count > in->length - in->at)", "if (in->failed)"),
+    ("memory that is lost", true, "        free(piece);", "        (void)piece;"),
+];
+
+#[test]
+fn faults_in_c_are_found() {
+    let shop = Workshop::new("selftest-faults-in-c");
+    let mut out = driver::compile(&accepted("bank.idl"), Options::default()).unwrap();
+    let text = out.rust_selftest(&Linux)
+        + "fn main() { let relay = std::env::args().nth(1).unwrap_or_default();
+           std::process::exit(i32::from(!quill_selftest::all_between(1, 10, &relay))); }";
+    std::fs::write(shop.path("sides.rs"), text).unwrap();
+    shop.tool("rustc", &["--edition", "2024", "-A", "warnings", "sides.rs"]);
+    let text = out.c_relay().unwrap();
+    let build = |text: &str, watched: bool| {
+        std::fs::write(shop.path("relay.c"), text).unwrap();
+        let plain = ["-std=gnu11", "-D_GNU_SOURCE", "-w", "-o", "relay", "relay.c"];
+        let watch = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+        shop.try_tool("cc", &[&plain[..], if watched { &watch } else { &[] }].concat())
+    };
+    let run = || {
+        let run = Command::new(shop.path("sides")).arg(shop.path("relay")).output().unwrap();
+        (run.status.success(), String::from_utf8_lossy(&run.stdout).into_owned())
+    };
+    let can_watch = build(&text, true).is_ok();
+    if !can_watch {
+        build(&text, false).unwrap();
+    }
+    let (good, said) = run();
+    assert!(good, "{said}");
+    for (what, needs, old, new) in FAULTS_IN_C {
+        let faulty = text.replacen(old, new, usize::MAX);
+        assert_ne!(faulty, text, "{what}: the stubs have no `{old}` any more");
+        if needs && !can_watch {
+            println!("{what} is left out: cc watches no memory here");
+            continue;
+        }
+        build(&faulty, can_watch).unwrap();
+        let (good, said) = run();
+        assert!(!good && said.contains("FAILED"), "{what} is not found:\n{said}");
+    }
+}
+
 /// Over L4 each interface is a program with a kernel of its own, for both widths of the processor.
 #[test]
 fn stubs_over_l4_pass() {
@@ -106,6 +165,22 @@ fn stubs_over_l4_pass() {
     std::fs::write(empty.path("none.idl"), "interface None { };").unwrap();
     let (code, text) = quill_test(&["--kernel", "l4-v4", empty.path("none.idl").to_str().unwrap()]);
     assert_eq!(code, Some(0), "{text}");
+}
+
+/// Lists of lists without bounds are as long as a message holds, and numbers of 64 bits are made with 32 where there is no library.
+#[test]
+fn long_lists_and_fixed_numbers_are_tested_over_l4() {
+    let shop = Workshop::new("selftest-l4-lists");
+    let text = "struct Part { string id; string kind; };
+        typedef sequence<Part> Path;
+        struct Entry { Path path; boolean is_last; fixed<17, 2> price; };
+        typedef sequence<Entry> Entries;
+        interface Names { boolean next(in unsigned long count, inout Path where, out Entries found); };";
+    std::fs::write(shop.path("names.idl"), text).unwrap();
+    let file = shop.path("names.idl");
+    let (code, text) = quill_test(&["--kernel", "l4-v4", "--rounds", "30", file.to_str().unwrap()]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("-m64 Names: ") && !text.contains("FAILED"), "{text}");
 }
 
 #[test]

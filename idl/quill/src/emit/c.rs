@@ -34,6 +34,7 @@ pub mod interface;
 pub mod l4_v4;
 pub mod linux;
 mod names;
+mod relay;
 mod selftest;
 mod status;
 pub mod tern_ipc;
@@ -98,6 +99,13 @@ pub fn emit_selftest(model: &Model) -> Result<String, Vec<Diagnostic>> {
         return Err(refused);
     }
     emit_with(model, &crate::kernel::L4V4, &selftest::TEXTS.concat(), selftest::programs)
+}
+
+/// The C text over sockets, with a program behind it that stands between a client and a server of each interface; see `quill test`.
+pub fn emit_relay(model: &Model) -> Result<String, Vec<Diagnostic>> {
+    let text = emit_with(&relay::plain(model), &crate::kernel::Linux, relay::TEXT, relay::program)?;
+    // It is no header any more.
+    Ok(text.replacen("#pragma once\n", "", 1))
 }
 
 fn emit_with(
@@ -396,8 +404,7 @@ impl<'a> Emitter<'a> {
                 continue;
             }
             if !self.travels[ty.0 as usize] && !is_held {
-                let why = why(self.model, &self.travels, ty);
-                return Some(format!("`{}` cannot be written in C: {why}", self.model.show(ty)));
+                return Some(why(self.model, &self.travels, ty));
             }
             match self.model.ty(ty) {
                 Type::Array(of, dims) => {

@@ -98,6 +98,15 @@ pub fn travelling(model: &Model, sizes: &Sizes, carries: impl Fn(TypeId) -> bool
 
 /// Why a type does not travel: what stands in it that cannot.
 pub fn why(model: &Model, travels: &[bool], ty: TypeId) -> String {
+    let (culprit, why) = first_cause(model, travels, ty);
+    match culprit == model.resolved(ty) {
+        true => why,
+        false => format!("`{}` has a part that cannot travel: {why}", model.show(model.resolved(ty))),
+    }
+}
+
+/// The part of a type that cannot travel by itself, and why it cannot.
+fn first_cause(model: &Model, travels: &[bool], ty: TypeId) -> (TypeId, String) {
     let mut culprit = model.resolved(ty);
     for _ in 0..limits::NESTING_MAX {
         // Where a union has no discriminator, the type of that one is no type.
@@ -110,7 +119,7 @@ pub fn why(model: &Model, travels: &[bool], ty: TypeId) -> String {
         culprit = next;
     }
     let show = model.show(culprit);
-    match model.ty(culprit) {
+    let why = match model.ty(culprit) {
         Type::Optional(_) | Type::Shared(_) => {
             format!("an array that may be absent (`{show}`) has no form of its own")
         }
@@ -118,15 +127,16 @@ pub fn why(model: &Model, travels: &[bool], ty: TypeId) -> String {
             format!("the reference `{show}` is a parameter of its own, and no part of another one")
         }
         Type::Foreign(what, name) => format!("{what} `{name}` has no form of its own"),
-        Type::Union { .. } if travels[culprit.0 as usize] => format!("`{show}` contains itself"),
-        Type::Union { .. } => {
-            format!("nothing says which member the union `{show}` holds, or it contains itself")
-        }
+        Type::Union { switch, .. } if matches!(model.ty(model.resolved(*switch)), Type::Error) => format!(
+            "nothing says which member the union `{show}` holds: its members want labels (`case`), and its place `switch_is`; or say `[flat]`, and its bytes travel"
+        ),
+        Type::Union { .. } => format!("`{show}` contains itself"),
         Type::Struct(..) => format!("`{show}` contains itself where lists lie in their values"),
         Type::Enum(..) => format!("the enum `{show}` has no values"),
         Type::Void => "`void` is no value".into(),
         _ => format!("`{show}` has no form of its own"),
-    }
+    };
+    (culprit, why)
 }
 
 /// Marks of types with parts that several values may have in common.

@@ -85,6 +85,11 @@ fn from_random(function: &str) -> Expr {
     call(function, [random()])
 }
 
+/// The bound of a list within others, or of others: a few, so that all of them fit into a message.
+fn few(bound: Option<u64>, few: u64) -> Option<u64> {
+    Some(bound.map_or(few, |bound| bound.min(few)))
+}
+
 fn bound_of(bound: Option<u64>, otherwise: u64) -> Expr {
     Expr::Int(bound.unwrap_or(otherwise).into())
 }
@@ -118,12 +123,11 @@ fn fill(e: &Emitter, ty: TypeId, place: Expr, depth: usize) -> Vec<Stmt> {
             set(from_random("selftest_number").with("&", all).cast(Ty::named(format!("uint{bits}_t"))))
         }
         Type::Fixed(_, digits, _) => {
-            let most = i128::from(most_units(*digits));
-            let some = from_random("selftest_number").with("%", Expr::Int(2 * most + 1));
-            set(some.cast(Ty::named("int64_t")).with("-", Expr::Int(most)))
+            set(call("selftest_within", [random(), Expr::Int(most_units(*digits).into())]))
         }
         Type::Str { bound, shown, .. } => {
-            let some = call("selftest_some_text", [random(), bound_of(*bound, CHARACTERS)]);
+            let most = if depth > 0 { few(*bound, 8) } else { *bound };
+            let some = call("selftest_some_text", [random(), bound_of(most, CHARACTERS)]);
             if *shown == Shown::Terminated {
                 return set(some);
             }
@@ -134,7 +138,11 @@ fn fill(e: &Emitter, ty: TypeId, place: Expr, depth: usize) -> Vec<Stmt> {
         Type::Sequence(of, bound) => {
             let (buffer, length) = (place.clone().field("_buffer"), place.field("_length"));
             let size = call("sizeof", [buffer.clone().deref()]);
-            let how_many = [random(), bound_of(*bound, CHARACTERS), size.clone()];
+            let most = match e.sizes.fixed(*of) {
+                Some(_) if depth == 0 => *bound,
+                _ => few(*bound, if depth == 0 { 6 } else { 3 }),
+            };
+            let how_many = [random(), bound_of(most, CHARACTERS), size.clone()];
             let room = [random(), bound_of(*bound, CHARACTERS), size];
             let element = buffer.clone().index(name(format!("_e{depth}")));
             vec![

@@ -55,6 +55,18 @@ static uint64_t selftest_number(struct selftest_random *r)
     }
 }
 
+/* A number that is so far from 0 at most. */
+__attribute__((unused)) static int64_t selftest_within(struct selftest_random *r, int64_t most)
+{
+    int64_t value = (int64_t)selftest_number(r);
+
+    if (selftest_below(r, 8) == 0)
+        return value < 0 ? -most : most;
+    while (value > most || value < -most)
+        value /= 2;
+    return value;
+}
+
 /* Finite numbers: others do not equal themselves. */
 __attribute__((unused)) static float selftest_single(struct selftest_random *r)
 {

@@ -29,8 +29,7 @@ impl Emitter<'_> {
                 continue;
             }
             if !self.travels[ty.0 as usize] && !is_held {
-                let why = why(self.model, &self.travels, ty);
-                return Some(format!("`{}` cannot be written in Rust: {why}", self.model.show(ty)));
+                return Some(why(self.model, &self.travels, ty));
             }
             match self.model.ty(ty) {
                 Type::Array(of, dims) => {

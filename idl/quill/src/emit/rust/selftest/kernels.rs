@@ -45,11 +45,12 @@ impl SelfTest for Linux {
                 }
             }
         });
+        let path = &emitter.model.interfaces[interface.layout.interface.0 as usize].name;
         quote! {
-            fn #function(_seed: __u64, _rounds: __u64) -> Report {
+            fn #function(_seed: __u64, _rounds: __u64, _program: __Option<&__str>) -> Report {
                 let mut _report = Report::default();
                 let mut _kept = ::std::vec::Vec::new();
-                let (_near, mut _far) = ::std::os::unix::net::UnixStream::pair().expect("a socket can be made");
+                let (_near, mut _far, _between) = way(_program, #path);
                 let _thread = ::std::thread::spawn(move || {
                     let mut _server = #server(Known::new(_seed));
                     rt::serve(&mut _far, |_label, _body| super::#(#modules::)*#dispatch(&mut _server, _label, _body)).is_ok()
@@ -62,12 +63,22 @@ impl SelfTest for Linux {
                     for _ in 0.._rounds { #(#calls)* }
                 }
                 drop(_near);
+                _report.end(_between);
                 if !_thread.join().unwrap_or(false) {
                     _report.wrong.push("the server did not end well".into());
                 }
-                let mut _server = #server(Known::new(_seed));
                 _kept.truncate(400);
-                _report.damage(_seed, &_kept, |_label, _body| super::#(#modules::)*#dispatch(&mut _server, _label, _body));
+                if let Some(_program) = _program {
+                    _kept.truncate(100);
+                    _report.damage_between(_seed, &_kept, (_program, #path), move |_label, _body| {
+                        super::#(#modules::)*#dispatch(&mut #server(Known::new(_seed)), _label, _body)
+                    });
+                    return _report;
+                }
+                let mut _server = #server(Known::new(_seed));
+                let mut _dispatch = |_label: __u32, _body: &[__u8]| super::#(#modules::)*#dispatch(&mut _server, _label, _body);
+                _report.nothing_is_lost(&_kept, &mut _dispatch);
+                _report.damage(_seed, &_kept, _dispatch);
                 _report
             }
         }
@@ -75,11 +86,20 @@ impl SelfTest for Linux {
 
     fn all(&self, interfaces: &[String]) -> TokenStream {
         let functions = (0..interfaces.len()).map(|number| format_ident!("interface_{}", number.to_string()));
+        let again = functions.clone();
+        let titles = interfaces.iter().map(|interface| format!("{interface} through C"));
         quote! {
             /// Tests all interfaces; prints a line for each. Whether all is well.
             pub fn all(seed: __u64, rounds: __u64) -> __bool {
                 let mut good = true;
-                #(good &= #functions(seed, rounds).print(#interfaces);)*
+                #(good &= #functions(seed, rounds, None).print(#interfaces);)*
+                good
+            }
+
+            /// Tests all interfaces once more, with this program in C between client and server.
+            pub fn all_between(seed: __u64, rounds: __u64, program: &__str) -> __bool {
+                let mut good = true;
+                #(good &= #again(seed, rounds, Some(program)).print(#titles);)*
                 good
             }
         }

@@ -36,6 +36,18 @@ impl Random {
         self.depth -= 1;
         list
     }
+
+    /// Makes a message another one, at up to three places.
+    fn damage(&mut self, body: &mut Vec<u8>) {
+        for _ in 0..1 + self.below(3) {
+            if body.is_empty() || self.below(8) == 0 {
+                body.resize(body.len() + self.below(20), self.next() as u8);
+            } else {
+                let at = self.below(body.len());
+                body[at] = self.number() as u8;
+            }
+        }
+    }
 }
 
 /// Counts what is allocated and not given back.
@@ -113,18 +125,24 @@ impl Report {
         }
     }
 
-    /// Answers requests once more, whole, cut and damaged: each gets an answer, and nothing is lost.
-    fn damage(&mut self, seed: u64, kept: &[Recorded], mut dispatch: impl FnMut(u32, &[u8]) -> Option<(u32, Vec<u8>)>) {
-        let mut random = Random::new(seed, u64::MAX);
+    /// Answers requests once more, and looks whether all memory is given back.
+    fn nothing_is_lost(&mut self, kept: &[Recorded], mut dispatch: impl FnMut(u32, &[u8]) -> Option<(u32, Vec<u8>)>) {
         let live = || LIVE.load(std::sync::atomic::Ordering::Relaxed);
         for kept in kept {
-            let mut body = kept.body.clone();
-            drop(dispatch(kept.label, &body));
+            drop(dispatch(kept.label, &kept.body));
             let before = live();
-            drop(dispatch(kept.label, &body));
+            drop(dispatch(kept.label, &kept.body));
             if live() != before && self.wrong.len() < 10 {
                 self.wrong.push(format!("label {}: {} allocations are not given back", kept.label, live() - before));
             }
+        }
+    }
+
+    /// Answers requests once more, cut and damaged: each gets an answer.
+    fn damage(&mut self, seed: u64, kept: &[Recorded], mut dispatch: impl FnMut(u32, &[u8]) -> Option<(u32, Vec<u8>)>) {
+        let mut random = Random::new(seed, u64::MAX);
+        for kept in kept {
+            let mut body = kept.body.clone();
             for cut in 0..body.len().min(200) {
                 self.damaged += 1;
                 match dispatch(kept.label, &body[..cut]) {
@@ -143,14 +161,7 @@ impl Report {
                 self.wrong.push(format!("label {}: too long by a byte, and answered with {label}", kept.label));
             }
             for _ in 0..40 {
-                for _ in 0..1 + random.below(3) {
-                    if body.is_empty() || random.below(8) == 0 {
-                        body.resize(body.len() + random.below(20), random.next() as u8);
-                    } else {
-                        let at = random.below(body.len());
-                        body[at] = random.number() as u8;
-                    }
-                }
+                random.damage(&mut body);
                 self.damaged += 1;
                 let answer = dispatch(kept.label, &body);
                 self.refused += u64::from(answer.is_some_and(|(label, _)| label == rt::MALFORMED));
@@ -164,6 +175,68 @@ impl Report {
         }
     }
 
+    /// Has requests answered through the program in C, damaged ones first, and then whole ones whose replies are damaged. `answer` is the server,
+    /// whose answer depends on the request alone.
+    fn damage_between(
+        &mut self,
+        seed: u64,
+        kept: &[Recorded],
+        (program, interface): (&str, &str),
+        mut answer: impl FnMut(u32, &[u8]) -> Option<(u32, Vec<u8>)> + Clone + Send + 'static,
+    ) {
+        let (near, mut far, mut between) = way(Some(program), interface);
+        let mut server = answer.clone();
+        let thread = std::thread::spawn(move || rt::serve(&mut far, |label, body| server(label, body)).is_ok());
+        if let Some(between) = &mut between {
+            self.damage(seed, kept, |label, body| between.same(label, body, answer(label, body)));
+        }
+        drop(near);
+        self.end(between);
+        let mut good = thread.join().unwrap_or(false);
+
+        let (near, mut far, mut between) = way(Some(program), interface);
+        let mut server = answer.clone();
+        let thread = std::thread::spawn(move || {
+            let mut random = Random::new(seed, u64::MAX - 1);
+            let damaged = |label: u32, body: &[u8]| {
+                let (mut label, mut body) = server(label, body)?;
+                random.damage(&mut body);
+                if random.below(8) == 0 {
+                    label = random.below(4) as u32;
+                }
+                Some((label, body))
+            };
+            rt::serve(&mut far, damaged).is_ok()
+        });
+        for kept in kept {
+            let Some(between) = &mut between else { break };
+            let is_answered = answer(kept.label, &kept.body).is_some();
+            for _ in 0..20 {
+                self.damaged += 1;
+                let reply = between.ask(kept.label, &kept.body, is_answered);
+                self.refused += u64::from(reply.is_some_and(|(label, _)| label == rt::MALFORMED));
+            }
+        }
+        drop(near);
+        self.end(between);
+        good &= thread.join().unwrap_or(false);
+        if !good {
+            self.wrong.push("the server did not end well".into());
+        }
+    }
+
+    /// Waits for the end of the program in C, if there is one.
+    fn end(&mut self, between: Option<Between>) {
+        let Some(Between { near, mut program, different, .. }) = between else { return };
+        self.wrong.extend(different);
+        drop(near);
+        match program.wait() {
+            Ok(status) if status.success() => {}
+            Ok(status) => self.wrong.push(format!("the program in C ended with {status}")),
+            Err(error) => self.wrong.push(format!("the program in C: {error}")),
+        }
+    }
+
     /// Prints a line; whether all is well.
     fn print(&self, interface: &str) -> bool {
         let Report { calls, exceptions, damaged, refused, wrong } = self;
@@ -171,5 +244,65 @@ impl Report {
         println!("{interface}: {calls} calls, {exceptions} exceptions, {damaged} damaged messages, {refused} refused: {verdict}");
         wrong.iter().for_each(|line| println!("  {line}"));
         wrong.is_empty()
+    }
+}
+
+/// A program in C that has a server and a client of each interface, and hands on what it is asked.
+pub struct Between {
+    near: std::os::unix::net::UnixStream,
+    program: std::process::Child,
+    different: Vec<String>,
+    /// It has not answered.
+    is_silent: bool,
+}
+
+/// A connection of a client with a server, and the program between them, if there is one.
+fn way(
+    program: Option<&str>,
+    interface: &str,
+) -> (std::os::unix::net::UnixStream, std::os::unix::net::UnixStream, Option<Between>) {
+    let pair = || std::os::unix::net::UnixStream::pair().expect("a socket can be made");
+    let (near, served) = pair();
+    let Some(program) = program else { return (near, served, None) };
+    let (called, far) = pair();
+    let program = std::process::Command::new(program)
+        .arg(interface)
+        .stdin(std::os::fd::OwnedFd::from(served))
+        .stdout(std::os::fd::OwnedFd::from(called))
+        .spawn()
+        .expect("the program in C can be started");
+    // A program that answers nothing ends the test, in the end.
+    near.set_read_timeout(Some(std::time::Duration::from_secs(120))).expect("a socket can have a limit");
+    let between = Between { near: near.try_clone().expect("a socket can be shared"), program, different: Vec::new(), is_silent: false };
+    (near, far, Some(between))
+}
+
+impl Between {
+    /// Sends a request, and waits for the answer if there is one. After the first that stays away nothing is sent.
+    fn ask(&mut self, label: u32, body: &[u8], is_answered: bool) -> Option<(u32, Vec<u8>)> {
+        if self.is_silent {
+            return None;
+        }
+        let answer = match is_answered {
+            true => rt::Transport::call(&mut self.near, label, body).map(Some),
+            false => rt::Transport::send(&mut self.near, label, body).map(|()| None),
+        };
+        answer.unwrap_or_else(|failure| {
+            self.is_silent = true;
+            self.different.push(format!("label {label}: no answer through C, {failure:?}"));
+            None
+        })
+    }
+
+    /// Sends a request to which that is the answer in Rust. In C a text that has a zero within is refused, so a refusal is as good.
+    fn same(&mut self, label: u32, body: &[u8], answer: Option<(u32, Vec<u8>)>) -> Option<(u32, Vec<u8>)> {
+        let given = self.ask(label, body, answer.is_some());
+        let is_refused = given.as_ref().is_some_and(|(label, _)| *label == rt::MALFORMED);
+        if given != answer && !is_refused && !self.is_silent && self.different.len() < 10 {
+            let show = |answer: &Option<(u32, Vec<u8>)>| answer.as_ref().map(|(label, body)| (*label, body.len()));
+            let (given, answer) = (show(&given), show(&answer));
+            self.different.push(format!("label {label}: {given:?} through C, {answer:?} in Rust, to {body:?}"));
+        }
+        given
     }
 }
