@@ -15,7 +15,7 @@ use crate::kernel::Kernel;
 use crate::lend::Passed;
 use crate::lend::word::Stake;
 use crate::object::ThreadRef;
-use crate::object::thread::{NO_STACK, Operation, Wait};
+use crate::object::thread::{Errand, NO_STACK, Operation, Wait};
 use crate::sched::Next;
 use abi::{Error, Uid};
 
@@ -54,10 +54,17 @@ pub fn answer(k: &Kernel, current: ThreadRef) -> Next {
     receive_rarely(k, current, request, sent)
 }
 
-/// Returns from the foreign call of a thread that waits for it, and whose registers are set, in the middle of a call of its handler's.
+/// Returns from the foreign call of a thread that waits for it, and whose registers are set. The handler, which has more to do, goes on unless the thread is more
+/// urgent, or it worked on the thread's shuttle.
 pub fn answer_later(k: &Kernel, current: ThreadRef, caller: ThreadRef) -> Next {
-    let sent = fault::finish(k, current, caller, false, true);
-    sent.and_then(|sent| sent.first).map_or(Next::Same, Next::To)
+    let passed = k.pass_in(current, caller, Wait::Answer(current.uid()), false);
+    caller.errand.set(Errand::Ipc);
+    caller.set_ready();
+    if passed == Passed::Kept {
+        k.wake(caller);
+        return Next::Same;
+    }
+    hand_over(k, current, caller, passed).first.map_or(Next::Same, Next::To)
 }
 
 /// Whether a thread waits for the current one to return from its foreign call.
