@@ -57,6 +57,23 @@ fn stubs_pass() {
     }
 }
 
+/// A type with a pointer to a function is one of local interfaces alone, and nobody makes a value of it.
+#[test]
+fn types_that_cannot_travel_are_no_values() {
+    let shop = Workshop::new("selftest-local-types");
+    let text = "[local] interface L {
+        typedef void (*done_t)([in] long);
+        typedef struct { long size; done_t done; } piece_t;
+        typedef struct { long count; piece_t pieces[2]; } list_t;
+        void use([in] list_t *it);
+    }
+    [uuid(01234567-89ab-cdef-0123-456789abcdef)] interface I { long add([in] long a, [in] long b); }";
+    std::fs::write(shop.path("local.idl"), text).unwrap();
+    let (code, text) = quill_test(&["--rounds", "5", shop.path("local.idl").to_str().unwrap()]);
+    assert_eq!(code, Some(0), "{text}");
+    assert_eq!(text.matches("refused: ok").count(), 2, "{text}");
+}
+
 /// One change to the text of the stubs each.
 const FAULTS: [(&str, &str, &str); 5] = [
     ("a wrong place", "_body.at(4)?;", "_body.at(5)?;"),
