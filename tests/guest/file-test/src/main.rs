@@ -1,7 +1,6 @@
 //! Files, as many as a client gets. `file-test greedy ROUND` opens all that it can, by all the roots that it gets, and keeps it; `file-test modest ROUND` works
 //! meanwhile as if nobody else were there. Each waits for directories that the other one makes, named after what has come to pass. Files that are
-//! mapped: [`mapped`]; of which few pages are there at a time: [`paging`]; files that are watched: [`watching`]; files that are not this program's: [`stranger`]; files that are
-//! kept while servers end: [`load`].
+//! mapped: [`mapped`]; of which few pages are there at a time: [`paging`]; files that are watched: [`watching`]; files that are not this program's: [`stranger`].
 
 #![no_std]
 #![no_main]
@@ -9,7 +8,6 @@
 
 extern crate alloc;
 
-mod load;
 mod mapped;
 mod paging;
 mod stranger;
@@ -43,7 +41,6 @@ fn main() -> i32 {
     let outcome = match words[..] {
         ["greedy", round] => greedy(round),
         ["modest", round] => modest(round),
-        ["load", directory] => load::all(directory),
         ["boot", directory] => {
             watching::nothing_happens(directory).map(|()| println!("file-test: all is well"))
         }
@@ -57,7 +54,7 @@ fn main() -> i32 {
         _ => {
             println!(
                 "usage: file-test greedy ROUND | hoard ROUND | modest ROUND | mapped DIRECTORY | \
-                 paging DIRECTORY | lost DIRECTORY | watching DIRECTORY | boot DIRECTORY | stranger | child | load DIRECTORY"
+                 paging DIRECTORY | lost DIRECTORY | watching DIRECTORY | boot DIRECTORY | stranger | child"
             );
             return 2;
         }
