@@ -147,7 +147,8 @@ impl Disk {
         Ok(Disk { file: scratch.0.join("a disk"), _scratch: scratch })
     }
 
-    fn run(&self, world: &World, script: &str) -> xtask::Result<Reply> {
+    /// Runs a script on a machine with this disk.
+    pub fn run(&self, world: &World, script: &str) -> xtask::Result<Reply> {
         self.run_with(world, &[], script)
     }
 
