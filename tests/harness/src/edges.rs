@@ -43,6 +43,7 @@ fn read_only(world: &'static World, disk: &Disk) -> Verdict {
     machine.extra.extend(["-drive".into(), drive, "-device".into(), device]);
     let mut guest = Guest::start(&machine)?;
     guest.limit(Some(LIMIT));
+    guest.expect_begin();
     guest.send(
         b"cat /disk/etc/link\nls -l /disk/etc\nrun disk write 9 text\necho x > /disk/etc/motd\necho x >> /disk/etc/motd\n\
         echo x > /disk/new\nmkdir /disk/new\nrm /disk/etc/motd\nrmdir /disk/etc\nmv /disk/etc/motd /disk/etc/told\n\

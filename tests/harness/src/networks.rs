@@ -244,6 +244,7 @@ fn each_client_has_its_own_packets(world: &'static World) -> Verdict {
     let script = format!(
         "run net-test apart 1 6001 6002 {at} &\nrun net-test apart 2 6002 6001 {at}\nrun net-test rest 10\nexit 0\n"
     );
+    guest.expect_begin();
     guest.send(script.as_bytes());
     let end = guest.finish();
     let (text, tally) = (guest.text(), peer.tally());
