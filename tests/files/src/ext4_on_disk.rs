@@ -106,7 +106,7 @@ fn run(name: &str, arguments: &[&str]) -> Output {
 }
 
 /// Runs one of Linux's tools for ext4, and gives back what it says. The test fails if the tool does not find everything right.
-fn tool(name: &str, arguments: &[&str]) -> Vec<u8> {
+pub fn tool(name: &str, arguments: &[&str]) -> Vec<u8> {
     let output = run(name, arguments);
     let (said, complained) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

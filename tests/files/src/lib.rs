@@ -4,8 +4,10 @@
 mod as_on_linux;
 mod ext4_on_disk;
 mod hostile;
+mod large;
 mod paths;
 mod sandbox;
+mod read_only;
 mod served;
 mod stacked;
 mod two_clients;

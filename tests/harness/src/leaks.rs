@@ -3,14 +3,12 @@
 //! No emulator leaks. What can be seen is what the kernel says, that everything works with the measures, and which pages there
 //! are while a user runs.
 
+use crate::monitor::{self, Monitor};
 use crate::suite::end_marker;
 use crate::world::{Scratch, Verdict, World, boot, failed};
 use libtest_mimic::Trial;
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
-use xtask::Context;
 use xtask::guest::{End, Guest};
 use xtask::machine::Machine;
 
@@ -84,10 +82,8 @@ fn x87_pointers(world: &World) -> Verdict {
 /// Stops the machine until a user is caught running, and looks at what the tables of that moment map.
 fn shown(world: &World) -> Verdict {
     let scratch = Scratch::create()?;
-    let socket = scratch.0.join("monitor");
     let mut machine = world.machine().with("init=suite args=random. pti=on");
-    let chardev = format!("socket,id=monitor,path={},server=on,wait=off", socket.display());
-    machine.extra.extend(["-chardev".into(), chardev, "-mon".into(), "chardev=monitor".into()]);
+    let socket = monitor::plug_in(&mut machine, &scratch);
     let mut guest = Guest::start(&machine)?;
     guest.limit(Some(LIMIT));
     if !guest.expect("fast path off") {
@@ -121,36 +117,4 @@ fn judge(map: &str) -> Verdict {
         return Ok(());
     }
     Err(format!("users' tables show {} KiB of the kernel half\n{map}", total >> 10).into())
-}
-
-/// The emulator's own command line.
-struct Monitor(BufReader<UnixStream>);
-
-impl Monitor {
-    fn connect(socket: &std::path::Path) -> xtask::Result<Monitor> {
-        let stream = UnixStream::connect(socket).context(|| "connect to the monitor".into())?;
-        let limit = stream.set_read_timeout(Some(Duration::from_secs(60)));
-        limit.context(|| "limit the monitor's patience".into())?;
-        let mut monitor = Monitor(BufReader::new(stream));
-        monitor.answer()?;
-        Ok(monitor)
-    }
-
-    fn ask(&mut self, command: &str) -> xtask::Result<String> {
-        let line = format!("{command}\n");
-        self.0.get_mut().write_all(line.as_bytes()).context(|| "write to the monitor".into())?;
-        self.answer()
-    }
-
-    /// Everything up to the next prompt.
-    fn answer(&mut self) -> xtask::Result<String> {
-        let mut bytes = Vec::new();
-        while !bytes.ends_with(b"(qemu) ") {
-            let read = self.0.read_until(b' ', &mut bytes).context(|| "read from the monitor".into())?;
-            if read == 0 {
-                break;
-            }
-        }
-        Ok(String::from_utf8_lossy(&bytes).replace('\r', ""))
-    }
 }

@@ -1,6 +1,6 @@
 //! The network: a card of the emulator's that reaches this host by one forwarded port, or a machine of the trial's by a bad wire; and loopback.
 
-use crate::peer::{ADDRESS, Badness, CALLED, CLOCK, GIVES, GUEST, Peer, TAKES, Tally};
+use crate::peer::{ADDRESS, Badness, CALLED, CLOCK, ECHOES, GIVES, GUEST, HOLDS, Peer, TAKES, Tally};
 use crate::world::{LIMIT, Named, Reply, Scratch, Verdict, World, failed, usual_description};
 use libtest_mimic::Trial;
 use std::collections::BTreeMap;
@@ -10,15 +10,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
+use xtask::archive::pack;
 use xtask::guest::{End, Guest};
-use xtask::peripherals;
+use xtask::machine::{Boot, Machine};
+use xtask::{paths, peripherals};
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 5] = [
+    let trials: [Named; 7] = [
         ("a_bad_wire_leaves_nothing", a_bad_wire_leaves_nothing),
         ("the_host_is_answered_whoever_is_killed", the_host_is_answered_whoever_is_killed),
         ("the_host_is_answered_behind_an_iommu", the_host_is_answered_behind_an_iommu),
+        ("open_sockets_end_with_a_reset", open_sockets_end_with_a_reset),
+        ("each_client_has_its_own_packets", each_client_has_its_own_packets),
         ("clients_share_loopback", clients_share_loopback),
         ("a_thousand_connections_are_there_at_once", a_thousand_connections_are_there_at_once),
     ];
@@ -111,7 +115,11 @@ const USUAL: &str = "kernel-share = 8\nmemory = \"16 MiB\"\nuses = [\"console\",
 const MUCH: &str =
     "arguments = \"2200 2100\"\nkernel-share = 64\nmemory = \"128 MiB\"\nuses = [\"console\", \"link\"]";
 
-/// A thousand connections at once; and when they are gone, there is as much memory as before, so that they can be once more.
+/// Rounds of a thousand connections. The first makes the heap as large as it stays.
+const MANY_ROUNDS: usize = 3;
+
+/// A thousand connections at once; and when they are gone, there is as much memory as before, so that they can be once more. The machine's time leaps while connections
+/// that are closed are still kept for a while.
 fn a_thousand_connections_are_there_at_once(world: &'static World) -> Verdict {
     let usual = usual_description()?;
     let text = usual.replace(USUAL, MUCH);
@@ -119,8 +127,133 @@ fn a_thousand_connections_are_there_at_once(world: &'static World) -> Verdict {
         return Err(format!("the usual description does not have {USUAL:?}").into());
     }
     let entries = world.entries_of(|files| xtask::system::of_text("networks", &text, files))?;
-    let reply = world.script_in(&entries, b"run net-test many\nrun net-test many\nrun net-test\n")?;
-    check_lines(&reply, &["net-test: all is well"; 3])
+    let scratch = Scratch::create()?;
+    let archive = scratch.0.join("boot.cpio");
+    paths::write(&archive, &pack(&entries))?;
+    let kernel = world.system.kernel.clone();
+    let boot = Boot::Direct { kernel, archive: Some(archive) };
+    let mut guest = Guest::start(&Machine::booting(boot).with("init=shell args=script").counting())?;
+    guest.limit(Some(2 * LIMIT));
+    let outcome = rounds_of_many(&mut guest);
+    guest.send(b"run net-test\nexit 0\n");
+    let end = guest.finish();
+    if let Err(why) = outcome {
+        return Err(failed(&why, &end, &guest.text()));
+    }
+    let all = guest.text().matches("net-test: all is well").count();
+    // One after each rest, too.
+    if end != End::Orderly(0) || all != 2 * MANY_ROUNDS + 1 {
+        return Err(failed("it did not end in order", &end, &guest.text()));
+    }
+    Ok(())
+}
+
+fn rounds_of_many(guest: &mut Guest) -> Result<(), String> {
+    if !guest.expect_begin() {
+        return Err("the shell does not begin".into());
+    }
+    let mut before = None;
+    for round in 1..=MANY_ROUNDS {
+        let end = format!("round {round} is over");
+        let begin = guest.text().len();
+        guest.send(format!("run net-test many\nrun net-test rest 15\nmem\nps\necho {end}\n").as_bytes());
+        if !guest.expect(&end) {
+            return Err(format!("expected {end:?}"));
+        }
+        let now = in_use(guest.text().get(begin..).unwrap_or_default())?;
+        check_no_more(round, before.get_or_insert_with(|| now.clone()), &now)?;
+    }
+    Ok(())
+}
+
+/// Nobody has more than before, but for the [`MARGIN`].
+fn check_no_more(round: usize, before: &InUse, now: &InUse) -> Result<(), String> {
+    for (name, now) in now {
+        let before = before.get(name).copied().unwrap_or_default();
+        let more = if grows(name) { MARGIN } else { 0 };
+        if now[0] > before[0] + more || now[1] > before[1] {
+            return Err(format!("round {round}: {name} has {now:?} pages and frames, and had {before:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether somebody may have pages more: see [`MARGIN`].
+fn grows(name: &str) -> bool {
+    ["network ", "mm ", PROGRAMS].iter().any(|it| name.starts_with(it))
+}
+
+/// A machine with the trial's own at the other end of the wire. The guest's time leaps to the next timer while it waits, and the machine at the other end has the same.
+fn wired(world: &World, peer: &Peer) -> Machine {
+    let options = format!("init=shell args=script env=ADDRESS={GUEST}/24");
+    let mut machine = world.machine().with(&options).counting();
+    peer.plug_in(&mut machine);
+    machine
+}
+
+/// The network server is killed while a connection is open. The program hears of it; and when the other end says something, the next server resets the connection, of which it knows nothing.
+fn open_sockets_end_with_a_reset(world: &'static World) -> Verdict {
+    let scratch = Scratch::create()?;
+    let peer = Peer::listen(&scratch.0.join("wire"), Badness::default(), 0)?;
+    let mut guest = Guest::start(&wired(world, &peer))?;
+    guest.limit(Some(LIMIT));
+    let outcome = hold(&mut guest, &peer);
+    guest.send(b"exit 0\n");
+    let end = guest.finish();
+    let tally = peer.tally();
+    if let Err(why) = outcome {
+        return Err(failed(&format!("{why}\n{tally:?}"), &end, &guest.text()));
+    }
+    if tally.held != 1 || tally.resets == 0 || tally.wrong.is_some() || end != End::Orderly(0) {
+        return Err(failed(
+            &format!("expected one connection and a reset of it\n{tally:?}"),
+            &end,
+            &guest.text(),
+        ));
+    }
+    Ok(())
+}
+
+fn hold(guest: &mut Guest, peer: &Peer) -> Result<(), String> {
+    let expect = |guest: &mut Guest, text: &str| {
+        if guest.expect(text) { Ok(()) } else { Err(format!("expected {text:?}")) }
+    };
+    if !guest.expect_begin() {
+        return Err("the shell does not begin".into());
+    }
+    let clock = format!("run net-test clock {ADDRESS}:{CLOCK} &\n");
+    guest.send(format!("{clock}run net-test hold {ADDRESS}:{HOLDS} &\n").as_bytes());
+    expect(guest, "net-test: it holds a connection")?;
+    if peer.tally().resets > 0 {
+        return Err("a connection is reset of which the server knows".into());
+    }
+    guest.send(b"kill network\n");
+    expect(guest, "net-test: the connection is lost")?;
+    peer.speak();
+    guest.send(format!("{clock}run net-test rest 20\necho it has spoken\n").as_bytes());
+    expect(guest, "it has spoken")
+}
+
+/// Two programs use one card. Each gets what was sent back to it, and nothing else.
+fn each_client_has_its_own_packets(world: &'static World) -> Verdict {
+    let scratch = Scratch::create()?;
+    let peer = Peer::listen(&scratch.0.join("wire"), Badness::default(), 0)?;
+    let mut guest = Guest::start(&wired(world, &peer))?;
+    guest.limit(Some(LIMIT));
+    let at = format!("{ADDRESS}:{ECHOES}");
+    let script = format!(
+        "run net-test apart 1 6001 6002 {at} &\nrun net-test apart 2 6002 6001 {at}\nrun net-test rest 10\nexit 0\n"
+    );
+    guest.expect_begin();
+    guest.send(script.as_bytes());
+    let end = guest.finish();
+    let (text, tally) = (guest.text(), peer.tally());
+    let told = ["1", "2"].iter().all(|name| text.contains(&format!("net-test: {name} has its own alone")));
+    // Each sends 200 of them.
+    if !told || end != End::Orderly(0) || tally.datagrams < 400 {
+        return Err(failed(&format!("expected that each has its own packets\n{tally:?}"), &end, &text));
+    }
+    Ok(())
 }
 
 /// Without a card. Programs that end in the middle of everything leave nothing: each takes as much as it may, and there are more of them than
@@ -174,11 +307,7 @@ fn a_bad_wire_leaves_nothing(world: &'static World) -> Verdict {
     let scratch = Scratch::create()?;
     let bytes = BYTES[usize::from(world.full)];
     let peer = Peer::listen(&scratch.0.join("wire"), BAD, bytes)?;
-    let options = format!("init=shell args=script env=ADDRESS={GUEST}/24");
-    // The guest's time leaps to the next timer while it waits, and the machine at the other end has the same.
-    let mut machine = world.machine().with(&options).counting();
-    peer.plug_in(&mut machine);
-    let mut guest = Guest::start(&machine)?;
+    let mut guest = Guest::start(&wired(world, &peer))?;
     guest.limit(Some(if world.full { HOUR_LIMIT } else { LIMIT }));
     let outcome = rounds(&mut guest, &peer, bytes, UNTIL_NS[usize::from(world.full)]);
     guest.send(b"exit 0\n");
@@ -222,8 +351,7 @@ fn rounds(guest: &mut Guest, peer: &Peer, bytes: usize, until_ns: u64) -> Result
             if round <= WARM_UP {
                 *most = std::array::from_fn(|at| now[at].max(most[at]));
             }
-            let grows = ["network ", "mm ", PROGRAMS].iter().any(|it| name.starts_with(it));
-            let more = if grows { MARGIN } else { 0 };
+            let more = if grows(&name) { MARGIN } else { 0 };
             if now[0] > most[0] + more || now[1] > most[1] {
                 return Err(format!("round {round}: {name} has {now:?} pages and frames, and had {most:?}"));
             }

@@ -4,7 +4,7 @@
 //! both have one clock, which is the guest's, and no test depends on how fast the host is.
 //!
 //! It takes bytes at [`TAKES`], gives them at [`GIVES`], and calls the guest at [`CALLED`] when it is told to, for an echo. All bytes that it takes are compared
-//! with those that `nc` sends.
+//! with those that `nc` sends. At [`HOLDS`] it has connections of which nothing is said until it is told to, and at [`ECHOES`] it sends datagrams back.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -31,6 +31,11 @@ pub const TAKES: u16 = 9;
 pub const GIVES: u16 = 19;
 /// See [`TAKES`].
 pub const CALLED: u16 = 7;
+
+/// Ports at which it holds connections, and sends datagrams back.
+pub const HOLDS: u16 = 29;
+/// See [`HOLDS`].
+pub const ECHOES: u16 = 13;
 
 /// Its hardware address.
 const HARDWARE: [u8; 6] = [2, 0, 0, 0, 1, 1];
@@ -83,6 +88,14 @@ pub struct Tally {
     pub over: u64,
     /// See [`Tally::over`].
     pub broken: u64,
+    /// Datagrams that it has sent back.
+    pub datagrams: u64,
+    /// Connections that it holds, and resets that have come from the guest for such.
+    pub held: u64,
+    /// See [`Tally::held`].
+    pub resets: u64,
+    /// It says something to those whom it holds.
+    speaks: bool,
     /// Calls that it still has to make.
     calls: u64,
     /// First thing that went wrong.
@@ -125,6 +138,11 @@ impl Peer {
     /// Asks for one more call.
     pub fn call(&self) {
         of(&self.tally).calls += 1;
+    }
+
+    /// Lets it say something by all connections that it holds.
+    pub fn speak(&self) {
+        of(&self.tally).speaks = true;
     }
 
     /// Deeds so far.
@@ -191,6 +209,8 @@ enum Talk {
     Gives(usize),
     /// It has its bytes sent back: so many were written, and so many have come back.
     Echoes(usize, usize),
+    /// It is held, and something was said.
+    Holds(bool),
 }
 
 /// State of a connection after some work.
@@ -211,7 +231,8 @@ struct Host {
     /// Time of the machine when the guest's begins.
     begun_us: u64,
     clock: Id,
-    listeners: [Id; 2],
+    echo: Id,
+    listeners: [Id; 3],
     talks: Vec<(Id, Talk)>,
     /// When it may call.
     calls_at_us: u64,
@@ -240,8 +261,10 @@ impl Host {
         let at = |port| SocketAddr::from((ADDRESS, port));
         let clock = stack.open(0, Kind::Udp).map_err(refused)?;
         stack.bind(clock, at(CLOCK)).map_err(refused)?;
+        let echo = stack.open(0, Kind::Udp).map_err(refused)?;
+        stack.bind(echo, at(ECHOES)).map_err(refused)?;
         let mut listen = |port| stack.listen(0, at(port), 4).map_err(refused);
-        let listeners = [listen(TAKES)?, listen(GIVES)?];
+        let listeners = [listen(TAKES)?, listen(GIVES)?, listen(HOLDS)?];
         Ok(Host {
             stream,
             received: VecDeque::new(),
@@ -250,6 +273,7 @@ impl Host {
             now_us,
             begun_us: now_us,
             clock,
+            echo,
             listeners,
             talks: Vec::new(),
             calls_at_us: 0,
@@ -287,6 +311,9 @@ impl Host {
     }
 
     fn receive(&mut self, frame: Vec<u8>) -> Result<(), String> {
+        if is_reset(&frame) {
+            of(&self.tally).resets += 1;
+        }
         for frame in self.wire.pass(Way::Here, frame, &mut of(&self.tally)) {
             self.stack.push(&frame);
         }
@@ -345,9 +372,15 @@ impl Host {
 
     /// Lets all connections go on, and begins new ones.
     fn talk(&mut self) {
-        let begin = [Talk::Takes(0), Talk::Gives(0)];
+        let mut datagram = [0; PIECE];
+        while let Ok((from, len)) = self.stack.receive_from(self.echo, &mut datagram) {
+            let is_sent = self.stack.send_to(self.echo, from, &datagram[..len]).is_ok();
+            of(&self.tally).datagrams += u64::from(is_sent);
+        }
+        let begin = [Talk::Takes(0), Talk::Gives(0), Talk::Holds(false)];
         for (listener, talk) in self.listeners.into_iter().zip(begin) {
             if let Ok(id) = self.stack.accept(listener) {
+                of(&self.tally).held += u64::from(matches!(talk, Talk::Holds(_)));
                 self.talks.push((id, talk));
             }
         }
@@ -383,6 +416,12 @@ impl Host {
             Ok((State::Closed, _)) if matches!(talk, Talk::Echoes(0, 0)) => return Step::Refused,
             _ => {}
         }
+        if let Talk::Holds(has_spoken) = talk
+            && !*has_spoken
+            && of(&self.tally).speaks
+        {
+            *has_spoken = self.stack.write(id, b"are you there").is_ok();
+        }
         if let Talk::Gives(written) | Talk::Echoes(written, _) = talk {
             while *written < self.bytes {
                 let piece: Vec<u8> = (*written..self.bytes.min(*written + PIECE)).map(byte).collect();
@@ -405,7 +444,7 @@ impl Host {
             };
             let come = match talk {
                 Talk::Takes(come) | Talk::Echoes(_, come) => come,
-                Talk::Gives(_) => continue,
+                Talk::Gives(_) | Talk::Holds(_) => continue,
             };
             if bytes[..len].iter().enumerate().any(|(at, &has)| has != byte(*come + at)) {
                 of(&self.tally).wrong.get_or_insert(format!("other bytes came, from {come} on"));
@@ -432,8 +471,18 @@ impl Host {
                 tally.calls = tally.calls.saturating_sub(1);
                 come
             }
+            Talk::Holds(_) => return,
         };
         tally.over += 1;
         tally.broken += u64::from(come != all);
     }
+}
+
+/// Whether a frame is a reset of a connection that the machine holds.
+fn is_reset(frame: &[u8]) -> bool {
+    let is_segment = frame.get(12..14) == Some(&[8, 0]) && frame.get(23) == Some(&6);
+    // The header of IP has no options here: ports follow it, and the flags of TCP 13 bytes behind their first.
+    is_segment
+        && frame.get(36..38) == Some(&HOLDS.to_be_bytes())
+        && frame.get(47).is_some_and(|flags| flags & 4 != 0)
 }

@@ -1,63 +1,121 @@
-//! Servers that are killed at random moments, while a program keeps files on a disk. Whatever was acknowledged is there, and Linux finds no mistake on the
-//! disk.
+//! Servers that are killed at random moments by a program that uses all of them, `siege`. Whatever was acknowledged is there, each server is of use again, and
+//! Linux finds no mistake on the disk.
 
 use crate::files::{check_disk, tool};
-use crate::world::{LIMIT, Named, Scratch, Verdict, World, failed};
+use crate::world::{LIMIT, Named, Scratch, Verdict, World, failed, usual_description};
 use libtest_mimic::{Failed, Trial};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::Path;
-use std::thread;
 use std::time::Duration;
 use xtask::archive::pack;
+use xtask::console::Event;
 use xtask::guest::{End, Guest};
-use xtask::machine::{Boot, Kind, Machine};
-use xtask::paths;
+use xtask::machine::{Boot, DiskAs, Forward, Kind, Machine};
+use xtask::{paths, peripherals};
 
-/// Kills in which at least one file is kept.
-const KILLS_A_ROUND: usize = 5;
+/// Kills of each server in the full test, all campaigns together.
+const KILLS_EACH: usize = 1000;
 
-/// How many are killed, plain and full.
-const KILLS: [usize; 2] = [40, 1000];
+/// Kills of a campaign in the plain test, about.
+const KILLS_PLAIN: usize = 40;
+
+/// Time for one kill, at most, with all that has to start again and a part of a file that is kept. Generous, for slow and busy hosts.
+const KILL_LIMIT: Duration = Duration::from_millis(600);
+
+/// Bytes of what a machine says last that are looked at, at least.
+const SAID_MAX: usize = 1 << 16;
+
+/// Bytes among which the last words are looked for: more than come at once.
+const LAST: usize = 1 << 13;
+
+/// Last words of the program that kills.
+const OVER: &[u8] = b"siege: it is over";
 
 /// A system whose servers are killed.
 struct Campaign {
     system: &'static str,
-    /// Servers that are killed, some of them twice as often as others. Those that started them are not, nor the file system in memory, which is empty
-    /// afterwards, nor the console.
-    victims: &'static [&'static str],
+    /// More of its description.
+    more: &'static str,
+    /// Servers that are killed, and how often in the full test.
+    victims: &'static [(&'static str, usize)],
     /// Where files are kept.
     place: &'static str,
-    /// Kind of machine that it runs on.
+    /// Kind of machine that it runs on, and of its disk.
     kind: Kind,
+    disk_as: DiskAs,
 }
 
-/// The default system, and its disk's driver twice as often.
+/// Entry of the program that kills.
+const SIEGE: &str = "\n[[program]]\nname = \"siege\"\noperator = true\nkernel-share = 32\n";
+
+/// The default system, with a server of files of the disk.
 const DEFAULT: Campaign = Campaign {
     system: "default",
-    victims: &["virtio-block", "ext4", "mounts", "bus", "virtio-net", "network", "services", "virtio-block"],
+    more: "\n[[program]]\nname = \"httpd\"\nserves = [\"web\"]\narguments = \"80 /disk/www\"\npriority = 40\npriority-max = 40\n\
+           kernel-share = 8\nmemory = \"16 MiB\"\nuses = [\"console\", \"network\", \"files\"]\n",
+    victims: &[
+        ("virtio-block", 300),
+        ("ext4", 300),
+        ("mounts", 300),
+        ("bus", 400),
+        ("virtio-net", 500),
+        ("network", 500),
+        ("services", 500),
+        ("bootfs", 1000),
+        ("console", 1000),
+        ("ramfs", 1000),
+        ("httpd", 1000),
+    ],
     place: "/disk/load",
     kind: Kind::Pc,
+    disk_as: DiskAs::Virtio,
 };
 
-/// Each driver that ends leaves a space that goes, and each bus server one whose tables the next takes over.
-const BEHIND_AN_IOMMU: Campaign = Campaign { kind: Kind::Q35, ..DEFAULT };
+/// Each driver that ends leaves a space that goes, and each bus server one whose tables the next takes over. More devices are there than elsewhere.
+const BEHIND_AN_IOMMU: Campaign = Campaign {
+    more: "\n[[program]]\nname = \"virtio-entropy\"\nserves = [\"entropy\"]\npriority = 54\npriority-max = 54\nkernel-share = 4\n\
+           memory = \"4 MiB\"\nuses = [\"console\", \"bus\"]\ndevices = [\"unclassified\"]\n\
+           \n[[program]]\nname = \"virtio-console\"\nserves = [\"console-2\"]\npriority = 56\npriority-max = 56\nkernel-share = 4\n\
+           memory = \"4 MiB\"\nuses = [\"console\", \"bus\"]\ndevices = [\"communication\"]\n",
+    victims: &[
+        ("virtio-block", 200),
+        ("ext4", 200),
+        ("bus", 600),
+        ("virtio-net", 500),
+        ("network", 500),
+        ("services", 500),
+        ("virtio-entropy", 1000),
+        ("virtio-console", 1000),
+    ],
+    kind: Kind::Q35,
+    ..DEFAULT
+};
 
 /// File systems over others: one that encrypts, and one over another that is on the disk, too.
 const ENCRYPTED: Campaign = Campaign {
     system: "stacked",
-    victims: &["crypt", "ext4", "mounts", "virtio-block", "crypt"],
+    more: "",
+    victims: &[("crypt", 1000), ("ext4", 300), ("mounts", 400), ("virtio-block", 500)],
     place: "/secret/load",
     kind: Kind::Pc,
+    disk_as: DiskAs::Virtio,
 };
+/// The disk is behind an AHCI controller.
 const MERGED: Campaign = Campaign {
-    system: "stacked",
-    victims: &["merge", "ext4", "mounts", "virtio-block", "merge"],
+    victims: &[("merge", 1000), ("ext4", 200), ("mounts", 300), ("ahci", 1000)],
     place: "/load",
-    kind: Kind::Pc,
+    disk_as: DiskAs::Ahci,
+    ..ENCRYPTED
 };
+
+/// All of them.
+const CAMPAIGNS: [&Campaign; 4] = [&DEFAULT, &BEHIND_AN_IOMMU, &ENCRYPTED, &MERGED];
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 4] = [
+    let trials: [Named; 5] = [
+        ("each_server_is_killed", |_| each_server_is_killed()),
         ("what_was_acknowledged_is_there", |world| run(world, &DEFAULT)),
         ("what_was_acknowledged_is_there_behind_an_iommu", |world| run(world, &BEHIND_AN_IOMMU)),
         ("what_was_acknowledged_and_encrypted_is_there", |world| run(world, &ENCRYPTED)),
@@ -66,10 +124,49 @@ pub fn trials(world: &'static World) -> Vec<Trial> {
     Vec::from(trials.map(|(name, verdict)| world.trial("files", format!("restarts::{name}"), verdict)))
 }
 
-/// The machine of `./tern run --script - --disk DISK`, whose servers may end as often as they like.
+/// Each server of a system that comes with Tern, but the one that gives memory to all, is a victim, and that often enough.
+fn each_server_is_killed() -> Verdict {
+    let mut kills: BTreeMap<&str, usize> = BTreeMap::new();
+    for (name, count) in CAMPAIGNS.iter().flat_map(|campaign| campaign.victims) {
+        *kills.entry(name).or_default() += count;
+    }
+    if let Some((name, count)) = kills.iter().find(|&(_, &count)| count < KILLS_EACH) {
+        return Err(format!("{name} is killed {count} times").into());
+    }
+    let missing: BTreeSet<String> =
+        servers()?.into_iter().filter(|name| !kills.contains_key(&**name)).collect();
+    if missing.is_empty() { Ok(()) } else { Err(format!("nobody kills {missing:?}").into()) }
+}
+
+/// Programs and tasks of modules that serve something, in all descriptions.
+fn servers() -> Result<BTreeSet<String>, Failed> {
+    let mut all = BTreeSet::new();
+    for entry in fs::read_dir(paths::root().join("systems"))? {
+        let text = fs::read_to_string(entry?.path())?;
+        for part in text.split("\n[[").skip(1) {
+            let value = |key: &str| part.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = "));
+            let is_server = part.starts_with("program]]") && value("serves").is_some();
+            if let Some(name) = value("name").filter(|_| is_server || part.starts_with("task]]")) {
+                all.insert(name.trim_matches('"').to_string());
+            }
+        }
+    }
+    // Shells are no servers, though one has a name by which it is found; and with a sandbox the one program in it ends.
+    all.retain(|name| name != "mm" && !name.starts_with("shell") && !name.starts_with("sandbox"));
+    Ok(all)
+}
+
+/// The machine, whose servers may end as often as they like.
 fn machine(world: &World, campaign: &Campaign, scratch: &Path) -> Result<Machine, Failed> {
+    let name = campaign.system;
+    let text = if name == "default" {
+        usual_description()?
+    } else {
+        fs::read_to_string(paths::root().join(format!("systems/{name}.toml")))?
+    };
+    let text = text + campaign.more + SIEGE;
     let entries = world.entries_of(|files| {
-        let mut system = xtask::system::read(campaign.system, files)?;
+        let mut system = xtask::system::of_text(name, &text, files)?;
         for program in &mut system.programs {
             program.restarts = u8::MAX;
             // All that is written is to be on the disk, and to start is to be cheap.
@@ -80,60 +177,73 @@ fn machine(world: &World, campaign: &Campaign, scratch: &Path) -> Result<Machine
         }
         Ok(system)
     })?;
-    let (archive, disk) = (scratch.join("boot.cpio"), scratch.join("disk"));
+    let (archive, disk, files) = (scratch.join("boot.cpio"), scratch.join("disk"), scratch.join("files"));
     paths::write(&archive, &pack(&entries))?;
-    tool("mke2fs", &["-q", "-t", "ext4", "-b", "4096", &disk.display().to_string(), "64M"])?;
+    fs::create_dir_all(files.join("www"))?;
+    fs::write(files.join("www/page"), "whoever is killed\n")?;
+    let (from, to) = (files.display().to_string(), disk.display().to_string());
+    tool("mke2fs", &["-q", "-t", "ext4", "-b", "4096", "-d", &from, &to, "64M"])?;
     let kernel = world.system.kernel.clone();
     let mut machine =
         Machine::booting(Boot::Direct { kernel, archive: Some(archive) }).with("init=shell args=script");
-    machine.kind = campaign.kind;
-    machine.disk = Some(disk);
+    (machine.kind, machine.disk_as, machine.disk) = (campaign.kind, campaign.disk_as, Some(disk));
+    let has = |name| campaign.victims.iter().any(|&(victim, _)| victim == name);
+    if has("virtio-net") {
+        machine.net = Some(Forward { host: peripherals::free_port()?, guest: 7 });
+    }
+    machine.entropy = has("virtio-entropy");
+    machine.console = has("virtio-console").then(|| scratch.join("console"));
     Ok(machine)
+}
+
+impl Campaign {
+    /// How often each victim is killed. In the plain test each is at least twice, and together they are about as often as ever.
+    fn kills(&self, is_full: bool) -> Vec<(&'static str, usize)> {
+        let all: usize = self.victims.iter().map(|(_, count)| count).sum();
+        let plain = |count: usize| (count * KILLS_PLAIN / all).max(2);
+        self.victims.iter().map(|&(name, count)| (name, if is_full { count } else { plain(count) })).collect()
+    }
+}
+
+/// Reads on until the siege is over, then ends the machine, and gives back the last of what it has said: all of it would be too much. What is typed before would go with
+/// a console that is killed.
+fn last_of(guest: &mut Guest) -> String {
+    let (mut said, mut is_over) = (Vec::new(), false);
+    while let Some(event) = guest.next_event() {
+        if let Event::Text(text) = event {
+            said.extend(text);
+            let more = said.len().saturating_sub(SAID_MAX);
+            // Not each time, since all that stays is moved.
+            said.drain(..if more > SAID_MAX { more } else { 0 });
+        }
+        if !is_over && said.windows(OVER.len()).rev().take(LAST).any(|part| part == OVER) {
+            is_over = true;
+            guest.send(b"exit 0\n");
+        }
+    }
+    String::from_utf8_lossy(&said).replace('\r', "")
 }
 
 fn run(world: &World, campaign: &Campaign) -> Verdict {
     let scratch = Scratch::create()?;
     let mut guest = Guest::start(&machine(world, campaign, &scratch.0)?)?;
-    let kills = KILLS[usize::from(world.full)];
-    guest.limit(Some(2 * LIMIT + Duration::from_millis(600) * kills as u32));
-    let outcome = campaign.go(&mut guest, kills);
-    guest.send(b"exit 0\n");
+    let kills = campaign.kills(world.full);
+    let count: usize = kills.iter().map(|(_, count)| count).sum();
+    guest.limit(Some(2 * LIMIT + KILL_LIMIT * count as u32));
+    let begun = guest.expect_begin();
+    let victims: String = kills.iter().map(|(name, count)| format!(" {name}={count}")).collect();
+    let place = campaign.place;
+    guest.send(format!("mkdir {place}\nrun siege 24301 {place}{victims}\n").as_bytes());
+    let text = last_of(&mut guest);
     let end = guest.finish();
-    if let Err(why) = outcome {
-        return Err(failed(&why, &end, &guest.text()));
+    if !begun || end != End::Orderly(0) {
+        return Err(failed("it did not end in order", &end, &text));
     }
-    if end != End::Orderly(0) {
-        return Err(failed("it did not end in order", &end, &guest.text()));
+    let told = kills.iter().map(|(name, count)| format!("siege: {name} was killed {count} times"));
+    for line in told.chain(["siege: all is well".into()]) {
+        if !text.contains(&line) {
+            return Err(failed(&format!("expected {line:?}"), &end, &text));
+        }
     }
     check_disk(&scratch.0.join("disk").display().to_string())
-}
-
-impl Campaign {
-    /// Kills servers one after the other, at moments that nobody has chosen, and then lets the load come to its end.
-    fn go(&self, guest: &mut Guest, kills: usize) -> Result<(), String> {
-        let expect = |guest: &mut Guest, text: &str| {
-            if guest.expect(text) { Ok(()) } else { Err(format!("expected {text:?}")) }
-        };
-        if !guest.expect_begin() {
-            return Err("the shell does not begin".into());
-        }
-        let place = self.place;
-        guest.send(format!("mkdir {place}\nrun file-test load {place} &\necho it begins\n").as_bytes());
-        expect(guest, "it begins")?;
-        let mut random = 0x5eed_u64;
-        for number in 0..kills {
-            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-            let victim = self.victims[(random >> 33) as usize % self.victims.len()];
-            thread::sleep(Duration::from_millis(random >> 50 & 63));
-            // One that is not there yet is no victim.
-            guest.send(format!("kill {victim}\necho kill {number} is over\n").as_bytes());
-            expect(guest, &format!("kill {number} is over"))?;
-            // A busy host kills no faster than files are kept.
-            if (number + 1) % KILLS_A_ROUND == 0 {
-                expect(guest, &format!("round {} is kept", (number + 1) / KILLS_A_ROUND))?;
-            }
-        }
-        guest.send(b"echo x > /stop\n");
-        expect(guest, "all is well")
-    }
 }

@@ -1,7 +1,7 @@
 //! Files, as many as a client gets. `file-test greedy ROUND` opens all that it can, by all the roots that it gets, and keeps it; `file-test modest ROUND` works
 //! meanwhile as if nobody else were there. Each waits for directories that the other one makes, named after what has come to pass. Files that are
-//! mapped: [`mapped`]; of which few pages are there at a time: [`paging`]; files that are watched: [`watching`]; files that are not this program's: [`stranger`]; files that are
-//! kept while servers end: [`load`].
+//! mapped: [`mapped`]; of which few pages are there at a time: [`paging`]; files that are watched: [`watching`]; files that are not this program's: [`stranger`]; numbers
+//! that nobody gave it: [`handles`]; memory that vanishes: [`vanish`]; names, paths and files as large as they may be: [`names`], [`large`].
 
 #![no_std]
 #![no_main]
@@ -9,10 +9,13 @@
 
 extern crate alloc;
 
-mod load;
+mod handles;
+mod large;
 mod mapped;
+mod names;
 mod paging;
 mod stranger;
+mod vanish;
 mod watching;
 
 use alloc::format;
@@ -43,13 +46,18 @@ fn main() -> i32 {
     let outcome = match words[..] {
         ["greedy", round] => greedy(round),
         ["modest", round] => modest(round),
-        ["load", directory] => load::all(directory),
         ["boot", directory] => {
             watching::nothing_happens(directory).map(|()| println!("file-test: all is well"))
         }
         ["hoard", round] => watching::hoard(round),
         ["watching", directory] => watching::all(directory).map(|()| println!("file-test: all is well")),
         ["stranger"] => stranger::all().map(|()| println!("file-test: all is well")),
+        ["handles"] => handles::all().map(|()| println!("file-test: all is well")),
+        ["names", directory] => names::all(directory).map(|()| println!("file-test: all is well")),
+        ["large", directory] => large::all(directory).map(|()| println!("file-test: all is well")),
+        ["vanish", kind, directory] => {
+            vanish::all(kind, directory).map(|()| println!("file-test: all is well"))
+        }
         ["child"] => stranger::child().map(|()| println!("file-test: all is well")),
         ["paging", directory] => paging::all(directory).map(|()| println!("file-test: all is well")),
         ["lost", directory] => paging::lost(directory),
@@ -57,7 +65,8 @@ fn main() -> i32 {
         _ => {
             println!(
                 "usage: file-test greedy ROUND | hoard ROUND | modest ROUND | mapped DIRECTORY | \
-                 paging DIRECTORY | lost DIRECTORY | watching DIRECTORY | boot DIRECTORY | stranger | child | load DIRECTORY"
+                 paging DIRECTORY | lost DIRECTORY | watching DIRECTORY | boot DIRECTORY | stranger | child | \
+                 handles | names DIRECTORY | large DIRECTORY | vanish KIND DIRECTORY"
             );
             return 2;
         }

@@ -1,6 +1,6 @@
 //! The network, as its clients see it. `net-test` connects two ends of this program over loopback, and sends more than any buffer holds; `net-test greedy`
 //! takes all the sockets that it may have, waits with many threads, and ends in the middle of it; `net-test many` has a thousand connections at once; `net-test stranger` asks the card's driver for what is the network
-//! server's; `net-test clock ADDRESS:PORT` tells another machine the time for ever; `net-test rest SECONDS` does nothing.
+//! server's; `net-test hold ADDRESS:PORT` keeps a connection until it is lost; `net-test apart NAME PORT OTHER ADDRESS:PORT` uses the card beside another program, which has the port `OTHER`; `net-test clock ADDRESS:PORT` tells another machine the time for ever; `net-test rest SECONDS` does nothing.
 
 #![no_std]
 #![no_main]
@@ -42,6 +42,8 @@ fn main() -> i32 {
         Some("many") => many(),
         Some("stranger") => stranger(),
         Some("clock") => clock(arguments.get(1).map_or("", |word| word.as_str())),
+        Some("hold") => hold(arguments.get(1).map_or("", |word| word.as_str())),
+        Some("apart") => apart(&arguments[1..].iter().map(|word| word.as_str()).collect::<Vec<_>>()),
         Some("rest") => rest(arguments.get(1).map_or("", |word| word.as_str())),
         _ => stream().and_then(|()| datagrams()).and_then(|()| refusals()).and_then(|()| tickets()),
     };
@@ -242,6 +244,62 @@ fn tell(to: SocketAddr) -> Result<()> {
         }
         sleep(TICK);
     }
+}
+
+/// Keeps a connection until somebody ends it.
+fn hold(at: &str) -> Result<()> {
+    let net = Net::open()?;
+    let stream = net.connect(at.parse().map_err(|_| Error::Bad)?, PATIENCE_MS)?;
+    stream.write(b"hold me")?;
+    println!("net-test: it holds a connection");
+    loop {
+        match stream.read(64, FOREVER) {
+            Ok(bytes) => check(!bytes.is_empty(), "the other end has closed it")?,
+            Err(error) => {
+                println!("net-test: the connection is lost: {error}");
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Datagrams of each of two programs that use the card at once.
+const ROUNDS: usize = 200;
+
+/// Sends datagrams, and asks for echoes, each of which says whose it is, while another program does the same.
+fn apart(words: &[&str]) -> Result<()> {
+    let [name, own, other, to] = words[..] else { return Err(Error::Bad) };
+    let (Ok(name), Ok(own), Ok(other), Ok(to)) =
+        (name.parse::<u8>(), own.parse(), other.parse(), to.parse::<SocketAddr>())
+    else {
+        return Err(Error::Bad);
+    };
+    let any = |port| SocketAddr::from(([0, 0, 0, 0], port));
+    let net = Net::open()?;
+    let (socket, echo) = (net.datagrams(Some(any(own)))?, net.echo()?);
+    let mut tries = 0;
+    // The other one has its port, and nobody else gets it.
+    while net.datagrams(Some(any(other))).map(drop) != Err(Error::InUse) {
+        tries += 1;
+        check(tries < TRIES, "the other program is not there")?;
+        sleep(Duration::from_millis(10));
+    }
+    let len = 40 + u16::from(name);
+    for round in 0..ROUNDS {
+        // Both ask with the same numbers.
+        echo.ask(to.ip(), round as u16, len)?;
+        socket.send(to, &[name; 100][..50 + round % 50])?;
+        let (from, bytes) = socket.receive(PATIENCE_MS)?;
+        check(from == to && bytes.len() == 50 + round % 50, "another datagram arrived")?;
+        check(bytes.iter().all(|&byte| byte == name), "a datagram of the other program arrived")?;
+        let answer = echo.answer(PATIENCE_MS)?;
+        check(answer == (to.ip(), round as u16, len), "an echo of the other program arrived")?;
+    }
+    // What the other one does meanwhile is not heard here.
+    check(socket.receive(2000) == Err(Error::TimedOut), "one more datagram arrived")?;
+    check(echo.answer(10) == Err(Error::TimedOut), "one more echo arrived")?;
+    println!("net-test: {name} has its own alone");
+    Ok(())
 }
 
 fn rest(seconds: &str) -> Result<()> {

@@ -1,5 +1,5 @@
 //! Ends of pipes. `pipe-test write COUNT` prints so many bytes, of which each says where it is; `read [COUNT]` reads them to the end, or so many, and says on the console what it found;
-//! `copy` prints what it reads; `fault` reads a little and crashes; `spy` tries what no program may do with another's pipe.
+//! `copy` prints what it reads; `fault` reads a little and crashes; `spy` tries what no program may do with another's pipe; `vanish` takes the memory of its ends away.
 
 #![no_std]
 #![no_main]
@@ -8,7 +8,8 @@
 extern crate alloc;
 
 use alloc::vec;
-use rt::api::pipe::{self, End, INPUT};
+use core::sync::atomic::Ordering;
+use rt::api::pipe::{self, End, INPUT, OUTPUT};
 use rt::api::{Failure, Status, console};
 use rt::eprintln;
 use rt::region::Region;
@@ -31,8 +32,9 @@ fn main() -> i32 {
         (Some("copy"), _) => copy(),
         (Some("fault"), _) => fault(),
         (Some("spy"), _) => spy(),
+        (Some("vanish"), _) => vanish(),
         _ => {
-            eprintln!("usage: pipe-test write COUNT|read [COUNT]|copy|fault|spy");
+            eprintln!("usage: pipe-test write COUNT|read [COUNT]|copy|fault|spy|vanish");
             USAGE
         }
     }
@@ -131,4 +133,23 @@ fn spy() -> i32 {
         eprintln!("pipe-test: nothing but its own end is for a spy");
     }
     wrong
+}
+
+/// Memory of both its ends, as far as it has them, goes again and again, while the other end reads or writes.
+fn vanish() -> i32 {
+    for (variable, end) in [(INPUT, End::READER), (OUTPUT, End::WRITER)] {
+        let uid = rt::environment::variable(variable).and_then(|text| u64::from_str_radix(&text, 16).ok());
+        let (Some(uid), Some(region)) = (uid, Region::new(pipe::MEMORY_LOG2)) else { continue };
+        if pipe::attach(Uid(uid), region.fpage(), end).is_err() {
+            continue;
+        }
+        for round in 0..100 {
+            region.clear();
+            let words = region.words();
+            words[round % words.len()].store(u64::MAX, Ordering::Relaxed);
+            let _ = pipe::wake(Uid(uid), end);
+        }
+        eprintln!("pipe-test: an end has vanished");
+    }
+    0
 }

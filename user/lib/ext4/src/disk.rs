@@ -1,6 +1,8 @@
 //! A disk under the file system.
 
 use crate::padding::Padding;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 use rsext4::{BlockIo, DeviceCapabilities, DeviceGeometry, Ext4Error, Ext4Result, SectorId, WriteFlags};
 use vfs::Result;
 
@@ -25,22 +27,33 @@ pub trait Disk {
     fn flush(&mut self) -> Result<()>;
 }
 
+/// Most bytes that are kept of a journal which cannot be replayed on the disk: as many as the journal of a small disk has.
+const KEPT_MAX: usize = 4 << 20;
+
 /// A disk as the library wants it.
 pub struct Sectors<D> {
     disk: D,
     padding: Padding,
+    /// Sectors that cannot be written to a disk which can only be read, by their numbers: its journal is replayed in memory. None if the disk can be written.
+    kept: Option<BTreeMap<u64, Vec<u8>>>,
 }
 
 impl<D: Disk> Sectors<D> {
     /// A disk with a file system on it.
     pub fn mounted(mut disk: D) -> Sectors<D> {
         let padding = Padding::of(&mut disk);
-        Sectors { disk, padding }
+        let kept = disk.is_read_only().then(BTreeMap::new);
+        Sectors { disk, padding, kept }
     }
 
     /// A disk on which a file system is to be made.
     pub fn empty(disk: D) -> Sectors<D> {
-        Sectors { disk, padding: Padding::default() }
+        Sectors { disk, padding: Padding::default(), kept: None }
+    }
+
+    /// Bytes of a sector.
+    fn sector_len(&self) -> usize {
+        self.disk.sector_bytes() as usize
     }
 
     /// Whether bytes are so many sectors, all of them there.
@@ -58,6 +71,16 @@ impl<D: Disk> Sectors<D> {
 impl<D: Disk> BlockIo for Sectors<D> {
     fn write(&mut self, buffer: &[u8], sector: SectorId, count: u32) -> Ext4Result<()> {
         self.check(buffer.len(), sector, count)?;
+        let len = self.sector_len();
+        if let Some(kept) = &mut self.kept {
+            for (number, bytes) in (sector.raw()..).zip(buffer.chunks(len)) {
+                if kept.len() * len >= KEPT_MAX && !kept.contains_key(&number) {
+                    return Err(Ext4Error::read_only().with_operation("disk:journal"));
+                }
+                kept.insert(number, bytes.to_vec());
+            }
+            return Ok(());
+        }
         let at = sector.raw() * u64::from(self.disk.sector_bytes());
         let set = self.padding.set(at, buffer);
         self.disk.write(sector.raw(), set.as_deref().unwrap_or(buffer)).map_err(|_| Ext4Error::io())
@@ -65,7 +88,14 @@ impl<D: Disk> BlockIo for Sectors<D> {
 
     fn read(&mut self, buffer: &mut [u8], sector: SectorId, count: u32) -> Ext4Result<()> {
         self.check(buffer.len(), sector, count)?;
-        self.disk.read(sector.raw(), buffer).map_err(|_| Ext4Error::io())
+        self.disk.read(sector.raw(), buffer).map_err(|_| Ext4Error::io())?;
+        let len = self.sector_len();
+        let end = sector.raw() + u64::from(count);
+        for (number, bytes) in self.kept.iter().flat_map(|kept| kept.range(sector.raw()..end)) {
+            let at = (number - sector.raw()) as usize * len;
+            buffer[at..at + len].copy_from_slice(bytes);
+        }
+        Ok(())
     }
 
     fn write_with_flags(
@@ -87,13 +117,14 @@ impl<D: Disk> BlockIo for Sectors<D> {
 
     fn capabilities(&self) -> DeviceCapabilities {
         DeviceCapabilities {
-            read_only: self.disk.is_read_only(),
+            // To be written in memory suffices to replay a journal; the mounted file system is read alone.
+            read_only: self.kept.is_none() && self.disk.is_read_only(),
             flush: true,
             ..DeviceCapabilities::default()
         }
     }
 
     fn flush(&mut self) -> Ext4Result<()> {
-        self.disk.flush().map_err(|_| Ext4Error::io())
+        if self.kept.is_some() { Ok(()) } else { self.disk.flush().map_err(|_| Ext4Error::io()) }
     }
 }

@@ -80,12 +80,14 @@ pub fn format<D: Disk>(disk: D, clock: fn() -> u64) -> Result<()> {
 
 impl<D: Disk> Mounted<D> {
     /// Mounts what is on a disk, and first brings to an end what its journal has begun. A disk that can only be read, or whose file system
-    /// has recorded errors, is mounted to be read.
+    /// has recorded errors, is mounted to be read. What the journal of one that can only be read has begun comes to its end in memory; if that is too
+    /// much, it is refused as [`Error::ReadOnly`].
     pub fn new(disk: D, clock: fn() -> u64) -> Result<Mounted<D>> {
         let is_read_only = disk.is_read_only();
         let services = MountServices::new(Time(clock), (), NoopObserver);
         let fs = if is_read_only {
-            Ext4::mount(Sectors::mounted(disk), services, MountOptions::read_only_no_journal_replay())
+            let options = MountOptions { readonly: true, replay_journal: true, block_validity: true };
+            Ext4::mount(Sectors::mounted(disk), services, options)
         } else {
             Ext4::mount_with_readonly_fallback(Sectors::mounted(disk), services)
         };

@@ -296,6 +296,9 @@ impl File {
 
     /// Writes at most [`BYTES_MAX`] bytes at the end, all or none, and gives back where that was.
     pub fn append(&self, from: &[u8]) -> Result<u64> {
+        if from.len() > BYTES_MAX {
+            return Err(Failure::Refused(Status::TooLarge));
+        }
         self.0.append(from).map_err(failed)
     }
 

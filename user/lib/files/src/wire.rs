@@ -213,5 +213,9 @@ pub fn space_from_wire(from: idl::Space) -> Space {
 
 /// A failure as programs see it.
 pub fn failed(failure: Failure) -> api::Failure {
-    failure.into()
+    match failure {
+        // A path: clients see to it that nothing else is.
+        Failure::TooLong => api::Failure::Refused(Status::NameTooLong),
+        failure => failure.into(),
+    }
 }

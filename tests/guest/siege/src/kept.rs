@@ -1,9 +1,9 @@
-//! `file-test load DIRECTORY`: keeps files and looks for those that it has kept, while servers end, and tells of each round. It goes on until there is a file `/stop`, and fails when
-//! something that was acknowledged is not there, or when there is no answer for long.
+//! Files that are kept and looked for while servers end. It fails when something that was acknowledged is not there, or when there is no answer for long.
 
-use crate::check;
+use crate::{HAS_FAILED, IS_OVER, KEPT, check};
 use alloc::format;
 use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
 use core::time::Duration;
 use files::Directory;
 use rt::api::{Failure, Result, Status};
@@ -106,19 +106,19 @@ impl Load {
     }
 }
 
-/// Works until it is told to stop.
-pub fn all(place: &str) -> Result<()> {
+/// Works until all is over, and then looks for all files.
+pub fn all(place: Vec<u8>) -> Result<()> {
     let may_be = (0..FILES).map(|_| Vec::new()).collect();
-    let mut load = Load { place: place.as_bytes().into(), directory: None, may_be, again: 0 };
+    let mut load = Load { place, directory: None, may_be, again: 0 };
     let mut rounds = 0;
     let random = random::generator().map_err(|_| Failure::Refused(Status::Unsupported))?;
-    while Directory::root().and_then(|root| root.stat("/stop", true)).is_err() {
+    while !IS_OVER.load(Ordering::Relaxed) && !HAS_FAILED.load(Ordering::Relaxed) {
         rounds += 1;
         load.write(random.below(FILES as u64) as usize, rounds as u8)?;
         load.look(random.below(FILES as u64) as usize)?;
-        println!("file-test: round {rounds} is kept");
+        KEPT.store(rounds, Ordering::Relaxed);
     }
     (0..FILES).try_for_each(|file| load.look(file))?;
-    println!("file-test: {rounds} rounds, {} tries more, all is well", load.again);
+    println!("siege: files: {rounds} rounds, {} tries more", load.again);
     Ok(())
 }
