@@ -22,7 +22,7 @@ pub const ROOMS: [&str; 5] = ["user/lib", "user/system", "user/apps", "tests/gue
 /// The linker script and the runtime of C programs.
 const C_RUNTIME: &str = "user/lib/c";
 
-/// Files for the boot archive, packed as they are.
+/// Files for the boot archive, packed as they are, under their paths in here.
 const DATA: &str = "user/system/data";
 
 /// A crate of the workspace, as far as it matters here.
@@ -235,13 +235,17 @@ fn refusal(why: &str) -> String {
 
 /// Files for programs to read.
 fn data_files() -> Result<Vec<Entry>> {
-    let files = list(&paths::root().join(DATA))?.into_iter().filter(|path| path.is_file());
-    files
-        .map(|path| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            Ok(Entry { name, data: paths::read(&path)? })
-        })
-        .collect()
+    let top = paths::root().join(DATA);
+    let (mut entries, mut left) = (Vec::new(), list(&top)?);
+    while let Some(path) = left.pop() {
+        if path.is_dir() {
+            left.extend(list(&path)?);
+            continue;
+        }
+        let name = path.strip_prefix(&top).unwrap_or(&path).to_string_lossy().into_owned();
+        entries.push(Entry { name, data: paths::read(&path)? });
+    }
+    Ok(entries)
 }
 
 /// Folders and files in the [`ROOMS`] of a checkout, room by room.

@@ -54,7 +54,10 @@ impl All {
         }
         // The lock is open meanwhile: who is asked may have to start first.
         let server = self.mounts.server(number).ok_or(refused(Status::NotFound))?;
-        let root = Root::of(server).map_err(failed)?;
+        let mut root = Root::of(server).map_err(failed)?;
+        if !self.mounts.directory(number).is_empty() {
+            root = root.enter(self.mounts.directory(number)).map_err(failed)?;
+        }
         for path in self.mounts.covered(number) {
             // Others are found there, so there is a name for each.
             let _ = root.mkdir(path);
