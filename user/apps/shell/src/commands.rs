@@ -1,7 +1,7 @@
 //! The commands: one table, and the short ones themselves.
 
 use crate::shell::{STATUS_NOT_FOUND, STATUS_USAGE, Shell};
-use crate::{doors, environment, files, filters, listing, place, programs, trace};
+use crate::{doors, environment, files, filters, listing, manual, place, programs, trace};
 use rt::api::calendar::{self, Date};
 use rt::module::Service;
 use rt::{print, println, time};
@@ -30,7 +30,10 @@ const fn plain(
 
 /// All commands, in the order of `help`.
 pub const COMMANDS: [Command; 31] = [
-    plain("help", "[COMMAND]", "list the commands, or tell about one", help),
+    Command {
+        details: "Programs tell what the comment at the head of their source says.",
+        ..plain("help", "[COMMAND|PROGRAM]", "list the commands, or tell about one or about a program", help)
+    },
     Command {
         details: "One line for each thread. CPU is what it spent itself, FAULTS are its page faults; PAGES and\n\
                   KERNEL (frames used/allowed) are its task's. A server that was called WORKS FOR its caller,\n\
@@ -132,7 +135,7 @@ fn help(_: &mut Shell, words: &[&str]) -> i32 {
         }
         [name] => tell(name),
         _ => {
-            println!("usage: help [COMMAND]");
+            println!("usage: help [COMMAND|PROGRAM]");
             STATUS_USAGE
         }
     }
@@ -149,8 +152,13 @@ fn list() {
 /// Tells about one command.
 fn tell(name: &str) -> i32 {
     let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
-        println!("help: {name}: no such command; \"help\" lists them");
-        return STATUS_NOT_FOUND;
+        let Some(text) = manual::text_of(name) else {
+            println!("help: {name}: no such command; \"help\" lists them");
+            return STATUS_NOT_FOUND;
+        };
+        println!("{name} is a program: \"run {name}\"");
+        println!("  {text}");
+        return 0;
     };
     println!("usage: {}", [command.name, command.usage].join(" ").trim_end());
     println!("  {}", command.purpose);
