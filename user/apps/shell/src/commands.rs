@@ -29,7 +29,7 @@ const fn plain(
 }
 
 /// All commands, in the order of `help`.
-pub const COMMANDS: [Command; 31] = [
+pub const COMMANDS: [Command; 32] = [
     Command {
         details: "Programs tell what the comment at the head of their source says.",
         ..plain("help", "[COMMAND|PROGRAM]", "list the commands, or tell about one or about a program", help)
@@ -74,6 +74,10 @@ pub const COMMANDS: [Command; 31] = [
         ..plain("sync", "", "wait until all files are on the disk", files::sync)
     },
     plain("df", "[PATH...]", "show how much space there is", files::space),
+    Command {
+        details: "The system description says what is mounted where: the arguments of the server mounts.",
+        ..plain("mount", "", "list the file systems, and the paths at which they are found", files::mounts)
+    },
     plain("time", "COMMAND...", "tell how long a command takes", time),
     plain("date", "", "show date and time (UTC)", date),
     plain("bench", "[ARGUMENT...]", "run the program bench: measurements", programs::run),

@@ -106,6 +106,13 @@ impl Mounts {
         self.0.get(number).map_or("", |mount| mount.directory.as_str())
     }
 
+    /// One of them as it was read, but with a plain path.
+    pub fn text(&self, number: usize) -> Option<Vec<u8>> {
+        let Mount { at, server, directory } = self.0.get(number)?;
+        let slash: &[u8] = if directory.is_empty() { b"" } else { b"/" };
+        Some([b"/", at.join(&b'/').as_slice(), b"=", server.as_bytes(), slash, directory.as_bytes()].concat())
+    }
+
     /// The file system that has a path, by its number, and how many names lead to it.
     fn longest<'a>(&self, path: impl Iterator<Item = &'a [u8]> + Clone) -> (usize, usize) {
         let fits = |mount: &Mount| {
@@ -255,6 +262,8 @@ mod tests {
         let places = [0, 1, 2, 3].map(|number| (mounts.server(number), mounts.directory(number)));
         assert_eq!(places, [(Some("ram"), ""), (Some("boot"), "etc"), (Some("boot"), "a/b"), (None, "")]);
         assert_eq!(mounts.route(&[], b"/etc/motd").rest, b"motd"[..]);
+        let texts: Vec<_> = (0..4).filter_map(|number| mounts.text(number)).collect();
+        assert_eq!(texts, [&b"/=ram"[..], b"/etc=boot/etc", b"/x=boot/a/b"]);
     }
 
     #[test]
