@@ -1,4 +1,4 @@
-//! What the shell's `help` says of programs: a file of the boot archive with a line for each, made of the comments at the heads of their sources.
+//! Texts of programs for the shell's `help`: a file of the boot archive with a line for each, made of the comments at the heads of their sources.
 
 use crate::archive::Entry;
 use crate::programs::Package;
@@ -38,7 +38,7 @@ fn line(name: &str, source: &Path) -> Result<Option<String>> {
     Ok(text_of(name, &text).map(|text| format!("{name}: {text}\n")))
 }
 
-/// What the comment at the head of a source says: its first paragraph, and others that say how the program is called.
+/// Text of the comment at the head of a source: its first paragraph, and others that say how the program is called.
 fn text_of(name: &str, source: &str) -> Option<String> {
     let head = match source.strip_prefix("/*") {
         Some(comment) => comment.split("*/").next().unwrap_or_default().lines().collect(),

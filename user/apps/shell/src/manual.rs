@@ -1,4 +1,4 @@
-//! What programs say of themselves: a file that comes with the boot has a line for each, `NAME: TEXT`, made of the comment at the head of its source.
+//! Texts of programs for `help`: a file that comes with the boot has a line for each, `NAME: TEXT`, made of the comment at the head of its source.
 
 use alloc::string::String;
 use alloc::vec::Vec;
