@@ -34,6 +34,7 @@ mod book;
 pub mod check;
 pub mod doctor;
 pub mod health;
+pub mod help;
 pub mod image;
 pub mod l4v4;
 pub mod linux;

@@ -6,7 +6,7 @@
 use crate::archive::{Entry, strip};
 use crate::build::{self, GUEST_TARGET, run_builder};
 use crate::c_program::Compiler;
-use crate::{Context, Error, Result, paths, system};
+use crate::{Context, Error, Result, help, paths, system};
 use quill::build::Build;
 use quill::kernel::{KernelPart, TernDoor, TernIpc};
 use serde_json::Value;
@@ -22,7 +22,7 @@ pub const ROOMS: [&str; 5] = ["user/lib", "user/system", "user/apps", "tests/gue
 /// The linker script and the runtime of C programs.
 const C_RUNTIME: &str = "user/lib/c";
 
-/// Files for the boot archive, packed as they are.
+/// Files for the boot archive, packed as they are, under their paths in here.
 const DATA: &str = "user/system/data";
 
 /// A crate of the workspace, as far as it matters here.
@@ -98,8 +98,10 @@ pub fn build_all(system: &str) -> Result<Vec<Entry>> {
 
 /// Builds like [`build_all`], with an environment variable for the build scripts.
 pub fn build_all_with(system: &str, variable: Option<(&str, &Path)>) -> Result<Vec<Entry>> {
-    let mut entries = build_rust(&packages()?, variable)?;
+    let packages = packages()?;
+    let mut entries = build_rust(&packages, variable)?;
     entries.extend(build_c()?);
+    entries.push(help::entry(&paths::root(), &packages, &c_programs(&paths::root())?)?);
     entries.extend(data_files()?);
     entries.sort_by(|one, other| one.name.cmp(&other.name));
     if let Some(pair) = entries.windows(2).find(|pair| pair[0].name == pair[1].name) {
@@ -120,6 +122,7 @@ pub fn names() -> Result<Vec<String>> {
     let name_of = |path: PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     names.extend(c_programs(&paths::root())?.into_iter().map(|(directory, _)| name_of(directory)));
     names.extend(data_files()?.into_iter().map(|entry| entry.name));
+    names.push(help::FILE.into());
     Ok(names)
 }
 
@@ -235,13 +238,17 @@ fn refusal(why: &str) -> String {
 
 /// Files for programs to read.
 fn data_files() -> Result<Vec<Entry>> {
-    let files = list(&paths::root().join(DATA))?.into_iter().filter(|path| path.is_file());
-    files
-        .map(|path| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            Ok(Entry { name, data: paths::read(&path)? })
-        })
-        .collect()
+    let top = paths::root().join(DATA);
+    let (mut entries, mut left) = (Vec::new(), list(&top)?);
+    while let Some(path) = left.pop() {
+        if path.is_dir() {
+            left.extend(list(&path)?);
+            continue;
+        }
+        let name = path.strip_prefix(&top).unwrap_or(&path).to_string_lossy().into_owned();
+        entries.push(Entry { name, data: paths::read(&path)? });
+    }
+    Ok(entries)
 }
 
 /// Folders and files in the [`ROOMS`] of a checkout, room by room.

@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use xtask::archive::Entry;
 use xtask::guest::{End, Guest};
+use xtask::paths;
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 8] = [
+    let trials: [Named; 9] = [
+        ("the_message_of_the_day", the_message_of_the_day),
         ("commands_do_what_they_say", commands_do_what_they_say),
         ("what_is_on_the_disk_stays_there", what_is_on_the_disk_stays_there),
         ("what_is_on_a_sata_disk_stays_there", what_is_on_a_sata_disk_stays_there),
@@ -57,7 +59,7 @@ const COMMANDS: &[Says] = &[
     ("rm /a/link /a/file", &[]),
     ("ls /a", &["moved", "other"]),
     ("mv /a /z", &[]),
-    ("ls / /z", &["boot/", "disk/ (not there)", "z/", "moved", "other"]),
+    ("ls / /z", &["boot/", "disk/ (not there)", "etc/", "z/", "moved", "other"]),
     ("cd z", &[]),
     ("pwd", &["/z"]),
     ("ls", &["moved", "other"]),
@@ -74,13 +76,15 @@ const COMMANDS: &[Says] = &[
     ("rm /z", &["rm: /z: is a directory"]),
     ("rmdir /z", &["rmdir: /z: the directory is not empty"]),
     ("rmdir /disk", &["rmdir: /disk: busy"]),
+    ("mount", &["/            ram", "/disk        disk", "/boot        boot", "/etc         boot/etc"]),
+    ("mount /disk", &["usage: mount"]),
     ("mv /z/other /disk/other", &["mv: /z/other: in another file system"]),
     ("mkdir /z/other", &["mkdir: /z/other: the name is taken"]),
     ("cat /z/other/x", &["cat: /z/other/x: not a directory"]),
     ("mv /z /z/y", &["mv: /z: the server does not understand the request"]),
     ("ln -s /loop /loop", &[]),
     ("cat /loop", &["cat: /loop: too many symbolic links"]),
-    ("ls", &["boot/", "disk/ (not there)", "loop", "z/"]),
+    ("ls", &["boot/", "disk/ (not there)", "etc/", "loop", "z/"]),
     ("sync", &[]),
     ("cat", &["usage: cat PATH..."]),
     ("cp /z/other", &["usage: cp FROM TO"]),
@@ -88,11 +92,20 @@ const COMMANDS: &[Says] = &[
     ("kill mounts", &["root: mounts (task …"]),
     ("cat /z/other", &["one two", "three"]),
     ("kill ramfs", &["root: ramfs (task …"]),
-    ("ls", &["boot/", "disk/ (not there)"]),
+    ("ls", &["boot/", "disk/ (not there)", "etc/"]),
 ];
 
 fn commands_do_what_they_say(world: &'static World) -> Verdict {
     world.says(COMMANDS)
+}
+
+/// A file that comes with the boot is there without a disk.
+fn the_message_of_the_day(world: &'static World) -> Verdict {
+    let reply = world.script(b"ls /\ncat /etc/motd\nexit\n")?;
+    reply.check_code(0)?;
+    reply.check_contains("boot/\ndisk/ (not there)\netc/\n")?;
+    let text = std::fs::read_to_string(paths::root().join("user/system/data/etc/motd"))?;
+    reply.check_contains(&text)
 }
 
 /// Runs one of Linux's tools.
@@ -281,6 +294,7 @@ fn watches_tell_what_happens(world: &'static World) -> Verdict {
 /// Each file of the boot archive is there, byte for byte, also when the server was killed; and nothing can be changed.
 fn what_came_with_the_boot_can_be_read(world: &'static World) -> Verdict {
     let mut entries = world.entries()?;
+    entries.retain(|entry| !entry.name.starts_with("etc/"));
     let text = (0..500).map(|number| format!("line {number} came with the boot\n")).collect::<String>();
     for name in ["etc/motd", "etc/deep/motd", "no/../where"] {
         entries.push(Entry { name: name.into(), data: text.clone().into_bytes() });

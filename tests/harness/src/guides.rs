@@ -39,7 +39,10 @@ const HOST_PORT: &str = "8080";
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Result<Vec<Trial>> {
     let compared = |_: &World| Ok(blocks::check()?);
-    let mut trials = vec![world.trial("guides", "guides::blocks_are_compared", compared)];
+    let mut trials = vec![
+        world.trial("guides", "guides::blocks_are_compared", compared),
+        world.trial("guides", "guides::the_readme_is_done", the_readme_is_done),
+    ];
     let folder = paths::root().join("docs/guide");
     for entry in fs::read_dir(&folder).context(|| format!("read {}", folder.display()))? {
         let path = entry.context(|| "read the guides".into())?.path();
@@ -54,6 +57,24 @@ pub fn trials(world: &'static World) -> Result<Vec<Trial>> {
         }
     }
     Ok(trials)
+}
+
+/// Title of the README's section that is done, by its guide.
+const SECTION: &str = "A server on the network in ten minutes\n";
+
+/// Blocks of the README's section on a server are blocks of its guide in the same order, so whoever does what the guide says has done them.
+fn the_readme_is_done(_: &World) -> Verdict {
+    let text = |path: &str| fs::read_to_string(paths::root().join(path)).context(|| format!("read {path}"));
+    let (readme, guide) = (text("README.md")?, read(&text("docs/guide/network-server.md")?));
+    let section = readme.split("\n## ").find(|section| section.starts_with(SECTION));
+    let blocks = read(section.ok_or("the README has no section on a server")?);
+    let mut left = guide.iter();
+    for Block { line, step, text } in &blocks {
+        if !left.any(|block| (&block.step, &block.text) == (step, text)) {
+            return Err(format!("line {line} of the section: the block is not the guide's").into());
+        }
+    }
+    if blocks.len() < 4 { Err("the section has fewer blocks than it should".into()) } else { Ok(()) }
 }
 
 /// Does what a guide says.

@@ -11,7 +11,8 @@ const PROMPT: &str = "tern> ";
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 5] = [
+    let trials: [Named; 6] = [
+        ("a_tab_completes", a_tab_completes),
         ("end_of_input_is_asked_about", end_of_input_is_asked_about),
         ("end_of_a_pipe_is_the_end", end_of_a_pipe_is_the_end),
         ("ends_in_the_background_are_told", ends_in_the_background_are_told),
@@ -47,6 +48,24 @@ fn end_of_input_is_asked_about(world: &'static World) -> Verdict {
     person.wait("to be asked again", asked(2))?;
     person.press("\x04");
     expect_end(person, End::Orderly(0))
+}
+
+/// Tab completes commands, programs and paths as far as they are known; when it is pressed again it lists what a word may become.
+fn a_tab_completes(world: &'static World) -> Verdict {
+    let mut person = Person::at(world, 24, 80)?;
+    person.types("ec\t", "tern> echo")?;
+    person.types("\x15cat /e\t", "tern> cat /etc/")?;
+    person.types("mo\t", "tern> cat /etc/motd")?;
+    person.command("", "Welcome to Tern")?;
+    person.types("cd et\t", "tern> cd etc/")?;
+    person.command("", "tern> cd etc/")?;
+    person.types("cat m\t", "tern> cat motd")?;
+    person.types("\x15kill con\t", "tern> kill console")?;
+    person.types("\x15run http\t", "tern> run httpd")?;
+    person.press("\x15help hel\t\t");
+    person.wait("a list", |screen| screen.contents().contains("\nhello-c     hello-rust  help\n"))?;
+    person.types("lo-r\t", "tern> help hello-rust")?;
+    person.command("", "The smallest Rust program.")
 }
 
 /// Nobody is asked where nobody sits.

@@ -52,6 +52,12 @@ impl Person {
         self.guest.send(keys.as_bytes());
     }
 
+    /// Presses keys, and waits until the row of the cursor is that.
+    pub fn types(&mut self, keys: &str, row: &str) -> Result<(), Failed> {
+        self.press(keys);
+        self.wait(row, |screen| row_of_cursor(screen) == row)
+    }
+
     /// Looks at the screen until it is as it should be; `what` that is, is told if it never happens.
     pub fn wait(&mut self, what: &str, is_so: impl Fn(&Screen) -> bool) -> Result<(), Failed> {
         while !is_so(self.terminal.screen()) {

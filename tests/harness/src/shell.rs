@@ -5,13 +5,14 @@ use libtest_mimic::Trial;
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 11] = [
+    let trials: [Named; 12] = [
         ("the_show", the_show),
         ("trace_shows_what_happened", trace_shows_what_happened),
         ("doors_are_counted", doors_are_counted),
         ("a_monitor_hears_its_client", a_monitor_hears_its_client),
         ("keys_are_delivered_to_the_demander_only", keys_are_delivered_to_the_demander_only),
         ("help_tells_about_each_command", help_tells_about_each_command),
+        ("help_tells_about_programs", help_tells_about_programs),
         ("a_server_that_stays_down_starts_again", a_server_that_stays_down_starts_again),
         ("ends_with_the_last_status", ends_with_the_last_status),
         ("exit_overrides", exit_overrides),
@@ -135,6 +136,18 @@ fn help_tells_about_each_command(world: &'static World) -> Verdict {
         return Err(reply.failed("expected more commands"));
     }
     names.iter().try_for_each(|name| pages.check_contains(&format!("usage: {name}")))
+}
+
+/// A program has what the comment at the head of its source says.
+fn help_tells_about_programs(world: &'static World) -> Verdict {
+    let reply = world.script(b"help ping\nhelp hello-c\nhelp bench\nhelp nosuch\n")?;
+    reply.check_contains(
+        "ping is a program: \"run ping\"\n  Asks a machine for echoes: \"ping HOST [COUNT]\".\n",
+    )?;
+    reply.check_contains("  The smallest C program.\n")?;
+    // A command of that name comes first.
+    reply.check_contains("usage: bench [ARGUMENT...]\n")?;
+    reply.check_contains("help: nosuch: no such command")
 }
 
 /// A server that ends too often stays down, and says how to get it back; then it may end as often again.

@@ -1,7 +1,7 @@
 //! The commands: one table, and the short ones themselves.
 
 use crate::shell::{STATUS_NOT_FOUND, STATUS_USAGE, Shell};
-use crate::{doors, environment, files, filters, listing, place, programs, trace};
+use crate::{doors, environment, files, filters, listing, manual, place, programs, trace};
 use rt::api::calendar::{self, Date};
 use rt::module::Service;
 use rt::{print, println, time};
@@ -29,8 +29,11 @@ const fn plain(
 }
 
 /// All commands, in the order of `help`.
-pub const COMMANDS: [Command; 31] = [
-    plain("help", "[COMMAND]", "list the commands, or tell about one", help),
+pub const COMMANDS: [Command; 32] = [
+    Command {
+        details: "Programs tell what the comment at the head of their source says.",
+        ..plain("help", "[COMMAND|PROGRAM]", "list the commands, or tell about one or about a program", help)
+    },
     Command {
         details: "One line for each thread. CPU is what it spent itself, FAULTS are its page faults; PAGES and\n\
                   KERNEL (frames used/allowed) are its task's. A server that was called WORKS FOR its caller,\n\
@@ -71,6 +74,10 @@ pub const COMMANDS: [Command; 31] = [
         ..plain("sync", "", "wait until all files are on the disk", files::sync)
     },
     plain("df", "[PATH...]", "show how much space there is", files::space),
+    Command {
+        details: "The system description says what is mounted where: the arguments of the server mounts.",
+        ..plain("mount", "", "list the file systems, and the paths at which they are found", files::mounts)
+    },
     plain("time", "COMMAND...", "tell how long a command takes", time),
     plain("date", "", "show date and time (UTC)", date),
     plain("bench", "[ARGUMENT...]", "run the program bench: measurements", programs::run),
@@ -132,7 +139,7 @@ fn help(_: &mut Shell, words: &[&str]) -> i32 {
         }
         [name] => tell(name),
         _ => {
-            println!("usage: help [COMMAND]");
+            println!("usage: help [COMMAND|PROGRAM]");
             STATUS_USAGE
         }
     }
@@ -149,8 +156,13 @@ fn list() {
 /// Tells about one command.
 fn tell(name: &str) -> i32 {
     let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
-        println!("help: {name}: no such command; \"help\" lists them");
-        return STATUS_NOT_FOUND;
+        let Some(text) = manual::text_of(name) else {
+            println!("help: {name}: no such command; \"help\" lists them");
+            return STATUS_NOT_FOUND;
+        };
+        println!("{name} is a program: \"run {name}\"");
+        println!("  {text}");
+        return 0;
     };
     println!("usage: {}", [command.name, command.usage].join(" ").trim_end());
     println!("  {}", command.purpose);

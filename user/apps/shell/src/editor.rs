@@ -1,10 +1,12 @@
 //! Line editing with history, for terminals that understand the usual escape sequences.
 //!
 //! Left and right, Home and End, ^A ^E ^B ^F move; backspace, Delete, ^D, ^K, ^U, ^W delete; up and down, ^P ^N walk the
-//! history; ^L clears the screen; ^C drops the line; ^D twice on an empty line is the end of input, since with the first shell the
+//! history; Tab completes the word before the cursor, and lists what it may become when it is pressed again; ^L clears the screen; ^C drops the line; ^D twice on an empty line is the end of input, since with the first shell the
 //! system ends. A line that is longer than the terminal is wide is wrapped: see [`screen`](crate::screen).
 
+use crate::complete;
 use crate::input::{Bytes, LINE_LEN_MAX, Line, Source};
+use crate::place::Place;
 use crate::screen::Screen;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -21,6 +23,8 @@ pub struct Editor {
     screen: Screen,
     /// The terminal has been asked for its width.
     has_asked: bool,
+    /// The line before the cursor when Tab was pressed last.
+    completed: Option<String>,
     /// Ends with the shell, besides it: the end of a sentence.
     ends_too: &'static str,
 }
@@ -35,6 +39,7 @@ enum Key {
     Edit(Edit),
     Older,
     Newer,
+    Complete,
     /// Not a key: the terminal says how wide it is.
     Columns(usize),
     Nothing,
@@ -77,7 +82,7 @@ struct Edited {
 }
 
 impl Source for Editor {
-    fn next_line(&mut self) -> Line {
+    fn next_line(&mut self, directory: &Place) -> Line {
         let mut line = Edited::default();
         // Place in the history; its length stands for the new line, which is kept while others are looked at.
         let mut place = self.history.len();
@@ -90,6 +95,7 @@ impl Source for Editor {
             let was_warned = core::mem::take(&mut is_warned);
             match key {
                 Key::Edit(edit) => line.edit(edit),
+                Key::Complete => self.complete(&mut line, directory),
                 Key::Older | Key::Newer => {
                     let older = matches!(key, Key::Older);
                     let next = if older { place.wrapping_sub(1) } else { place + 1 };
@@ -143,7 +149,28 @@ impl Editor {
         Editor { ends_too: ", and with it the system", ..Editor::default() }
     }
 
+    /// Completes the word before the cursor. Where it does not go on in one way only, the second time lists the ways.
+    fn complete(&mut self, line: &mut Edited, directory: &Place) {
+        let before = line.before_cursor();
+        let Some(word) = completion::word(&before) else { return };
+        let found = complete::find(directory, &word);
+        let addition = found.addition();
+        // A blank that is there already is enough.
+        let behind = line.characters.get(line.cursor);
+        let added = if behind == Some(&' ') { addition.trim_end() } else { &addition };
+        if added.chars().all(|character| line.insert(character)) && !added.is_empty() {
+            self.completed = Some(line.before_cursor());
+            return;
+        }
+        let rows = found.rows(self.screen.columns());
+        if self.completed.replace(before.clone()) == Some(before) && !rows.is_empty() {
+            self.screen.leave(&line.characters, "");
+            rows.iter().for_each(|row| println!("{row}"));
+        }
+    }
+
     fn begin(&mut self) {
+        self.completed = None;
         self.screen.begin();
         if !core::mem::replace(&mut self.has_asked, true) {
             self.screen.ask_columns();
@@ -186,6 +213,7 @@ impl Editor {
         }
         Some(match byte {
             b'\r' | b'\n' => Key::Enter,
+            b'\t' => Key::Complete,
             0x1b => return self.escape_sequence(),
             _ if byte == control(b'D') && line_is_empty => Key::End,
             _ if byte == control(b'D') => Key::Edit(Edit::Delete),
@@ -253,6 +281,10 @@ impl From<&str> for Edited {
 impl Edited {
     fn text(&self) -> String {
         self.characters.iter().collect()
+    }
+
+    fn before_cursor(&self) -> String {
+        self.characters.iter().take(self.cursor).collect()
     }
 
     /// Inserts a character; false if there is no room for it.

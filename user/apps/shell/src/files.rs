@@ -207,6 +207,25 @@ pub fn space(shell: &mut Shell, words: &[&str]) -> i32 {
     })
 }
 
+/// `mount`.
+pub fn mounts(_: &mut Shell, words: &[&str]) -> i32 {
+    if !words.is_empty() {
+        return usage("mount");
+    }
+    let mounts = Directory::root().and_then(|root| root.mounts());
+    told(
+        "mount",
+        "/",
+        mounts.map(|mounts| {
+            for mount in mounts {
+                let text = String::from_utf8_lossy(&mount);
+                let (path, place) = text.split_once('=').unwrap_or((&text, ""));
+                println!("{path:<12} {place}");
+            }
+        }),
+    )
+}
+
 /// A file whose content a command of the shell reads, or the status of the line without it.
 pub fn content(shell: &Shell, command: &str, typed: &str) -> core::result::Result<Vec<u8>, i32> {
     let content = Directory::root().and_then(|root| root.read(shell.place.path_of(typed), pipe::HELD_MAX));

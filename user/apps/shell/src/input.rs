@@ -1,5 +1,6 @@
 //! Bytes from the console, one by one.
 
+use crate::place::Place;
 use rt::api::wire::TEXT_LEN_MAX;
 
 /// End of input.
@@ -20,8 +21,8 @@ pub enum Line {
 
 /// Where lines come from.
 pub trait Source {
-    /// The next line.
-    fn next_line(&mut self) -> Line;
+    /// The next line. Paths in it begin at that place.
+    fn next_line(&mut self, place: &Place) -> Line;
 }
 
 /// The console's bytes.

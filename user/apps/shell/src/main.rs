@@ -4,7 +4,7 @@
 //! no echo, ends at end of input, and its exit status is that of the last command, as POSIX has it. A further shell beside the first, `shell session`, is one that
 //! `root` starts again when it has ended; without a console of its own it has nothing to do.
 //!
-//! Reading order: [`shell`], the loop; [`commands`], the table of what it can do; [`editor`] (with [`screen`]) and [`script`], where
+//! Reading order: [`shell`], the loop; [`commands`], the table of what it can do; [`editor`] (with [`screen`] and [`complete`]) and [`script`], where
 //! lines come from; [`programs`] and [`foreground`], starting and ending programs; [`pipe`] and [`jobs`], several commands on a line.
 
 #![no_std]
@@ -14,6 +14,7 @@
 extern crate alloc;
 
 mod commands;
+mod complete;
 mod doors;
 mod editor;
 mod environment;
@@ -23,6 +24,7 @@ mod foreground;
 mod input;
 mod jobs;
 mod listing;
+mod manual;
 mod pipe;
 mod place;
 mod programs;

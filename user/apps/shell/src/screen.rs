@@ -41,6 +41,11 @@ impl Screen {
         }
     }
 
+    /// How many columns the terminal has.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
     /// Goes to an empty line, from where the next [`Screen::draw`] begins.
     pub fn begin(&mut self) {
         self.row = 0;

@@ -1,6 +1,7 @@
 //! Lines of a script: no prompt, no echo; what is too long or no text is refused as a whole.
 
 use crate::input::{Bytes, END, LINE_LEN_MAX, Line, Source};
+use crate::place::Place;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -12,7 +13,7 @@ pub struct Script {
 }
 
 impl Source for Script {
-    fn next_line(&mut self) -> Line {
+    fn next_line(&mut self, _: &Place) -> Line {
         let mut line = Vec::new();
         let mut len = 0;
         while !self.is_over {

@@ -53,7 +53,7 @@ pub fn run(source: &mut impl Source, is_interactive: bool) -> i32 {
         if is_interactive {
             programs::tell_ended(&mut shell.background);
         }
-        match source.next_line() {
+        match source.next_line(&shell.place) {
             Line::End => break,
             Line::Bad(reason) => {
                 println!("shell: {reason}");

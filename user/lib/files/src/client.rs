@@ -1,6 +1,6 @@
 //! Directories and files, for programs.
 
-use crate::stubs::Files::{Directory as directory, File as file, PagedFile as paged};
+use crate::stubs::Files::{Directory as directory, File as file, Joined as joined, PagedFile as paged};
 use crate::watch::Watch;
 use crate::wire::{BYTES_MAX, attributes_from_wire, entry_from_wire, failed, how_to_bits, space_from_wire};
 use alloc::boxed::Box;
@@ -13,6 +13,9 @@ use rt::module::ask;
 use rt::page::{PAGE, Window};
 use rt::sys::Fpage;
 use vfs::{Attributes, Changes, Entry, How, Space};
+
+/// File systems that make one directory, at most.
+const MOUNTS_MAX: u32 = 256;
 
 /// Permissions of a file that a program makes.
 const FILE: u16 = 0o644;
@@ -180,6 +183,25 @@ impl Directory {
     /// How much there is.
     pub fn space(&self) -> Result<Space> {
         self.0.statfs().map(space_from_wire).map_err(failed)
+    }
+
+    /// File systems that make this directory, the root of all: `PATH=SERVER`, or `PATH=SERVER/DIRECTORY`. Refused as not supported by a directory of one file system.
+    pub fn mounts(&self) -> Result<Vec<Vec<u8>>> {
+        let copy = self.0.duplicate().map_err(Failure::Kernel)?;
+        let root =
+            copy.narrow::<joined::Client<View>>().map_err(|_| Failure::Refused(Status::Unsupported))?;
+        let mut replies = Box::new(joined::Replies::new());
+        let mut all = Vec::new();
+        for number in 0..MOUNTS_MAX {
+            let found =
+                stub::Inbox::open(&mut *replies, |inbox| root.mount(inbox, number).map(|text| text.to_vec()));
+            match found.and_then(|found| found).map_err(failed) {
+                Ok(text) => all.push(text),
+                Err(Failure::Refused(Status::NotFound)) => break,
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(all)
     }
 
     /// Changes that were made in the file system since its server began; 0 if it does not know all. As long as it is the same number, all that was

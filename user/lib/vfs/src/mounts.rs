@@ -18,6 +18,8 @@ pub struct Mounts(Vec<Mount>);
 struct Mount {
     at: Names,
     server: String,
+    /// The directory of the server's that is found there, without a slash at either end: empty if it is all of it.
+    directory: String,
 }
 
 /// Names of a path, in which `.` and `..` are no names any more. None leads above the first.
@@ -73,17 +75,18 @@ fn to_owned(names: &[&[u8]]) -> Names {
 }
 
 impl Mounts {
-    /// Reads `/=ram` and `/disk=disk`: paths, and the servers whose files are found there. `None` if one is no such thing, if none is at the root, or
-    /// if two are at one path.
+    /// Reads `/=ram`, `/disk=disk` and `/etc=boot/etc`: paths, and the servers whose files are found there, all of them or those of a directory. `None`
+    /// if one is no such thing, if none is at the root, or if two are at one path.
     pub fn new<'a>(mounts: impl Iterator<Item = &'a str>) -> Option<Mounts> {
         let mut all: Vec<Mount> = Vec::new();
         for mount in mounts {
-            let (path, server) = mount.split_once('=')?;
+            let (path, place) = mount.split_once('=')?;
+            let (server, directory) = place.split_once('/').unwrap_or((place, ""));
             let at = to_owned(&names(path.as_bytes()));
             if !path.starts_with('/') || server.is_empty() || all.iter().any(|other| other.at == at) {
                 return None;
             }
-            all.push(Mount { at, server: server.into() });
+            all.push(Mount { at, server: server.into(), directory: directory.trim_matches('/').into() });
         }
         all.iter().any(|mount| mount.at.is_empty()).then_some(Mounts(all))
     }
@@ -96,6 +99,18 @@ impl Mounts {
     /// The server of one of them.
     pub fn server(&self, number: usize) -> Option<&str> {
         self.0.get(number).map(|mount| mount.server.as_str())
+    }
+
+    /// The directory of its server's that is found there. Empty if it is all of it.
+    pub fn directory(&self, number: usize) -> &str {
+        self.0.get(number).map_or("", |mount| mount.directory.as_str())
+    }
+
+    /// One of them as it was read, but with a plain path.
+    pub fn text(&self, number: usize) -> Option<Vec<u8>> {
+        let Mount { at, server, directory } = self.0.get(number)?;
+        let slash: &[u8] = if directory.is_empty() { b"" } else { b"/" };
+        Some([b"/", at.join(&b'/').as_slice(), b"=", server.as_bytes(), slash, directory.as_bytes()].concat())
     }
 
     /// The file system that has a path, by its number, and how many names lead to it.
@@ -242,10 +257,26 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_of_a_server_is_found_at_a_path() {
+        let mounts = Mounts::new(["/=ram", "/etc=boot/etc", "/x=boot/a/b/"].into_iter()).unwrap();
+        let places = [0, 1, 2, 3].map(|number| (mounts.server(number), mounts.directory(number)));
+        assert_eq!(places, [(Some("ram"), ""), (Some("boot"), "etc"), (Some("boot"), "a/b"), (None, "")]);
+        assert_eq!(mounts.route(&[], b"/etc/motd").rest, b"motd"[..]);
+        let texts: Vec<_> = (0..4).filter_map(|number| mounts.text(number)).collect();
+        assert_eq!(texts, [&b"/=ram"[..], b"/etc=boot/etc", b"/x=boot/a/b"]);
+    }
+
+    #[test]
     fn mistakes_are_found() {
-        for wrong in
-            [&["/disk=disk"][..], &["/=ram", "x=disk"], &["/=ram", "/="], &["/=ram", "//=disk"], &["/"], &[]]
-        {
+        for wrong in [
+            &["/disk=disk"][..],
+            &["/=ram", "x=disk"],
+            &["/=ram", "/="],
+            &["/=ram", "/x=/etc"],
+            &["/=ram", "//=disk"],
+            &["/"],
+            &[],
+        ] {
             assert_eq!(Mounts::new(wrong.iter().copied()), None, "{wrong:?}");
         }
     }

@@ -3,7 +3,7 @@
 use crate::tree::{All, Tree};
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
-use files::stubs::Files::Directory;
+use files::stubs::Files::{Directory, Joined};
 use rt::api::stub::View;
 use rt::api::{Status, process};
 use rt::door::{self, Reference};
@@ -36,7 +36,7 @@ impl Clients {
             None => self.meet(task)?,
         };
         let root = Tree::root(all).ok_or(Status::TooManyOpen)?;
-        Ok(door::serve(Directory::Object(root)).map_err(|_| Status::Exhausted)?.into())
+        Ok(door::serve(Joined::Object(root)).map_err(|_| Status::Exhausted)?.into())
     }
 
     /// A client that comes for the first time. Those that have ended are forgotten.

@@ -1,5 +1,5 @@
-//! All file systems as one, served under the name `files`: the arguments say which server's files are found at which path, such as `/=ram` and
-//! `/disk=disk`.
+//! All file systems as one, served under the name `files`: the arguments say which server's files are found at which path, such as `/=ram`,
+//! `/disk=disk`, and `/etc=boot/etc` for those of a directory.
 //!
 //! Its objects are directories that hand each call on, to the file system whose path is the longest that fits. Files come from that file system
 //! itself, so reading and writing them takes no way through here. `..` is taken away from paths first, and no name of a mount is removed or
@@ -23,7 +23,7 @@ rt::entry!(main);
 fn main() -> i32 {
     let arguments = rt::arguments();
     let Some(mounts) = Mounts::new(arguments.iter().map(|argument| argument.as_str())) else {
-        println!("mounts: usage: mounts PATH=SERVER...");
+        println!("mounts: usage: mounts PATH=SERVER[/DIRECTORY]...");
         return 2;
     };
     let mut clients = Clients::new(mounts);

@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use files::Directory as Root;
-use files::stubs::Files::{self as idl, Directory, File, Watcher};
+use files::stubs::Files::{self as idl, Directory, File, Joined, Watcher};
 use rt::api::stub::{Failure, Hold, View};
 use rt::api::{self, Status};
 use rt::door::{self, Reference};
@@ -54,7 +54,10 @@ impl All {
         }
         // The lock is open meanwhile: who is asked may have to start first.
         let server = self.mounts.server(number).ok_or(refused(Status::NotFound))?;
-        let root = Root::of(server).map_err(failed)?;
+        let mut root = Root::of(server).map_err(failed)?;
+        if !self.mounts.directory(number).is_empty() {
+            root = root.enter(self.mounts.directory(number)).map_err(failed)?;
+        }
         for path in self.mounts.covered(number) {
             // Others are found there, so there is a name for each.
             let _ = root.mkdir(path);
@@ -140,7 +143,7 @@ impl Tree {
     }
 }
 
-impl Directory::Relay for Tree {
+impl Joined::Relay for Tree {
     fn stat(&self) -> Result<idl::Attributes, Failure> {
         self.itself(Client::stat)
     }
@@ -186,7 +189,7 @@ impl Directory::Relay for Tree {
         self.at(at, |root, path| root.enter(path)).map(drop)?;
         let part = self.all.part.another().ok_or(refused(Status::TooManyOpen))?;
         let tree = Tree { all: self.all.clone(), path, _part: part };
-        Ok(door::serve(Directory::Object(tree)).map_err(|_| refused(Status::Exhausted))?.into())
+        Ok(door::serve(Joined::Object(tree)).map_err(|_| refused(Status::Exhausted))?.into())
     }
 
     fn stat_at(&self, at: &[u8], follow: bool) -> Result<idl::Attributes, Failure> {
@@ -195,7 +198,7 @@ impl Directory::Relay for Tree {
 
     fn readdir<'a>(
         &'a self,
-        hold: &'a mut Hold<'a, Directory::Replies>,
+        hold: &'a mut Hold<'a, Joined::Replies>,
         cursor: u64,
     ) -> Result<&'a [idl::Entry], Failure> {
         let entries = self.itself(|directory| {
@@ -215,7 +218,7 @@ impl Directory::Relay for Tree {
 
     fn readlink<'a>(
         &'a self,
-        hold: &'a mut Hold<'a, Directory::Replies>,
+        hold: &'a mut Hold<'a, Joined::Replies>,
         at: &[u8],
     ) -> Result<&'a [u8], Failure> {
         let target = self.at(at, |root, path| {
@@ -255,5 +258,14 @@ impl Directory::Relay for Tree {
     /// It is the file system's own: nothing of it comes by here.
     fn watch(&self, at: &[u8]) -> Result<Reference<Watcher::Client<View>>, Failure> {
         self.at(at, |root, path| root.watch(path))
+    }
+
+    fn mount<'a>(
+        &'a self,
+        hold: &'a mut Hold<'a, Joined::Replies>,
+        number: u32,
+    ) -> Result<&'a [u8], Failure> {
+        let text = self.path.is_empty().then(|| self.all.mounts.text(number as usize)).flatten();
+        hold.keep(text.ok_or(refused(Status::NotFound))?.as_slice())
     }
 }
