@@ -1,4 +1,4 @@
-//! ext4 on a disk in memory: Linux's own tools find no mistake in it, and files of theirs are read. Losses of power are in `power_cuts.rs`.
+//! ext4 on a disk in memory: Linux's own tools find no mistake in it, and files of theirs are read. Losses of power are in `tests/power`.
 
 use crate::as_on_linux::{Folder, Here, Random, all_on_linux, is_full};
 use std::cell::RefCell;

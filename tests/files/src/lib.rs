@@ -5,7 +5,6 @@ mod as_on_linux;
 mod ext4_on_disk;
 mod hostile;
 mod paths;
-mod power_cuts;
 mod served;
 mod stacked;
 mod two_clients;

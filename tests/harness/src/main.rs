@@ -27,6 +27,7 @@ mod peer;
 mod person;
 mod pipes;
 mod policies;
+mod power_cuts;
 mod realtime;
 mod restarts;
 mod sandboxes;
@@ -77,6 +78,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(pipes::trials(world));
     trials.extend(stacked::trials(world));
     trials.extend(restarts::trials(world));
+    trials.extend(power_cuts::trials(world));
     trials.extend(crashes::trials(world));
     trials.extend(sandboxes::trials(world));
     trials.extend(screens::trials(world));

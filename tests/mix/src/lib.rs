@@ -115,9 +115,9 @@ fn mixed(word: u64) -> u64 {
 
 /// A number by which contents are compared that cannot be brought together (FNV-1a).
 pub fn sum(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, &byte| {
-        (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
 /// How far a program was. It is written to the disk, so that a log of all writes says so at each place.
@@ -143,7 +143,8 @@ impl Mark {
 
     /// The mark with which bytes begin, if they do.
     pub fn of(bytes: &[u8]) -> Option<Mark> {
-        let mut words = bytes.chunks_exact(8).filter_map(|word| Some(u64::from_le_bytes(*word.first_chunk()?)));
+        let mut words =
+            bytes.chunks_exact(8).filter_map(|word| Some(u64::from_le_bytes(*word.first_chunk()?)));
         let is_mark = words.next()? == u64::from_le_bytes(Mark::MAGIC);
         let (acknowledged, begun) = (words.next()?, words.next()?);
         is_mark.then_some(Mark { acknowledged, begun })

@@ -1,7 +1,7 @@
 //! The journal of a disk is brought to its end, and the files are read.
 
 use crate::disk::Memory;
-use crate::judge::Found;
+use crate::judge::{Found, History};
 use mix::{DIRECTORIES, Name};
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,6 +23,23 @@ pub struct Replayed {
 
 fn told(what: &'static str) -> impl Fn(vfs::Error) -> String {
     move |error| format!("{what}: {error:?}")
+}
+
+/// Power is lost on a disk that looks like that, when so many steps of a history were acknowledged, and so many begun. Tern brings the journal to its end, and what was promised
+/// is there. With a folder for images Linux does so, too, and finds no mistake on either disk afterwards.
+pub fn judge(
+    history: &History,
+    (acknowledged, begun): (usize, usize),
+    image: &[u8],
+    folder: Option<&Path>,
+) -> Result<(), String> {
+    let by = |who: &'static str| move |why| format!("after {who}: {why}");
+    let replayed = by_tern(image.to_vec()).map_err(by("Tern"))?;
+    history.judge(acknowledged, begun, &replayed.found).map_err(by("Tern"))?;
+    let Some(folder) = folder else { return Ok(()) };
+    checked_by_linux(folder, &replayed.image).map_err(by("Tern"))?;
+    let found = by_linux(folder, image).and_then(by_tern).map_err(by("Linux"))?.found;
+    history.judge(acknowledged, begun, &found).map_err(by("Linux"))
 }
 
 /// All files in the directories of [`mix`], by Tern's file system.
