@@ -13,7 +13,7 @@ use power::judge::{Found, History, Promise};
 use power::log::{self, Entry, Kind};
 use power::replay;
 use std::fs::{self, OpenOptions};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use xtask::archive::pack;
 use xtask::guest::{End, Guest};
@@ -74,6 +74,8 @@ fn machine(world: &World, scratch: &Path) -> Result<Machine, Failed> {
 fn ask(machine: &Machine, arguments: &str, limit: Duration) -> Result<String, Failed> {
     let mut guest = Guest::start(machine)?;
     guest.limit(Some(limit));
+    // What is typed before the shell begins nobody reads; a machine that ends before says so below.
+    guest.expect_begin();
     guest.send(format!("run {PROGRAM} {PLACE}{arguments}\nexit 0\n").as_bytes());
     let end = guest.finish();
     let said = guest.text();
@@ -236,7 +238,7 @@ fn run(world: &World, seed: u64, disk_as: DiskAs) -> Verdict {
 }
 
 /// Makes a disk with a file system, and an empty record. Gives back the disk.
-fn make(disk: &PathBuf, log: &PathBuf) -> Result<Vec<u8>, Failed> {
+fn make(disk: &Path, log: &Path) -> Result<Vec<u8>, Failed> {
     paths::write(disk, &[])?;
     paths::write(log, &[])?;
     let kibibytes = format!("{}k", (DISK - BESIDE) >> 10);

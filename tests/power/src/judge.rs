@@ -6,7 +6,7 @@
 //! - a file has one name at any time: the old or the new one, also if that was another file's;
 //! - a name that was taken away does not come back.
 
-use mix::{File, Mix, Name, STAMP, State, Step};
+use mix::{Content, File, Mix, Name, STAMP, State, Step};
 use std::collections::BTreeMap;
 
 /// Files that were found, by their names.
@@ -105,13 +105,11 @@ impl History {
         let mut expected = mix::bytes(file, 0, content.len());
         if let (Some(stamp), Some(original)) = (content.first_chunk::<STAMP>(), expected.first_chunk_mut()) {
             let number = u64::from_le_bytes(*stamp);
-            let is_original = stamp == original;
-            let is_known = is_original && safe.stamp_safe == 0
-                || number >= safe.stamp_safe
-                    && self.states[acknowledged.min(self.first_with(file, safe.stamp_safe))..=begun]
-                        .iter()
-                        .any(|state| state.files.get(file).is_some_and(|content| content.stamp == number))
-                    && number > 0;
+            let may_be = |content: &Content| {
+                if content.stamp == 0 { stamp == original } else { number == content.stamp }
+            };
+            let states = self.states.get(self.first_with(file, safe.stamp_safe)..=begun).unwrap_or_default();
+            let is_known = states.iter().filter_map(|state| state.files.get(file)).any(may_be);
             if !is_known {
                 return Err(format!(
                     "begins with {number:#x}, and {:#x} is acknowledged (0: as it was)",

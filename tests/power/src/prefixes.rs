@@ -48,8 +48,8 @@ impl Folder {
         let tool = ["/usr/sbin/mke2fs", "/sbin/mke2fs"].into_iter().find(|path| Path::new(path).exists());
         let tool = tool.expect("mke2fs is not there: it is part of the package e2fsprogs");
         let size = format!("{MEBIBYTES}M");
-        let made = Command::new(tool).args(["-q", "-F"]).args(KIND).arg(&image).arg(size).status().unwrap();
-        assert!(made.success());
+        let made = Command::new(tool).args(["-q", "-F"]).args(KIND).arg(&image).arg(size).output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         Memory::of(fs::read(image).unwrap())
     }
 }

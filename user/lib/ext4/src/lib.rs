@@ -301,7 +301,7 @@ impl<D: Disk> FileSystem for Mounted<D> {
 
     fn truncate(&mut self, inode: Inode, len: u64) -> Result<()> {
         self.check_end(Some(len))?;
-        self.has_freed = true;
+        self.has_freed |= len < self.len(inode)?;
         self.fs.truncate_inode(number(inode)?, len).map_err(error)
     }
 
