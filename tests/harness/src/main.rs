@@ -29,6 +29,7 @@ mod peer;
 mod person;
 mod pipes;
 mod policies;
+mod power_cuts;
 mod realtime;
 mod restarts;
 mod sandboxes;
@@ -80,6 +81,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(pipes::trials(world));
     trials.extend(stacked::trials(world));
     trials.extend(restarts::trials(world));
+    trials.extend(power_cuts::trials(world));
     trials.extend(crashes::trials(world));
     trials.extend(sandboxes::trials(world));
     trials.extend(screens::trials(world));

@@ -1,0 +1,127 @@
+//! The journal of a disk is brought to its end, and the files are read.
+
+use crate::disk::Memory;
+use crate::judge::{Found, History};
+use mix::{DIRECTORIES, Name};
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use vfs::{How, Kind, Volume};
+
+/// Entries of a directory that are read at a time.
+const ENTRIES: usize = 14;
+
+/// A disk, and the files that were found on it.
+#[derive(Debug)]
+pub struct Replayed {
+    /// The files.
+    pub found: Found,
+    /// The disk, with the file system marked as whole.
+    pub image: Vec<u8>,
+}
+
+fn told(what: &'static str) -> impl Fn(vfs::Error) -> String {
+    move |error| format!("{what}: {error:?}")
+}
+
+/// Power is lost on a disk that looks like that, when so many steps of a history were acknowledged, and so many begun. Tern brings the journal to its end, and what was promised
+/// is there. With a folder for images Linux does so, too, and finds no mistake on either disk afterwards.
+pub fn judge(
+    history: &History,
+    (acknowledged, begun): (usize, usize),
+    image: &[u8],
+    folder: Option<&Path>,
+) -> Result<(), String> {
+    let by = |who: &'static str| move |why| format!("after {who}: {why}");
+    let replayed = by_tern(image.to_vec()).map_err(by("Tern"))?;
+    history.judge(acknowledged, begun, &replayed.found).map_err(by("Tern"))?;
+    let Some(folder) = folder else { return Ok(()) };
+    checked_by_linux(folder, &replayed.image).map_err(by("Tern"))?;
+    let found = by_linux(folder, image).and_then(by_tern).map_err(by("Linux"))?.found;
+    history.judge(acknowledged, begun, &found).map_err(by("Linux"))
+}
+
+/// All files in the directories of [`mix`], by Tern's file system.
+pub fn by_tern(image: Vec<u8>) -> Result<Replayed, String> {
+    catch_unwind(AssertUnwindSafe(|| replayed(image))).unwrap_or_else(|_| Err("the library panics".into()))
+}
+
+fn replayed(image: Vec<u8>) -> Result<Replayed, String> {
+    let disk = Memory::of(image);
+    let mut volume = Volume::new(ext4::Mounted::new(disk.clone(), || 0).map_err(told("it is not mounted"))?);
+    let mut found = Found::new();
+    for directory in DIRECTORIES {
+        let root = volume.root();
+        let inside = volume.enter(root, directory.as_bytes()).map_err(told(directory))?;
+        let mut cursor = 0;
+        loop {
+            let entries = volume.readdir(inside, cursor, ENTRIES).map_err(told("a directory"))?;
+            let Some(last) = entries.last() else { break };
+            cursor = last.next;
+            for entry in &entries {
+                let path = format!("{directory}/{}", String::from_utf8_lossy(&entry.name));
+                let name = Name::of(&path).filter(|_| entry.kind == Kind::File);
+                let name = name.ok_or_else(|| format!("{path} is there"))?;
+                let file = volume.open(inside, &entry.name, How::default(), 0).map_err(told("to open"))?;
+                let mut content = vec![0; volume.len(file).map_err(told("a length"))? as usize];
+                let len = volume.read(file, 0, &mut content).map_err(told("to read"))?;
+                if len != content.len() || found.insert(name, content).is_some() {
+                    return Err(format!("{path} is not read whole, or is there twice"));
+                }
+                volume.close(file).map_err(told("to close"))?;
+            }
+        }
+        volume.close(inside).map_err(told("to close"))?;
+    }
+    volume.into_inner().unmount().map_err(told("to unmount"))?;
+    let image = disk.0.take();
+    Ok(Replayed { found, image })
+}
+
+fn tool(arguments: &[&str]) -> Result<Output, String> {
+    let path = ["/usr/sbin/e2fsck", "/sbin/e2fsck"].map(PathBuf::from).into_iter().find(|path| path.exists());
+    let path = path.ok_or("e2fsck is not there: it is part of the package e2fsprogs")?;
+    Command::new(path).args(arguments).output().map_err(|error| format!("e2fsck: {error}"))
+}
+
+/// What `e2fsck -p` may say of a disk whose power was lost: it brings the journal to its end, and ends files that were open without a name. A tree of extents with room
+/// to spare is no mistake.
+const EXPECTED: [&str; 7] = [
+    "recovering journal",
+    "Clearing orphaned inode",
+    "check forced",
+    "could be narrower",
+    " files",
+    // The first commit after a mount begins in the journal, and then says so in the superblock.
+    "needs_recovery flag is clear",
+    "Run journal anyway",
+];
+
+/// Linux brings the journal to its end, and then finds no mistake. The disk as it is then.
+pub fn by_linux(folder: &Path, image: &[u8]) -> Result<Vec<u8>, String> {
+    let file = folder.join("replayed");
+    fs::write(&file, image).map_err(|error| error.to_string())?;
+    let output = tool(&["-p", &file.display().to_string()])?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    if let Some(line) = said.lines().find(|line| !EXPECTED.iter().any(|part| line.contains(part))) {
+        return Err(format!("Linux says {line:?} in\n{said}"));
+    }
+    is_sound(&file)?;
+    fs::read(&file).map_err(|error| error.to_string())
+}
+
+/// Linux finds no mistake, and has nothing to repair.
+pub fn checked_by_linux(folder: &Path, image: &[u8]) -> Result<(), String> {
+    let file = folder.join("checked");
+    fs::write(&file, image).map_err(|error| error.to_string())?;
+    is_sound(&file)
+}
+
+fn is_sound(file: &Path) -> Result<(), String> {
+    let output = tool(&["-f", "-n", &file.display().to_string()])?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("e2fsck -fn: {}\n{}", output.status, String::from_utf8_lossy(&output.stdout)))
+}
