@@ -213,7 +213,7 @@ impl Pair {
                 }
             }
             5 => {
-                // What it appends is not in a page that is written to.
+                // Bytes that it appends are not in a page that is written to.
                 let at = self.model.len() as u64;
                 let len = self.random.below(300).min(LEN_MAX - at.min(LEN_MAX)) as usize;
                 if !self.touched.contains(&(at / PAGE)) && len > 0 {

@@ -132,7 +132,7 @@ fn moved() -> (Client, Client, Inode) {
     (one, two, held)
 }
 
-/// What is asked by way of a directory that somebody has moved is of no other directory, and does not keep its names from being found where it is now.
+/// Questions by way of a directory that somebody has moved are about no other directory. Such a question does not keep its names from being found where it is now.
 #[test]
 fn a_directory_that_was_moved_is_no_other_one() {
     for has_other in [false, true] {

@@ -151,7 +151,7 @@ impl Mark {
     }
 }
 
-/// What a file has, and what of it was synced.
+/// Contents of a file, and the part that was synced.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Content {
     /// Bytes.

@@ -1,4 +1,4 @@
-//! What a program was promised, and whether it is there.
+//! Promises that a program has, and whether they were kept.
 //!
 //! A step is *acknowledged* when its call has come back, and *begun* when the call was made. Of what is acknowledged:
 //!

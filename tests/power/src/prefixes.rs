@@ -60,7 +60,7 @@ impl Drop for Folder {
     }
 }
 
-/// What a disk was told.
+/// Orders to a disk.
 enum Told {
     /// Bytes were written from one on.
     Write(usize, Vec<u8>),

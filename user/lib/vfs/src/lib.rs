@@ -295,7 +295,7 @@ pub trait FileSystem {
     fn begin(&mut self) {}
 
     /// A number that is another one as soon as anybody else may have changed something in here since it was asked for, from the next [`begin`](FileSystem::begin) on.
-    /// What is asked of this value changes it only where that failed. `None` if it is not known what others do.
+    /// A question to this value changes it only where that failed. `None` if it is not known what others do.
     fn others(&mut self) -> Option<u64> {
         None
     }

@@ -404,7 +404,7 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
         let files: BTreeSet<u64> =
             pages.iter().filter(|page| is_kept(self, page)).map(|(file, _)| *file).collect();
         for file in files {
-            // What cannot be written stays, until somebody hears why.
+            // Bytes that cannot be written stay, until somebody hears why.
             let _ = self.bring(Inode(file), Mapped::NoLonger);
         }
         for page in pages {

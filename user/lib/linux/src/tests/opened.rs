@@ -29,7 +29,7 @@ fn a_descriptor_leads_to_its_file_whatever_its_name_is() {
     assert_eq!(other_reads(&mut world, b"/f", 0, 100), b"another one");
 }
 
-/// Who may not read a file may not do so by way of a descriptor that is merely a place.
+/// A process that may not read a file may not do so by way of a descriptor that is merely a place.
 #[test]
 fn a_descriptor_gives_no_more_rights() {
     let mut world = world();

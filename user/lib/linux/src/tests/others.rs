@@ -124,7 +124,7 @@ fn a_page_that_somebody_has_mapped_is_read_again() {
     assert_eq!(places.map(|at| byte(&mut world, at)), *b"CC");
 }
 
-/// What a process has written to a page that it has mapped is the file's, and what others have appended stays.
+/// Bytes that a process has written to a page that it has mapped are the file's, and those that others have appended stay.
 #[test]
 fn a_page_that_two_have_written_to_has_both() {
     let mut world = world();
@@ -275,7 +275,7 @@ fn a_file_that_is_removed_and_closed_is_gone() {
     assert!(world.system.store.volume.open_count() <= open + 1);
 }
 
-/// Who closes a file hears that its bytes cannot be written, and they are when there is room.
+/// The process that closes a file hears that its bytes cannot be written, and they are when there is room.
 #[test]
 fn bytes_that_cannot_be_written_outlive_their_descriptor() {
     let (mut world, fd, full) = late_on_a_full_disk();
