@@ -231,7 +231,7 @@ fn memory_that_vanishes_is_its_owners_loss(world: &'static World) -> Verdict {
         .count();
     let servers = ["ramfs", "ext4", "mounts", "virtio-block", "shell"];
     let ended = |name: &&str| reply.out.contains(&format!("root: {name} (task"));
-    if of_use != 2 * VANISHING.len() || servers.iter().any(|name| ended(name)) {
+    if of_use != 2 * VANISHING.len() || servers.iter().any(ended) {
         return Err(reply.failed("expected that files are of use each time, and that no server ends"));
     }
     check_disk(disk.path())

@@ -98,7 +98,7 @@ pub fn bytes(file: File, at: u64, len: usize) -> Vec<u8> {
     let mut word = [0; 8];
     for offset in at..at + len as u64 {
         if bytes.is_empty() || offset % 8 == 0 {
-            word = mixed((file as u64) << 32 | offset / 8).to_le_bytes();
+            word = mixed(((file as u64) << 32) | (offset / 8)).to_le_bytes();
         }
         bytes.push(word[(offset % 8) as usize]);
     }
