@@ -152,7 +152,7 @@ fn one_process_leaves_memory_to_others() {
         let (used, by_it) = (world.system.budget.used(), world.system.budget.used_by(2));
         let is_expected = error == wanted || kind < 3 && [ENFILE, ENOMEM].contains(&error);
         assert!(is_expected, "kind {kind}, after {count}: {error:?}");
-        assert!(count >= 10 && by_it <= used / 2 + BUDGET / 2, "kind {kind}: {count}, {by_it} bytes");
+        assert!(count >= 5 && by_it <= used / 2 + BUDGET / 2, "kind {kind}: {count}, {by_it} bytes");
         world.check();
         others_go_on(&mut world, 1);
         // The same process can give it back and go on.
