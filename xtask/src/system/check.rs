@@ -150,7 +150,7 @@ impl Checker<'_> {
         let mut arguments = entry.arguments.clone().unwrap_or_default();
         let mut contiguous_max = self.taken(line, contiguous);
         if let Some(sandbox) = &entry.sandbox {
-            let (settings, reasons) = sandbox::read(entry, sandbox, rights.uses.as_deref());
+            let (settings, reasons) = sandbox::read(entry, sandbox, &rights);
             reasons.into_iter().for_each(|reason| self.wrong(line, reason));
             (arguments, contiguous_max) = (settings.arguments.clone(), settings.memory_bytes);
             self.sandboxes.push(settings);

@@ -1,7 +1,7 @@
 //! Sandboxes: entries of the program `linux` whose table `sandbox` names all that a sandbox has. It becomes the arguments with which `root` starts the program.
 
 use super::check::bytes;
-use super::file::{Entry, Sandbox};
+use super::file::{Entry, Rights, Sandbox};
 
 /// The program that runs sandboxes.
 const PROGRAM: &str = "linux";
@@ -46,8 +46,9 @@ impl Settings {
     }
 }
 
-/// Reads the sandbox of an entry that may use these names, and says what is wrong with it.
-pub fn read(entry: &Entry, sandbox: &Sandbox, uses: Option<&[String]>) -> (Settings, Vec<String>) {
+/// Reads the sandbox of an entry with these rights, and says what is wrong with it.
+pub fn read(entry: &Entry, sandbox: &Sandbox, rights: &Rights) -> (Settings, Vec<String>) {
+    let uses = rights.uses.as_deref();
     let mut reasons = Vec::new();
     entry_alone(entry, &mut reasons);
     names(sandbox, uses, &mut reasons);
@@ -73,7 +74,9 @@ pub fn read(entry: &Entry, sandbox: &Sandbox, uses: Option<&[String]>) -> (Setti
     {
         reasons.push("program: expected a program and its arguments, such as [\"sh\", \"/start\"]".into());
     }
-    let arguments = arguments(sandbox, &root, memory_bytes / MIB);
+    // A mistake in the memory of the entry is told where that is read.
+    let own_bytes = bytes("memory", &rights.memory).unwrap_or(MIB);
+    let arguments = arguments(sandbox, &root, [memory_bytes, own_bytes].map(|bytes| (bytes / MIB).max(1)));
     if arguments.len() > ARGUMENTS_MAX {
         reasons.push(format!("program: {} bytes, and at most {ARGUMENTS_MAX} fit", arguments.len()));
     }
@@ -124,9 +127,10 @@ fn names(sandbox: &Sandbox, uses: Option<&[String]>, reasons: &mut Vec<String>) 
     }
 }
 
-fn arguments(sandbox: &Sandbox, root: &[String], memory_mib: u64) -> String {
+fn arguments(sandbox: &Sandbox, root: &[String], [memory_mib, own_mib]: [u64; 2]) -> String {
     let mut words = vec!["--root".into(), format!("/{}", root.join("/"))];
     words.extend(["--memory".into(), memory_mib.to_string()]);
+    words.extend(["--own-memory".into(), own_mib.to_string()]);
     words.extend(["--processes".into(), sandbox.processes.to_string()]);
     if !sandbox.keys {
         words.push("--no-keys".into());

@@ -321,12 +321,13 @@ fn a_sandbox_becomes_arguments() {
     let one = system.program("one");
     assert_eq!(
         one.arguments,
-        "--root /disk/one --memory 8 --processes 8 --no-keys --encoded /bin/sh -c echo%20%27a%20b%27"
+        "--root /disk/one --memory 8 --own-memory 64 --processes 8 --no-keys --encoded /bin/sh -c echo%20%27a%20b%27"
     );
     assert_eq!((one.file.as_str(), one.contiguous_max), ("linux", 8 << 20));
     assert_eq!(
         system.program("two").arguments,
-        "--root /disk/two --memory 8 --processes 9 --monitor console --encoded /bin/sh -c echo%20%27a%20b%27"
+        "--root /disk/two --memory 8 --own-memory 64 --processes 9 --monitor console --encoded \
+         /bin/sh -c echo%20%27a%20b%27"
     );
 }
 

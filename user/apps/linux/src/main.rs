@@ -23,6 +23,7 @@ use alloc::vec::Vec;
 use files::Below;
 use helpers::{KEYS, TIME, Timer, keys, watch_keys};
 use kernel::Kernel;
+use linux::budget::Budget;
 use linux::command_line::CommandLine;
 use linux::errno;
 use linux::machine::Tid;
@@ -50,6 +51,9 @@ rt::entry!(main);
 /// Memory of processes, in MiB, and the most that may be asked for.
 const MEMORY_MIB: (u32, u32) = (60, 4096);
 
+/// Memory of this program in MiB if nothing is said of it, as the description has it, and the most that may be asked for.
+const OWN_MIB: (u32, u32) = (32, 640);
+
 /// Pages of a MiB.
 const PAGES_OF_MIB: u32 = (1 << 20) / PAGE_SIZE as u32;
 
@@ -73,7 +77,7 @@ type Faults = BTreeMap<Tid, (Uid, Fault)>;
 
 /// Options.
 const USAGE: &str = "linux: usage: linux [--root PATH] [--strace[=FILE]] [-o FILE] [--profile] [--monitor SERVER] [--no-keys] \
-                     [--memory MIB] [--processes NUMBER] PROGRAM [ARGUMENT]…";
+                     [--memory MIB] [--own-memory MIB] [--processes NUMBER] PROGRAM [ARGUMENT]…";
 
 /// Tells whoever watches the serial line that somebody is there.
 const BEGIN: &str = "\x1b]tern;begin\x07";
@@ -114,6 +118,8 @@ fn begin(line: &CommandLine) -> Result<(Linux, Rc<Tern>), String> {
     let mut store = Store::new(Pages::new(rt::home(), pages), files);
     store.clock = Clock(Box::new(move || zero.saturating_add(time::now_ns())));
     let mut system = System::new(kernel, store, threads);
+    let own = (line.own_mib.unwrap_or(OWN_MIB.0).min(OWN_MIB.1) as usize) << 20;
+    system.budget.set_max(Budget::of_memory(own, pages as usize));
     system.store.view.borrow_mut().vdso = vdso::page(zero).into();
     let network = Rc::new(Tern::new(info.priority));
     system.sockets.network = linux::network::Below(network.clone());

@@ -1,12 +1,13 @@
 //! Threads that wait for sockets: each for one at a time, since the server answers a thread when its socket is ready. There are as many as are needed, up to
-//! [`THREADS_MAX`]; then the first of them looks at those that are left, one after the other.
+//! [`THREADS_MAX`]; then all take turns: whoever has waited in vain for a while goes on with the socket that has been left longest, and its own is left. So no
+//! socket has a thread for itself while another one has none.
 
 use crate::network::{Server, find};
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use core::cell::Cell;
 use linux::network::ITSELF;
-use net::sockets::{Entrance, FOREVER};
+use net::sockets::Entrance;
 use rt::sync::{Condvar, Mutex};
 use rt::sys::{self, Uid};
 use rt::thread;
@@ -19,6 +20,9 @@ const THREADS_MAX: usize = 32;
 
 /// How long the first thread waits for each of several sockets, in ms.
 const TURN_MS: u64 = 10;
+
+/// How long each other thread waits for a socket while others are left, in ms; and if none are, until it looks whether there are.
+const TURNS_MS: [u64; 2] = [100, 1000];
 
 /// Something to be waited for.
 #[derive(Clone, Copy, Debug)]
@@ -158,11 +162,15 @@ fn others(shared: &Shared, main: Uid) {
             state.idle -= 1;
             continue;
         };
+        let patience = TURNS_MS[usize::from(state.queue.is_empty())];
         drop(state);
-        while !watch.wait(FOREVER) {}
-        if !tell(main, watch.number, watch.event) {
+        let is_ready = watch.wait(patience);
+        if is_ready && !tell(main, watch.number, watch.event) {
             return;
         }
         state = shared.state.lock();
+        if !is_ready {
+            state.queue.push_back(watch);
+        }
     }
 }

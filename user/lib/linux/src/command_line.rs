@@ -21,6 +21,8 @@ pub struct CommandLine {
     pub has_keys: bool,
     /// Memory of all processes together in MiB, at most.
     pub memory_mib: Option<u32>,
+    /// Memory of the program that runs the sandbox in MiB, with its own image: what processes make it keep is a part of that.
+    pub own_mib: Option<u32>,
     /// Processes and threads, at most.
     pub processes: Option<u32>,
     /// The program, and its arguments.
@@ -71,6 +73,7 @@ impl CommandLine {
             has_profile: false,
             has_keys: true,
             memory_mib: None,
+            own_mib: None,
             processes: None,
             words: Vec::new(),
         }
@@ -87,6 +90,7 @@ impl CommandLine {
             b"--profile" => self.has_profile = true,
             b"--no-keys" => self.has_keys = false,
             b"--memory" => self.memory_mib = Some(number(&words.next()?)?),
+            b"--own-memory" => self.own_mib = Some(number(&words.next()?)?),
             b"--processes" => self.processes = Some(number(&words.next()?)?),
             _ => {
                 let file = option.strip_prefix(b"--strace=").filter(|file| !file.is_empty())?;
@@ -184,6 +188,7 @@ mod tests {
             "-o ls",
             "-o file ls",
             "--memory 0 ls",
+            "--own-memory ls",
             "--processes many ls",
         ] {
             assert_eq!(CommandLine::read(wrong), None, "{wrong}");
@@ -199,11 +204,12 @@ mod tests {
             let read = CommandLine::read(line).unwrap();
             assert_eq!((read.has_trace, read.trace_file.as_deref()), (true, Some(b"/disk/calls".as_slice())));
         }
-        let read = CommandLine::read("--monitor log --no-keys --memory 16 --processes 8 ls").unwrap();
+        let read = CommandLine::read("--monitor log --no-keys --memory 16 --own-memory 24 --processes 8 ls")
+            .unwrap();
         assert_eq!(
             (read.monitor.as_deref(), read.has_trace, read.has_keys),
             (Some(b"log".as_slice()), true, false)
         );
-        assert_eq!((read.memory_mib, read.processes), (Some(16), Some(8)));
+        assert_eq!((read.memory_mib, read.own_mib, read.processes), (Some(16), Some(24), Some(8)));
     }
 }

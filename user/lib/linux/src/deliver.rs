@@ -1,6 +1,6 @@
 //! How signals arrive: what becomes of each, and how a handler begins and returns.
 
-use crate::errno::{EFAULT, EINVAL, ESRCH, Result};
+use crate::errno::{EAGAIN, EFAULT, EINVAL, ESRCH, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Registers, Tid};
 use crate::process::{Event, SIGNALS, Status};
@@ -93,11 +93,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let taker = (!thread.mask.has(signal)).then_some(tid);
         let pid = thread.process;
         if taker.is_none() {
+            let mut is_added = true;
             if let Some(thread) = self.threads.get_mut(&tid) {
-                thread.pending.add(signal, cause);
+                is_added = thread.pending.add(signal, cause);
             }
             self.tell(Event::Signal(pid));
-            return Ok(());
+            return if is_added { Ok(()) } else { Err(EAGAIN) };
         }
         self.send_by(pid, signal, cause, taker, true)
     }
@@ -127,7 +128,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             self.trace_signal(tid, signal, &cause);
             return Ok(());
         }
-        match taker.filter(|_| is_own).and_then(|tid| self.threads.get_mut(&tid)) {
+        let is_added = match taker.filter(|_| is_own).and_then(|tid| self.threads.get_mut(&tid)) {
             Some(thread) => thread.pending.add(signal, cause),
             None => self.processes.get_mut(&pid).is_some_and(|process| process.pending.add(signal, cause)),
         };
@@ -135,7 +136,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if let Some(tid) = taker {
             self.notify(tid);
         }
-        Ok(())
+        if is_added { Ok(()) } else { Err(EAGAIN) }
     }
 
     /// A thread has a signal that it does not block.

@@ -4,7 +4,7 @@ use crate::frames::Bytes;
 use crate::locks::Owner;
 use crate::machine::{Machine, Space, Tid};
 use crate::memory::{END, FileNumber, Memory};
-use crate::process::{Event, Room, Status};
+use crate::process::{Event, PROCESS_BYTES, Room, Status};
 use crate::signal::Cause;
 use crate::system::System;
 use alloc::collections::BTreeSet;
@@ -75,6 +75,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         // Children that nobody waits for take little.
         (process.arguments, process.program, process.directory) = Default::default();
+        process.arguments_share = None;
+        process.share.set(PROCESS_BYTES[1]);
         process.pending = Default::default();
         let descriptors = process.descriptors.take_all();
         let (parent, group) = (process.parent, process.group);
@@ -83,6 +85,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         for descriptor in descriptors {
             self.close(descriptor.open);
         }
+        self.budget.end(pid);
         self.end_session(pid);
         self.forget_locks(Owner::Process(pid));
         self.store.view.borrow_mut().processes.remove(&pid);

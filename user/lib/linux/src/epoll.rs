@@ -5,7 +5,8 @@
 //!
 //! [`Watches`] leads from what happens to the entries that hear of it.
 
-use crate::errno::{EEXIST, EINVAL, ENOENT, ENOSPC, Result};
+use crate::budget::Share;
+use crate::errno::{EEXIST, EINVAL, ENOENT, ENOMEM, ENOSPC, Result};
 use crate::open::{Object, Open};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::rc::{Rc, Weak};
@@ -17,6 +18,9 @@ use linux_raw_sys::general::{
 
 /// Entries of all lists, at most.
 const ENTRIES_MAX: usize = 16384;
+
+/// Bytes of the budget that an entry counts for.
+pub const ENTRY_BYTES: usize = 256;
 
 /// Lists that are entries of one another, at most, in one direction.
 pub const NESTED_MAX: usize = 4;
@@ -80,6 +84,8 @@ pub struct Epoll {
     entries: RefCell<BTreeMap<Key, Entry>>,
     /// Entries that have heard of something since they were looked at.
     heard: RefCell<VecDeque<Key>>,
+    /// Share of the budget that the entries have.
+    share: RefCell<Share>,
 }
 
 /// Everything but what is on the other side of a pipe, each end of which hears of itself alone.
@@ -95,9 +101,10 @@ fn possible(open: &Open) -> u32 {
 }
 
 impl Epoll {
-    /// An empty list.
-    pub fn new(number: u64) -> Rc<Epoll> {
-        Rc::new(Epoll { number, entries: RefCell::default(), heard: RefCell::default() })
+    /// An empty list, with a share that is empty, too.
+    pub fn new(number: u64, share: Share) -> Rc<Epoll> {
+        let share = RefCell::new(share);
+        Rc::new(Epoll { number, entries: RefCell::default(), heard: RefCell::default(), share })
     }
 
     fn check(wanted: Wanted, is_list: bool) -> Result<()> {
@@ -105,12 +112,20 @@ impl Epoll {
         if is_exclusive && (is_list || wanted.events & !BESIDE_EXCLUSIVE != 0) { Err(EINVAL) } else { Ok(()) }
     }
 
-    /// Adds an entry.
+    /// Bytes that the entries count for.
+    pub fn bytes(&self) -> usize {
+        self.entries.borrow().len() * ENTRY_BYTES
+    }
+
+    /// Adds an entry. `ENOMEM`: the budget has no room for it.
     pub fn add(&self, fd: u32, open: &Rc<Open>, source: Source, wanted: Wanted) -> Result<()> {
         Epoll::check(wanted, matches!(open.object, Object::Epoll(_)))?;
         let mut entries = self.entries.borrow_mut();
         if entries.contains_key(&key(fd, open)) {
             return Err(EEXIST);
+        }
+        if !self.share.borrow_mut().resize((entries.len() + 1) * ENTRY_BYTES) {
+            return Err(ENOMEM);
         }
         let wanted = Wanted { events: wanted.events | EPOLLERR | EPOLLHUP, ..wanted };
         let (possible, is_queued) = (possible(open), false);
@@ -133,6 +148,7 @@ impl Epoll {
     /// Removes an entry. Number of what it has heard of.
     pub fn remove(&self, key: Key) -> Result<Source> {
         let entry = self.entries.borrow_mut().remove(&key).ok_or(ENOENT)?;
+        self.share.borrow_mut().set(self.bytes());
         if entry.is_queued {
             self.heard.borrow_mut().retain(|heard| *heard != key);
         }

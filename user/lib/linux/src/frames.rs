@@ -3,6 +3,7 @@
 //! The machine has the bytes, by the frames' numbers; who uses a frame how often is known here. A frame that more than one uses is written to by nobody:
 //! who wants to write to it gets a copy.
 
+use crate::budget::Budget;
 use crate::errno::{ENOMEM, Errno, Result};
 use crate::memory::Objects;
 use alloc::vec::Vec;
@@ -44,19 +45,17 @@ pub struct Frames<B> {
     /// How often each is used: 0 if it is free. Those that were never used are not in it.
     uses: Vec<u32>,
     free: Vec<Frame>,
-    /// Bytes of tables of all that have frames.
-    tables: usize,
+    /// Memory for tables of all that have frames, and for everything else that processes make this program keep.
+    pub budget: Budget,
     /// Memory without a file that several share.
     pub objects: Objects,
 }
 
-/// Most bytes of such tables.
-const TABLES_MAX: usize = 32 << 20;
-
 impl<B: Bytes> Frames<B> {
     /// All of them free.
-    pub const fn new(bytes: B) -> Frames<B> {
-        Frames { bytes, uses: Vec::new(), free: Vec::new(), tables: 0, objects: Objects::new() }
+    pub fn new(bytes: B) -> Frames<B> {
+        let (uses, free) = (Vec::new(), Vec::new());
+        Frames { bytes, uses, free, budget: Budget::default(), objects: Objects::new() }
     }
 
     /// Frames that can still be had.
@@ -67,16 +66,6 @@ impl<B: Bytes> Frames<B> {
     /// Frames that are used.
     pub fn used(&self) -> usize {
         self.uses.len() - self.free.len()
-    }
-
-    /// Whether tables of those that have frames may have so many bytes more.
-    pub fn has_room(&self, bytes: usize) -> bool {
-        self.tables.saturating_add(bytes) <= TABLES_MAX
-    }
-
-    /// Takes note that a table has so many bytes now, and had so many before.
-    pub fn count_tables(&mut self, before: usize, now: usize) {
-        self.tables = (self.tables + now).saturating_sub(before);
     }
 
     /// A frame of zeros, used once.

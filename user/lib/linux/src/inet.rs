@@ -20,7 +20,10 @@ pub use address::{Family, address_bytes, parse};
 pub use options::Options;
 
 /// Bytes of a stream that are read ahead, at most.
-const AHEAD_MAX: usize = 16 << 10;
+pub const AHEAD_MAX: usize = 16 << 10;
+
+/// Bytes of the budget that a socket counts for, beside what is read ahead.
+pub const INET_BYTES: usize = 1024;
 
 /// Bytes that are read from the network at a time.
 const PIECE: usize = 4096;

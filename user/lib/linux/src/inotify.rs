@@ -1,9 +1,9 @@
 //! Lists of files and directories that are watched, each with a queue of what has happened: `inotify`.
 //!
-//! A queue has an end: when it is full, or all queues together are, one event says that others are lost.
+//! A queue has an end: when it is full, or the budget is, one event says that others are lost.
 
 use crate::budget::{Budget, Share};
-use crate::errno::{EEXIST, EINVAL, Result};
+use crate::errno::{EEXIST, EINVAL, ENOMEM, Result};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::rc::Rc;
 use alloc::vec::Vec;
@@ -18,8 +18,8 @@ pub type Descriptor = i32;
 /// Events of a queue, at most.
 const EVENTS_MAX: usize = 16_384;
 
-/// Bytes of all queues together.
-pub const BYTES_MAX: usize = 4 << 20;
+/// Bytes that a watch counts for, with what the file system keeps of it.
+const WATCH_BYTES: usize = 512;
 
 /// Bytes that an event counts for beside its name.
 const OVERHEAD: usize = 80;
@@ -75,6 +75,7 @@ struct State {
     events: VecDeque<Event>,
     /// Bytes of the events, as [`Event::cost`] counts them.
     cost: usize,
+    /// Share of the budget that events and watches have.
     share: Share,
     watches: BTreeMap<Descriptor, Watch>,
     by_inode: BTreeMap<u64, Descriptor>,
@@ -97,7 +98,8 @@ impl State {
             return false;
         }
         let cost = self.cost + event.cost();
-        if self.events.len() < EVENTS_MAX && self.share.resize(cost) {
+        let is_loss = event.bits == IN_Q_OVERFLOW;
+        if !is_loss && self.events.len() < EVENTS_MAX && self.share.resize(self.bytes_with(cost)) {
             self.cost = cost;
             self.events.push_back(event);
             return true;
@@ -111,26 +113,32 @@ impl State {
         true
     }
 
+    /// Bytes of the share, if events have so many.
+    fn bytes_with(&self, cost: usize) -> usize {
+        cost + self.watches.len() * WATCH_BYTES
+    }
+
     fn remove(&mut self, watch: Descriptor) -> Option<u64> {
         let Watch { inode, source, .. } = self.watches.remove(&watch)?;
         self.by_inode.remove(&inode);
+        self.share.set(self.bytes_with(self.cost));
         self.put(Event { watch, bits: IN_IGNORED, cookie: 0, name: Vec::new() });
         Some(source)
     }
 }
 
 impl Inotify {
-    /// An empty list, whose events are counted in a budget.
-    pub fn new(number: u64, budget: &Budget) -> Option<Rc<Inotify>> {
+    /// An empty list, whose events and watches have a share of a budget.
+    pub fn new(number: u64, budget: &Budget) -> Rc<Inotify> {
         let state = State {
             events: VecDeque::new(),
             cost: 0,
-            share: budget.take(0)?,
+            share: budget.empty(),
             watches: BTreeMap::new(),
             by_inode: BTreeMap::new(),
             last: 0,
         };
-        Some(Rc::new(Inotify { number, state: RefCell::new(state) }))
+        Rc::new(Inotify { number, state: RefCell::new(state) })
     }
 
     /// Changes what is wanted of an inode that is watched already. None: it is not.
@@ -146,14 +154,25 @@ impl Inotify {
         Some(Ok(number))
     }
 
-    /// Watches an inode. `source`: number of the watch in the file system.
-    pub fn add(&self, inode: u64, mask: u32, source: u64) -> Descriptor {
+    /// Bytes of its events and watches, as they are counted.
+    pub fn bytes(&self) -> usize {
+        let state = self.state.borrow();
+        let has_share = |event: &&Event| event.bits != IN_Q_OVERFLOW;
+        state.bytes_with(state.events.iter().filter(has_share).map(Event::cost).sum())
+    }
+
+    /// Watches an inode. `source`: number of the watch in the file system. `ENOMEM`: the budget has no room for it.
+    pub fn add(&self, inode: u64, mask: u32, source: u64) -> Result<Descriptor> {
         let mut state = self.state.borrow_mut();
+        let bytes = state.bytes_with(state.cost) + WATCH_BYTES;
+        if !state.share.resize(bytes) {
+            return Err(ENOMEM);
+        }
         state.last = state.last.checked_add(1).unwrap_or(1);
         let number = state.last;
         state.watches.insert(number, Watch { inode, wanted: mask, source });
         state.by_inode.insert(inode, number);
-        number
+        Ok(number)
     }
 
     /// Ends a watch, which the queue says. Number of the watch in the file system.
@@ -211,8 +230,8 @@ impl Inotify {
             let has_share = event.bits != IN_Q_OVERFLOW;
             state.cost = state.cost.saturating_sub(if has_share { event.cost() } else { 0 });
         }
-        let cost = state.cost;
-        state.share.resize(cost);
+        let bytes = state.bytes_with(state.cost);
+        state.share.set(bytes);
         if done == 0 && !state.events.is_empty() { Err(EINVAL) } else { Ok(done) }
     }
 }

@@ -10,6 +10,7 @@ mod recent;
 mod rights;
 mod shared;
 
+use crate::budget::Share;
 use crate::errno::{EACCES, EEXIST, EFAULT, EINVAL, ENOMEM, Result};
 use crate::frames::{Bytes, Frame, Frames, PAGE};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -114,8 +115,8 @@ pub struct Memory {
     recent: Recent,
     /// Where the heap of `brk` begins, and where it ends.
     heap: (u64, u64),
-    /// Bytes that its tables have, as [`Frames`] count them.
-    counted: usize,
+    /// Share of the budget that its tables have, since there are some.
+    share: Option<Share>,
     /// Objects without a file of which something is mapped.
     objects: BTreeSet<FileNumber>,
 }
@@ -134,15 +135,22 @@ impl Memory {
 
     /// Tells how large the tables are, after each change of them.
     fn count<B: Bytes>(&mut self, frames: &mut Frames<B>) {
+        let now = self.table_bytes();
+        if self.share.as_ref().map_or(0, Share::bytes) != now {
+            self.share.get_or_insert_with(|| frames.budget.empty()).set(now);
+        }
+    }
+
+    /// Bytes that its tables count for.
+    pub fn table_bytes(&self) -> usize {
         let objects = self.objects.len() * shared::USE_BYTES;
-        let now = self.regions.len() * REGION_BYTES + self.pages.bytes() + objects;
-        frames.count_tables(self.counted, now);
-        self.counted = now;
+        self.regions.len() * REGION_BYTES + self.pages.bytes() + objects
     }
 
     /// Fails if there is no room for more regions.
     fn check_regions<B: Bytes>(&self, frames: &Frames<B>, more: usize) -> Result<()> {
-        let has_room = self.regions.len() + more <= REGIONS_MAX && frames.has_room(more * REGION_BYTES);
+        let has_room =
+            self.regions.len() + more <= REGIONS_MAX && frames.budget.has_room(more * REGION_BYTES);
         if has_room { Ok(()) } else { Err(ENOMEM) }
     }
 
@@ -461,13 +469,10 @@ impl Memory {
         Ok(at)
     }
 
-    /// A copy for another process. What is private is written to by neither before it has been copied.
+    /// A copy for another process, at whose cost its tables are: it is the one that is served. What is private is written to by neither before it has been copied.
     pub fn copy<B: Bytes>(&self, frames: &mut Frames<B>) -> Result<Memory> {
         self.recent.forget();
-        if !frames.has_room(self.counted) {
-            return Err(ENOMEM);
-        }
-        frames.count_tables(0, self.counted);
+        let share = frames.budget.take(self.table_bytes()).ok_or(ENOMEM)?;
         for (&start, region) in &self.regions {
             let is_writable = !region.kind.is_shared && region.kind.rights.has(Rights::WRITE);
             for (_, frame) in self.pages.among(start / PAGE..region.end / PAGE) {
@@ -480,7 +485,7 @@ impl Memory {
         let (regions, pages, objects) = (self.regions.clone(), self.pages.clone(), self.objects.clone());
         objects.iter().for_each(|object| frames.hold_object(*object));
         let recent = Recent::default();
-        Ok(Memory { regions, pages, recent, heap: self.heap, counted: self.counted, objects })
+        Ok(Memory { regions, pages, recent, heap: self.heap, share: Some(share), objects })
     }
 
     /// Gives all of it back.

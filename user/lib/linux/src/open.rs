@@ -1,12 +1,12 @@
 //! Open files, and the numbers under which a process has them.
 
-use crate::budget::Share;
+use crate::budget::{Budget, Share};
 use crate::calls::fifo::Fifo;
 use crate::calls::memfd::MemoryFile;
 use crate::calls::pidfd::Pidfd;
 use crate::calls::timers::SignalList;
 use crate::epoll::Epoll;
-use crate::errno::{EBADF, EMFILE, Result};
+use crate::errno::{EBADF, EMFILE, ENOMEM, Result};
 use crate::inet::Inet;
 use crate::inotify::Inotify;
 use crate::pipe::Pipe;
@@ -18,10 +18,7 @@ use core::cell::{Cell, RefCell};
 use linux_raw_sys::general;
 use vfs::Inode;
 
-/// Bytes of the paths of all that is open in a sandbox, at most.
-pub const PATHS_MAX: usize = 8 << 20;
-
-/// Bytes that everything open counts for in the same budget, beside its path: so there is an end of them in all processes together.
+/// Bytes that everything open counts for, beside its path.
 pub const OPEN_BYTES: usize = 256;
 
 /// An object behind descriptors. Copies of a descriptor share it, with its position.
@@ -33,7 +30,7 @@ pub struct Open {
     pub offset: Cell<u64>,
     /// `O_…`: how it was opened, and what `fcntl` has changed.
     pub flags: Cell<u32>,
-    /// Share of the bytes that paths have, since a descriptor leads to it.
+    /// Share of the budget that it has, with its path, since a descriptor leads to it.
     pub share: RefCell<Option<Share>>,
 }
 
@@ -133,7 +130,7 @@ pub struct PipeName {
     pub inode: Inode,
     /// Path by which it was opened first.
     pub path: Vec<u8>,
-    /// Share of the bytes that paths have.
+    /// Share of the budget that the path has.
     pub share: Share,
 }
 
@@ -204,59 +201,92 @@ pub struct Descriptor {
     pub closes: bool,
 }
 
+/// Places that a table of descriptors has at least.
+const PLACES_MIN: usize = 32;
+
 /// Descriptors of a process.
-#[derive(Clone, Debug, Default)]
-pub struct Descriptors(Vec<Option<Descriptor>>);
+#[derive(Debug)]
+pub struct Descriptors {
+    places: Vec<Option<Descriptor>>,
+    /// Share of the budget that the table has.
+    share: Share,
+}
 
 impl Descriptors {
+    /// None, in a table with a share of a budget.
+    pub fn within(budget: &Budget) -> Descriptors {
+        Descriptors { places: Vec::new(), share: budget.empty() }
+    }
+
+    /// A copy for another process. `ENOMEM`: the budget has no room for it.
+    pub fn copy(&self, budget: &Budget) -> Result<Descriptors> {
+        let share = budget.take(self.share.bytes()).ok_or(ENOMEM)?;
+        let mut places = Vec::new();
+        places.reserve_exact(self.places.capacity());
+        places.extend_from_slice(&self.places);
+        Ok(Descriptors { places, share })
+    }
+
+    /// Bytes of the table.
+    pub fn table_bytes(&self) -> usize {
+        self.places.capacity() * size_of::<Option<Descriptor>>()
+    }
+
     /// The object behind a descriptor.
     pub fn get(&self, number: u32) -> Result<&Descriptor> {
-        self.0.get(number as usize).and_then(Option::as_ref).ok_or(EBADF)
+        self.places.get(number as usize).and_then(Option::as_ref).ok_or(EBADF)
     }
 
     /// A descriptor, to change it.
     pub fn get_mut(&mut self, number: u32) -> Result<&mut Descriptor> {
-        self.0.get_mut(number as usize).and_then(Option::as_mut).ok_or(EBADF)
+        self.places.get_mut(number as usize).and_then(Option::as_mut).ok_or(EBADF)
     }
 
-    /// Puts it under the lowest number that is free, from one on, below a limit.
+    /// Puts it under the lowest number that is free, from one on, below a limit. `ENOMEM`: the table cannot grow.
     pub fn add(&mut self, open: Rc<Open>, closes: bool, from: u32, limit: u32) -> Result<u32> {
-        let free = (from as usize..).find(|number| self.0.get(*number).is_none_or(Option::is_none));
+        let free = (from as usize..).find(|number| self.places.get(*number).is_none_or(Option::is_none));
         let number = free.filter(|number| *number < limit as usize).ok_or(EMFILE)?;
-        self.put(number, Descriptor { open, closes });
+        self.replace(number as u32, Descriptor { open, closes })?;
         Ok(number as u32)
     }
 
-    fn put(&mut self, number: usize, descriptor: Descriptor) -> Option<Descriptor> {
-        if self.0.len() <= number {
-            self.0.resize(number + 1, None);
+    /// Puts it under a number, and gives back what was there. `ENOMEM`: the table cannot grow.
+    pub fn replace(&mut self, number: u32, descriptor: Descriptor) -> Result<Option<Descriptor>> {
+        let number = number as usize;
+        if self.places.capacity() <= number {
+            let places = (number + 1).next_power_of_two().max(PLACES_MIN);
+            let more = places - self.places.len();
+            if !self.share.resize(places * size_of::<Option<Descriptor>>()) {
+                return Err(ENOMEM);
+            }
+            self.places.reserve_exact(more);
         }
-        self.0[number].replace(descriptor)
-    }
-
-    /// Puts it under a number, and gives back what was there.
-    pub fn replace(&mut self, number: u32, descriptor: Descriptor) -> Option<Descriptor> {
-        self.put(number as usize, descriptor)
+        if self.places.len() <= number {
+            self.places.resize(number + 1, None);
+        }
+        Ok(self.places.get_mut(number).and_then(|place| place.replace(descriptor)))
     }
 
     /// Takes one away.
     pub fn take(&mut self, number: u32) -> Result<Descriptor> {
-        self.0.get_mut(number as usize).and_then(Option::take).ok_or(EBADF)
+        self.places.get_mut(number as usize).and_then(Option::take).ok_or(EBADF)
     }
 
     /// Takes those away that are closed when a program begins.
     pub fn take_closing(&mut self) -> Vec<Descriptor> {
-        self.0.iter_mut().filter_map(|place| place.take_if(|found| found.closes)).collect()
+        self.places.iter_mut().filter_map(|place| place.take_if(|found| found.closes)).collect()
     }
 
     /// Takes all away.
     pub fn take_all(&mut self) -> Vec<Descriptor> {
-        self.0.drain(..).flatten().collect()
+        let places = core::mem::take(&mut self.places);
+        self.share.set(0);
+        places.into_iter().flatten().collect()
     }
 
     /// All of them, with their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Descriptor)> {
-        self.0
+        self.places
             .iter()
             .enumerate()
             .filter_map(|(number, found)| found.as_ref().map(|found| (number as u32, found)))

@@ -17,9 +17,6 @@ pub const ATOMIC_BYTES: usize = general::PIPE_BUF as usize;
 /// Bytes that a new pipe holds.
 pub const SIZE: usize = 64 << 10;
 
-/// Bytes that all pipes of a sandbox can hold together, at most.
-pub const ALL_MAX: usize = 16 << 20;
-
 /// Most bytes that a pipe can be made to hold.
 pub const SIZE_MAX: usize = 1 << 20;
 

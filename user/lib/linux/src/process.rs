@@ -1,5 +1,6 @@
 //! Processes and threads.
 
+use crate::budget::Share;
 use crate::frames::Frame;
 use crate::machine::{Registers, Space, Tid};
 use crate::memory::{FileNumber, Memory};
@@ -14,6 +15,15 @@ pub const NUMBER_MAX: Tid = 32767;
 
 /// Most processes of a sandbox, those included that have ended and that no parent has waited for.
 pub const PROCESSES_MAX: usize = 256;
+
+/// Bytes of the budget that a process counts for, with its first thread and its paths, and when it has ended.
+pub const PROCESS_BYTES: [usize; 2] = [8192, 4096];
+
+/// Bytes of the budget that each other thread counts for.
+pub const THREAD_BYTES: usize = 2048;
+
+/// Events that a call may wait for without a share of the budget.
+pub const EVENTS_FREE: usize = 16;
 
 /// Bytes of arguments, and of the environment, that `/proc` shows, at most.
 pub const ARGUMENTS_KEPT: usize = 64 << 10;
@@ -125,6 +135,10 @@ pub struct Process {
     pub program: Vec<u8>,
     /// Arguments and environment, as they were at the beginning: a zero behind each. They end after [`ARGUMENTS_KEPT`]. Children share them.
     pub arguments: [Rc<[u8]>; 2],
+    /// Share of the budget that these have.
+    pub arguments_share: Option<Rc<Share>>,
+    /// Share of the budget that the process itself has.
+    pub share: Share,
     /// Set when it has ended and its parent does not know yet.
     pub ended: Option<Status>,
     /// The signal by which it stands still.
@@ -198,6 +212,8 @@ pub struct Blocked {
     pub until: Option<u64>,
     /// Bits of a futex's waiter.
     pub bits: u32,
+    /// Share of the budget that the events have, if they are many.
+    pub share: Option<Share>,
 }
 
 /// A thread.
@@ -233,6 +249,8 @@ pub struct Thread {
     pub bits: u32,
     /// Set if what it waited for came.
     pub is_woken: bool,
+    /// Share of the budget that it has, unless it is the first of its process.
+    pub share: Option<Share>,
 }
 
 impl Thread {
@@ -260,6 +278,7 @@ impl Thread {
             futex: None,
             bits: u32::MAX,
             is_woken: false,
+            share: None,
         }
     }
 }

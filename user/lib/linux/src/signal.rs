@@ -1,5 +1,6 @@
 //! Signals: sets of them, what a process does with each, and the frame with which a handler begins.
 
+use crate::budget::Share;
 use crate::errno::{EFAULT, EINVAL, Result};
 use abi::ThreadState;
 use abi::state::{IMAGE_HEADER, IMAGE_MXCSR, IMAGE_WORDS, STATE_AVX, STATE_SSE, STATE_X87, register};
@@ -129,18 +130,68 @@ pub struct Pending {
     set: Set,
     causes: VecDeque<(Signal, Cause)>,
     added: u64,
+    /// Share of the budget that more than [`CAUSES_FREE`] causes have.
+    share: Option<Share>,
 }
+
+/// Causes for which there is always room: one of each signal that waits once.
+const CAUSES_FREE: usize = 32;
 
 /// Signals that wait at once, at most.
 const PENDING_MAX: usize = 1024;
 
 impl Pending {
-    /// Adds one. False if there are too many.
-    pub fn add(&mut self, signal: Signal, cause: Cause) -> bool {
-        if self.set.has(signal) && signal < general::SIGRTMIN {
+    /// None. Those that wait have a share that is empty yet.
+    pub fn within(share: Share) -> Pending {
+        Pending { share: Some(share), ..Pending::default() }
+    }
+
+    /// Bytes of the list, as far as they count.
+    pub fn list_bytes(&self) -> usize {
+        let places = self.causes.capacity();
+        if places > CAUSES_FREE { places * size_of::<(Signal, Cause)>() } else { 0 }
+    }
+
+    /// Makes room for one more. False if there is none.
+    fn grow(&mut self, is_once: bool) -> bool {
+        let (count, places) = (self.causes.len(), self.causes.capacity());
+        if count >= PENDING_MAX && !is_once {
+            return false;
+        }
+        if count < places {
             return true;
         }
-        if self.causes.len() >= PENDING_MAX {
+        let places = if places == 0 { CAUSES_FREE / 8 } else { 2 * places };
+        let bytes = if places > CAUSES_FREE { places * size_of::<(Signal, Cause)>() } else { 0 };
+        if let Some(share) = &mut self.share {
+            // A signal that waits once is never lost.
+            if is_once {
+                share.set(bytes);
+            } else if !share.resize(bytes) {
+                return false;
+            }
+        }
+        self.causes.reserve_exact(places - count);
+        true
+    }
+
+    /// A list that is empty and was long is given back.
+    fn shrink(&mut self) {
+        if self.causes.is_empty() && self.causes.capacity() > CAUSES_FREE {
+            self.causes = VecDeque::new();
+            if let Some(share) = &mut self.share {
+                share.set(0);
+            }
+        }
+    }
+
+    /// Adds one. False if there are too many, which can only be of those that queue up.
+    pub fn add(&mut self, signal: Signal, cause: Cause) -> bool {
+        let is_once = signal < general::SIGRTMIN;
+        if self.set.has(signal) && is_once {
+            return true;
+        }
+        if !self.grow(is_once) {
             return false;
         }
         self.set.0 |= Set::of(signal).0;
@@ -180,6 +231,7 @@ impl Pending {
         if !self.causes.iter().any(|(other, _)| *other == signal) {
             self.set.0 &= !Set::of(signal).0;
         }
+        self.shrink();
         Some((signal, cause))
     }
 
@@ -187,6 +239,7 @@ impl Pending {
     pub fn forget(&mut self, signal: Signal) {
         self.set.0 &= !Set::of(signal).0;
         self.causes.retain(|(other, _)| *other != signal);
+        self.shrink();
     }
 }
 

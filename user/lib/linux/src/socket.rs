@@ -1,10 +1,14 @@
 //! Unix sockets: what waits in each, and how messages get there.
 //!
 //! Nothing waits in here: a call that would have to wait is `EAGAIN`, and is made again when something has happened. A message is charged to its sender until
-//! it has been read, as in Linux, so a sender has a limit and not a receiver. Limits for all sockets together are in [`Traffic`].
+//! it has been read, as in Linux, so a sender has a limit and not a receiver. Beside that, sockets and messages have shares of the budget.
+//! Descriptors on the way are in `flight`.
 
+mod flight;
 mod listening;
+mod traffic;
 
+use crate::budget::Share;
 use crate::errno::{
     EAGAIN, ECONNRESET, EINVAL, EMSGSIZE, ENOBUFS, ENOTCONN, EPIPE, ETOOMANYREFS, Errno, Result,
 };
@@ -13,11 +17,15 @@ use alloc::collections::VecDeque;
 use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
+use flight::Flight;
+pub use flight::may_be_lost;
 use linux_raw_sys::general::{
     POLLERR, POLLHUP, POLLIN, POLLOUT, POLLRDHUP, POLLRDNORM, POLLWRBAND, POLLWRNORM,
 };
 use linux_raw_sys::net::{SOCK_DGRAM, SOCK_SEQPACKET, SOCK_STREAM};
 use listening::Listening;
+use traffic::Message;
+pub use traffic::Traffic;
 use vfs::Inode;
 
 /// Bytes that a new socket may have on the way: `SO_SNDBUF`, as Linux has it by default.
@@ -41,14 +49,11 @@ const HEAD: usize = 32;
 /// Messages on the way to a socket that is not connected to their sender, at most, beside one.
 pub const STRANGERS_MAX: usize = 10;
 
-/// Most bytes on the way in all sockets.
-const BYTES_MAX: usize = 16 << 20;
+/// Bytes of the budget that a socket counts for.
+pub const SOCKET_BYTES: usize = 1024;
 
-/// Most sockets, those that wait to be accepted and that no descriptor leads to among them.
-const SOCKETS_MAX: usize = 8192;
-
-/// Most descriptors on the way in all sockets. A socket that is on the way to itself stays there for ever, so this is also a limit for those that are lost.
-const FILES_MAX: usize = 1024;
+/// Bytes of the budget that a descriptor on the way counts for.
+const FILE_BYTES: usize = 16;
 
 /// `poll` of a socket from which something can be read.
 pub const READABLE: u32 = POLLIN | POLLRDNORM;
@@ -110,68 +115,13 @@ impl Credentials {
 /// Name of a socket: a path, or a zero and any bytes.
 pub type SocketName = Rc<[u8]>;
 
-/// Sums over all sockets.
-#[derive(Debug, Default)]
-pub struct Traffic {
-    bytes: Cell<usize>,
-    files: Cell<usize>,
-    sockets: Cell<usize>,
-}
-
-impl Traffic {
-    /// Descriptors on the way.
-    pub fn files(&self) -> usize {
-        self.files.get()
-    }
-
-    /// Whether there may be one socket more.
-    pub fn has_room(&self) -> bool {
-        self.sockets.get() < SOCKETS_MAX
-    }
-
-    /// Bytes on the way, with what messages count for beside their own.
-    pub fn bytes(&self) -> usize {
-        self.bytes.get()
-    }
-}
-
-/// A message on the way.
-#[derive(Debug)]
-struct Message {
-    bytes: Vec<u8>,
-    /// Bytes of it that have been read.
-    read: usize,
-    files: Vec<Rc<Open>>,
-    /// Descriptors that it had when it was sent.
-    files_charged: usize,
-    credentials: Credentials,
-    from: Option<SocketName>,
-    sender: Weak<Socket>,
-    charge: usize,
-    traffic: Rc<Traffic>,
-}
-
-impl Message {
-    fn left(&self) -> &[u8] {
-        self.bytes.get(self.read..).unwrap_or_default()
-    }
-}
-
-impl Drop for Message {
-    fn drop(&mut self) {
-        if let Some(sender) = self.sender.upgrade() {
-            sender.sent.set(sender.sent.get().saturating_sub(self.charge));
-        }
-        self.traffic.bytes.set(self.traffic.bytes.get().saturating_sub(self.charge));
-        self.traffic.files.set(self.traffic.files.get().saturating_sub(self.files_charged));
-    }
-}
-
 /// Something to be sent, beside its bytes.
 #[derive(Clone, Debug)]
 pub struct Enclosed {
     /// Descriptors.
     pub files: Vec<Rc<Open>>,
+    /// Descriptors that the sender may have on the way, at most.
+    pub files_max: usize,
     /// The sender.
     pub credentials: Credentials,
 }
@@ -231,12 +181,16 @@ pub struct Socket {
     stuck: RefCell<Vec<Weak<Socket>>>,
     /// The process at the other end.
     pub peer_credentials: Cell<Credentials>,
+    /// How often its descriptor is on the way.
+    in_flight: Cell<usize>,
+    _share: Share,
     traffic: Rc<Traffic>,
 }
 
 impl Drop for Socket {
     fn drop(&mut self) {
         self.traffic.sockets.set(self.traffic.sockets.get().saturating_sub(1));
+        self.traffic.carriers.borrow_mut().remove(&self.number);
     }
 }
 
@@ -246,10 +200,11 @@ fn charge(len: usize) -> usize {
 }
 
 impl Socket {
-    /// A socket that is connected to nobody.
-    pub fn new(number: u64, kind: Kind, traffic: Rc<Traffic>) -> Rc<Socket> {
+    /// A socket that is connected to nobody. None: the budget has no room for it.
+    pub fn new(number: u64, kind: Kind, traffic: &Rc<Traffic>) -> Option<Rc<Socket>> {
+        let share = traffic.budget.take(SOCKET_BYTES)?;
         traffic.sockets.set(traffic.sockets.get() + 1);
-        Rc::new(Socket {
+        Some(Rc::new(Socket {
             number,
             kind,
             queue: RefCell::default(),
@@ -268,8 +223,10 @@ impl Socket {
             listening: RefCell::default(),
             stuck: RefCell::default(),
             peer_credentials: Cell::new(Credentials::NOBODY),
-            traffic,
-        })
+            in_flight: Cell::new(0),
+            _share: share,
+            traffic: traffic.clone(),
+        }))
     }
 
     /// Connects a socket to another one: messages go there. It is not connected in the other direction.
@@ -393,7 +350,12 @@ impl Socket {
         Ok((count, peer))
     }
 
-    fn send_stream(self: &Rc<Self>, peer: &Socket, bytes: &[u8], enclosed: &mut Enclosed) -> Result<usize> {
+    fn send_stream(
+        self: &Rc<Self>,
+        peer: &Rc<Socket>,
+        bytes: &[u8],
+        enclosed: &mut Enclosed,
+    ) -> Result<usize> {
         if bytes.is_empty() {
             return Ok(0);
         }
@@ -423,7 +385,12 @@ impl Socket {
     }
 
     /// Sends a packet to a socket. See [`Socket::send`].
-    pub fn send_packet(self: &Rc<Self>, to: &Socket, bytes: &[u8], enclosed: &mut Enclosed) -> Result<usize> {
+    pub fn send_packet(
+        self: &Rc<Self>,
+        to: &Rc<Socket>,
+        bytes: &[u8],
+        enclosed: &mut Enclosed,
+    ) -> Result<usize> {
         self.check_packet(bytes)?;
         if !self.has_room() {
             return Err(EAGAIN);
@@ -442,31 +409,31 @@ impl Socket {
         self.sent.get() < self.send_size.get()
     }
 
-    fn queue_message(self: &Rc<Self>, to: &Socket, bytes: &[u8], enclosed: &mut Enclosed) -> Result<()> {
+    fn queue_message(self: &Rc<Self>, to: &Rc<Socket>, bytes: &[u8], enclosed: &mut Enclosed) -> Result<()> {
         let charge = charge(bytes.len());
-        if self.traffic.bytes.get() + charge > BYTES_MAX {
-            return Err(ENOBUFS);
-        }
-        if self.traffic.files.get() + enclosed.files.len() > FILES_MAX {
-            return Err(ETOOMANYREFS);
-        }
+        let count = enclosed.files.len();
+        let budget = &self.traffic.budget;
+        let share = budget.take(charge + count * FILE_BYTES).ok_or(ENOBUFS)?;
+        let passage = budget.pass(count, enclosed.files_max).ok_or(ETOOMANYREFS)?;
         let mut copy = Vec::new();
         copy.try_reserve_exact(bytes.len()).map_err(|_| ENOBUFS)?;
         copy.extend_from_slice(bytes);
         to.queue.borrow_mut().try_reserve(1).map_err(|_| ENOBUFS)?;
-        let files = core::mem::take(&mut enclosed.files);
+        let flight = Flight::new(core::mem::take(&mut enclosed.files), passage);
+        if count > 0 {
+            self.traffic.carriers.borrow_mut().insert(to.number, Rc::downgrade(to));
+        }
         self.sent.set(self.sent.get() + charge);
         self.traffic.bytes.set(self.traffic.bytes.get() + charge);
-        self.traffic.files.set(self.traffic.files.get() + files.len());
         to.queue.borrow_mut().push_back(Message {
             bytes: copy,
             read: 0,
-            files_charged: files.len(),
-            files,
+            flight,
             credentials: enclosed.credentials,
             from: self.name.borrow().clone(),
             sender: Rc::downgrade(self),
             charge,
+            _share: share,
             traffic: self.traffic.clone(),
         });
         Ok(())
@@ -515,11 +482,11 @@ impl Socket {
             found.bytes.extend_from_slice(&message.left()[..count]);
             let is_read = count == message.left().len();
             if peeks {
-                found.files.extend(message.files.iter().cloned());
+                found.files.extend(message.flight.files().iter().cloned());
                 at += 1;
             } else {
                 message.read += count;
-                found.files.append(&mut message.files);
+                found.files.append(&mut message.flight.take());
                 if is_read && let Some(message) = queue.pop_front() {
                     found.senders.extend(message.sender.upgrade().map(|sender| sender.number));
                 }
@@ -552,11 +519,11 @@ impl Socket {
         };
         let count = whole.min(room);
         if peeks {
-            found.files.extend(message.files.iter().cloned());
+            found.files.extend(message.flight.files().iter().cloned());
             found.bytes.try_reserve_exact(count).map_err(|_| Errno::NO_MEMORY)?;
             found.bytes.extend_from_slice(&message.bytes[..count]);
         } else if let Some(mut message) = queue.pop_front() {
-            found.files = core::mem::take(&mut message.files);
+            found.files = message.flight.take();
             found.bytes = core::mem::take(&mut message.bytes);
             found.bytes.truncate(count);
             found.senders.extend(message.sender.upgrade().map(|sender| sender.number));
@@ -599,13 +566,24 @@ impl Socket {
         (files, told)
     }
 
+    /// Forgets all messages, and those of connections that wait to be accepted. See [`Socket::empty`].
+    pub fn empty_all(&self) -> (Vec<Rc<Open>>, Vec<(u64, u32)>) {
+        let (mut files, mut told) = self.empty();
+        for waiting in self.waiting() {
+            let (more, others) = waiting.empty();
+            files.extend(more);
+            told.extend(others);
+        }
+        (files, told)
+    }
+
     /// Forgets all messages. Their descriptors, and the sockets that hear of it.
     pub fn empty(&self) -> (Vec<Rc<Open>>, Vec<(u64, u32)>) {
         let queue = core::mem::take(&mut *self.queue.borrow_mut());
         let mut files = Vec::new();
         let mut told: Vec<(u64, u32)> = self.take_stuck().map(|number| (number, WRITABLE)).collect();
         for mut message in queue {
-            files.append(&mut message.files);
+            files.append(&mut message.flight.take());
             told.extend(message.sender.upgrade().map(|sender| (sender.number, WRITABLE)));
         }
         (files, told)

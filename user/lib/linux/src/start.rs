@@ -6,7 +6,7 @@ use crate::frames::Bytes;
 use crate::machine::{Machine, Space, Tid};
 use crate::memory::Memory;
 use crate::open::{Descriptors, Object, Open};
-use crate::process::{Process, Room, SIGNALS, Status, Thread};
+use crate::process::{PROCESS_BYTES, Process, Room, SIGNALS, Status, Thread};
 use crate::signal::{Action, Pending, Set};
 use crate::special::{Device, Special};
 use crate::system::System;
@@ -30,7 +30,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         directory: &[u8],
     ) -> Result<()> {
         let tid = self.number();
-        let mut descriptors = Descriptors::default();
+        self.budget.begin(tid, 0);
+        self.budget.serve(tid);
+        let mut descriptors = Descriptors::within(&self.budget);
+        let mut share = self.budget.empty();
+        share.set(PROCESS_BYTES[0]);
         let inode = Special::Device(Device::Console).inode();
         let terminal = Open::new(Object::Terminal { inode, number: SYSTEM }, O_RDWR);
         for _ in 0..3 {
@@ -46,13 +50,15 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             directory: directory.to_vec(),
             umask: 0o022,
             actions: [Action::default(); SIGNALS],
-            pending: Pending::default(),
+            pending: Pending::within(self.budget.empty()),
             owners: Default::default(),
             has_no_new_rights: false,
             limits: limits(),
             name: Vec::new(),
             program: Vec::new(),
             arguments: Default::default(),
+            arguments_share: None,
+            share,
             ended: None,
             stopped: None,
             news: None,

@@ -5,15 +5,15 @@ use crate::calls;
 use crate::calls::sockets::Sockets;
 use crate::calls::timers::Known;
 use crate::epoll::Watches;
-use crate::errno::{ESRCH, Result};
+use crate::errno::{ENOMEM, ESRCH, Result};
 use crate::frames::Bytes;
 use crate::kept::Kept;
 use crate::locks::Locks;
 use crate::machine::{Machine, Registers, Tid};
 use crate::memory::{Fault, Rights};
-use crate::open::{Object, Open, PATHS_MAX};
-use crate::pipe::{self, End};
-use crate::process::{Blocked, Event, Process, Shared, Status, Thread};
+use crate::open::{Object, Open};
+use crate::pipe::End;
+use crate::process::{Blocked, EVENTS_FREE, Event, Process, Shared, Status, Thread};
 use crate::sessions::Loss;
 use crate::signal::Cause;
 use crate::store::Store;
@@ -64,10 +64,8 @@ pub struct System<M, B, F> {
     pub(crate) next: Tid,
     /// Number that the next pipe, or the like, gets.
     next_ring: u64,
-    /// Bytes of pipes.
-    pub pipes: Budget,
-    /// Bytes of paths of what is open.
-    pub paths: Budget,
+    /// Memory that processes make this program keep: that of [`Frames`](crate::frames::Frames), too.
+    pub budget: Budget,
     /// Entries of lists of open files.
     pub watches: Watches,
     /// Timers behind descriptors.
@@ -125,6 +123,7 @@ pub enum Next {
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// No processes.
     pub fn new(machine: M, store: Store<B, F>, threads_max: usize) -> System<M, B, F> {
+        let budget = store.frames.budget.clone();
         System {
             machine,
             store,
@@ -143,14 +142,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             unknown: BTreeSet::new(),
             next: 0,
             next_ring: 0,
-            pipes: Budget::new(pipe::ALL_MAX),
-            paths: Budget::new(PATHS_MAX),
             watches: Watches::default(),
             timers: Timers::default(),
             known: Known::default(),
             locks: Locks::default(),
             waiting: BTreeMap::new(),
-            sockets: Sockets::default(),
+            sockets: Sockets::within(&budget),
+            budget,
             kept: Kept::default(),
             threads_max,
             ended: None,
@@ -272,7 +270,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Makes a call. Says whether it is done; nothing if its thread is gone.
     fn attempt(&mut self, tid: Tid, registers: &mut Registers) -> Option<bool> {
         self.store.volume.begin();
-        self.store.view.borrow_mut().own = self.pid(tid).ok()?;
+        let pid = self.pid(tid).ok()?;
+        self.store.view.borrow_mut().own = pid;
+        self.budget.serve(pid);
         let before = self.current.replace(tid);
         self.registers = *registers;
         let was_making = core::mem::replace(&mut self.is_making, true);
@@ -288,7 +288,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Ok(Outcome::Wait(on, until)) => {
                 let thread = self.threads.get_mut(&tid)?;
                 let bits = core::mem::replace(&mut thread.bits, u32::MAX);
-                thread.blocked = Some(Blocked { registers: *registers, on, until, bits });
+                let mut share = None;
+                if on.len() > EVENTS_FREE {
+                    share = self.budget.take(on.capacity() * size_of::<Event>());
+                    if share.is_none() {
+                        registers.rax = ENOMEM.result();
+                        thread.forget_call();
+                        return Some(true);
+                    }
+                }
+                thread.blocked = Some(Blocked { registers: *registers, on, until, bits, share });
                 thread.until = Some(until);
                 if let Some(until) = until {
                     self.timeouts.insert((until, tid));
@@ -419,6 +428,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         wanted: Rights,
     ) -> core::result::Result<(crate::frames::Frame, Rights), Fault> {
         self.store.volume.begin();
+        let pid = self.pid(tid).map_err(|_| Fault::Nothing)?;
+        self.budget.serve(pid);
         let room = self.room(tid).map_err(|_| Fault::Nothing)?;
         self.store.page(&mut room.borrow_mut().memory, address, wanted)
     }
@@ -426,7 +437,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Closes what one descriptor has led to.
     pub fn close(&mut self, open: Rc<Open>) {
         let owner = calls::locks::owner_of(&open);
-        let Ok(open) = Rc::try_unwrap(open) else { return };
+        let open = match Rc::try_unwrap(open) {
+            Ok(open) => open,
+            Err(open) => return self.left_open(open),
+        };
         self.forget_locks(owner);
         self.forget_unopened(&open.object);
         self.forget_watches(&open.object);

@@ -3,6 +3,7 @@
 //! A pseudo-terminal is a pair: bytes that are written to the master are typed at the slave, and what the slave shows is read from the master. It has a
 //! number until both sides are closed; its name in `/dev/pts` goes with the master.
 
+use crate::budget::Share;
 use crate::errno::{EIO, ENOSPC, Result};
 use crate::machine::Tid;
 use crate::terminal::{GROWTH_MAX, Terminal, Window};
@@ -16,6 +17,9 @@ pub const PAIRS_MAX: u32 = 64;
 
 /// Bytes that wait for the reader of a master, at most, before whoever writes to the slave has to wait.
 pub const OUTPUT_MAX: usize = 4096;
+
+/// Bytes of the budget that a pseudo-terminal counts for: what is typed, what is held, and what waits for its reader.
+pub const PAIR_BYTES: usize = 32 << 10;
 
 /// Bytes of echo that wait beside them, at most. More are lost: whoever types does not wait for himself.
 const ECHO_MAX: usize = 4096;
@@ -35,6 +39,7 @@ pub struct Pair {
     pub owner: (u32, u32),
     /// Bytes for the reader of the master.
     output: VecDeque<u8>,
+    _share: Share,
 }
 
 impl Pair {
@@ -138,11 +143,12 @@ impl Terminals {
         self.line(number)?.pair.as_mut().ok_or(EIO)
     }
 
-    /// Makes a pseudo-terminal, whose master is open. `ENOSPC` if there are too many.
-    pub fn make(&mut self, owner: (u32, u32)) -> Result<u32> {
+    /// Makes a pseudo-terminal with a share of [`PAIR_BYTES`], whose master is open. `ENOSPC` if there are too many.
+    pub fn make(&mut self, owner: (u32, u32), share: Share) -> Result<u32> {
         let number = (1..=PAIRS_MAX).find(|number| !self.0.contains_key(number)).ok_or(ENOSPC)?;
         let output = VecDeque::new();
-        let pair = Pair { has_master: true, slaves: 0, is_left: false, is_locked: true, owner, output };
+        let (slaves, _share) = (0, share);
+        let pair = Pair { has_master: true, slaves, is_left: false, is_locked: true, owner, output, _share };
         let line = Line { terminal: Terminal::new(), session: 0, foreground: 0, pair: Some(pair) };
         self.0.insert(number, line);
         Ok(number)
@@ -155,6 +161,11 @@ impl Terminals {
         if self.0.get(&number).is_some_and(is_unused) {
             self.0.remove(&number);
         }
+    }
+
+    /// Pseudo-terminals.
+    pub fn pairs(&self) -> usize {
+        self.0.values().filter(|line| line.pair.is_some()).count()
     }
 
     /// Whether a number is that of a session with a terminal, or of a group that is in front, though it may have no processes.

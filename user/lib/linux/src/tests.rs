@@ -1,7 +1,9 @@
 //! Memory of processes against a model that knows bytes alone: no frames, no copies, no rights of the machine.
 
+mod budget;
 mod bytes;
 mod cache;
+mod held;
 mod hostile;
 mod late;
 mod limits;

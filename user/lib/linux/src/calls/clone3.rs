@@ -49,6 +49,20 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         Ok(words)
     }
+
+    /// Makes a process, at its own cost.
+    pub(super) fn make_process(&mut self, tid: Tid, new: New) -> Result<Tid> {
+        let child = self.number();
+        let user = self.process(tid)?.owners.owner[0];
+        self.budget.begin(child, user);
+        let before = self.budget.serve(child);
+        let made = self.copy_process(tid, child, new);
+        self.budget.serve(before);
+        if made.is_err() {
+            self.budget.end(child);
+        }
+        made
+    }
 }
 
 /// Arguments of a thread that is to be made, from the words of the structure.

@@ -3,7 +3,7 @@
 use super::fifo::Fifo;
 use super::locks::COMMANDS;
 use super::{done, number};
-use crate::errno::{EBADF, EINVAL, EMFILE, ENFILE, Result};
+use crate::errno::{EBADF, EINVAL, ENFILE, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::{Descriptor, OPEN_BYTES, Object, Open, PipeEnds};
@@ -31,7 +31,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub fn add_descriptor(&mut self, tid: Tid, open: Rc<Open>, closes: bool, from: u32) -> Result<u64> {
         let has_share = open.share.borrow().is_some();
         if !has_share {
-            let share = self.paths.take(OPEN_BYTES);
+            let share = self.budget.take(OPEN_BYTES);
             if share.is_none() {
                 self.close(open);
                 return Err(ENFILE);
@@ -108,7 +108,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let process = self.process(tid)?;
         let limit = process.limits[RLIMIT_NOFILE as usize][0];
         let at = u32::try_from(to).ok().filter(|_| to < limit).ok_or(EBADF)?;
-        let before = process.descriptors.replace(at, Descriptor { open, closes });
+        let before = process.descriptors.replace(at, Descriptor { open, closes })?;
         if let Some(before) = before {
             self.close_descriptor(tid, before.open);
         }
@@ -171,7 +171,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     fn make_pipe(&mut self, tid: Tid, address: u64, flags: u32) -> Answer {
-        let mut pipe = Pipe::within(&self.pipes)?;
+        let mut pipe = Pipe::within(&self.budget)?;
         pipe.open(End::Read);
         pipe.open(End::Write);
         let ends = Rc::new(PipeEnds { number: self.ring(), pipe: RefCell::new(pipe), name: None });
@@ -188,9 +188,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         };
         let second = match self.add_descriptor(tid, writer, closes, 0) {
             Ok(second) => second,
-            Err(_) => {
+            Err(error) => {
                 self.take_back(tid, first);
-                return Err(EMFILE);
+                return Err(error);
             }
         };
         let bytes = (first | second << 32).to_le_bytes();

@@ -108,7 +108,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if flags & !EPOLL_CLOEXEC != 0 {
             return Err(EINVAL);
         }
-        let open = Open::new(Object::Epoll(Epoll::new(self.ring())), O_RDWR);
+        let open = Open::new(Object::Epoll(Epoll::new(self.ring(), self.budget.empty())), O_RDWR);
         number(self.add_descriptor(tid, open, flags != 0, 0))
     }
 

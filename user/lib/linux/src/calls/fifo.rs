@@ -86,6 +86,11 @@ impl Fifos {
     pub fn is_empty(&self) -> bool {
         self.places.is_empty() && self.opening.is_empty()
     }
+
+    /// Ends that wait for other ends.
+    pub fn opening(&self) -> impl Iterator<Item = &Rc<Open>> {
+        self.opening.values().map(|(open, _)| open)
+    }
 }
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
@@ -159,9 +164,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     fn new_fifo(&mut self, inode: Inode, path: &[u8]) -> Result<Rc<PipeEnds>> {
-        let pipe = RefCell::new(Pipe::within(&self.pipes)?);
+        let pipe = RefCell::new(Pipe::within(&self.budget)?);
         let path = super::paths::plain(path);
-        let share = self.paths.take(path.len()).ok_or(ENFILE)?;
+        let share = self.budget.take(path.len()).ok_or(ENFILE)?;
         self.store.volume.opened(inode)?;
         let name = Some(PipeName { inode, path, share });
         let ends = Rc::new(PipeEnds { number: self.ring(), pipe, name });

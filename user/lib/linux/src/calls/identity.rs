@@ -171,7 +171,18 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let owner = owner as u32;
         let owners = &mut self.process(tid)?.owners;
         let may = owners.owner[1] == 0;
-        set_one(&mut owners.owner, owner, may)
+        let outcome = set_one(&mut owners.owner, owner, may);
+        self.charge_owner(tid);
+        outcome
+    }
+
+    /// A process may have another owner, who has what it is charged from now on.
+    pub(super) fn charge_owner(&mut self, tid: Tid) {
+        if let Ok(pid) = self.pid(tid)
+            && let Some(process) = self.processes.get(&pid)
+        {
+            self.budget.set_user(pid, process.owners.owner[0]);
+        }
     }
 
     pub(crate) fn sys_setgid(&mut self, tid: Tid, [group, ..]: [u64; 6]) -> Answer {
@@ -183,7 +194,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(crate) fn sys_setresuid(&mut self, tid: Tid, [real, effective, saved, ..]: [u64; 6]) -> Answer {
         let owners = &mut self.process(tid)?.owners;
         let may = owners.owner[1] == 0;
-        set_all(&mut owners.owner, [real, effective, saved], may)
+        let outcome = set_all(&mut owners.owner, [real, effective, saved], may);
+        self.charge_owner(tid);
+        outcome
     }
 
     pub(crate) fn sys_setresgid(&mut self, tid: Tid, [real, effective, saved, ..]: [u64; 6]) -> Answer {

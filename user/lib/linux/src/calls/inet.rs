@@ -13,10 +13,10 @@ use crate::errno::{
     ESOCKTNOSUPPORT, Result,
 };
 use crate::frames::Bytes;
-use crate::inet::{Family, Inet, Stage, address_bytes, parse};
+use crate::inet::{AHEAD_MAX, Family, INET_BYTES, Inet, Stage, address_bytes, parse};
 use crate::machine::{Machine, Tid};
-use crate::network::{ITSELF, Network, Presence, readiness};
-use crate::open::{Object, Open};
+use crate::network::{DATAGRAM_MAX, ITSELF, Network, Presence, readiness};
+use crate::open::{OPEN_BYTES, Object, Open};
 use crate::process::Event;
 use crate::socket::{ANY, Kind, READABLE, SHUT_READ, SHUT_WRITE, WRITABLE};
 use crate::system::{Answer, DONE, Outcome, System};
@@ -115,7 +115,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     fn add_inet(&mut self, tid: Tid, inet: Rc<Inet>, flags: u32) -> Result<u64> {
+        let ahead = if inet.is_stream() { AHEAD_MAX } else { DATAGRAM_MAX[0] };
+        let share = self.budget.take(OPEN_BYTES + INET_BYTES + ahead);
         let open = Open::new(Object::Inet(inet), O_RDWR | flags & O_NONBLOCK);
+        if share.is_none() {
+            self.close(open);
+            return Err(ENOBUFS);
+        }
+        open.share.replace(share);
         self.add_descriptor(tid, open, flags & O_CLOEXEC != 0, 0)
     }
 

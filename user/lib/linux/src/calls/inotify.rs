@@ -5,11 +5,10 @@
 
 use super::files::Taken;
 use super::{HERE, number};
-use crate::budget::Budget;
 use crate::epoll::Source;
 use crate::errno::{EINVAL, EMFILE, ENOSPC, ENOTDIR, EOPNOTSUPP, Result};
 use crate::frames::Bytes;
-use crate::inotify::{BYTES_MAX, Descriptor, Event, Inotify};
+use crate::inotify::{Descriptor, Event, Inotify};
 use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open};
 use crate::socket::READABLE;
@@ -37,21 +36,13 @@ const BITS: u32 =
     IN_ALL_EVENTS | IN_ONLYDIR | IN_DONT_FOLLOW | IN_EXCL_UNLINK | IN_MASK_CREATE | IN_MASK_ADD | IN_ONESHOT;
 
 /// Lists of watches.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Notices {
     /// The list of each watch of the volume, and the number of the watch there.
     watches: BTreeMap<u64, (Weak<Inotify>, Descriptor)>,
     lists: usize,
-    budget: Budget,
     /// Whether the names of which the volume tells next are those of directories.
     is_about_directory: bool,
-}
-
-impl Default for Notices {
-    fn default() -> Notices {
-        let budget = Budget::new(BYTES_MAX);
-        Notices { watches: BTreeMap::new(), lists: 0, budget, is_about_directory: false }
-    }
 }
 
 fn list_of(open: &Open) -> Result<&Rc<Inotify>> {
@@ -90,7 +81,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(EMFILE);
         }
         let ring = self.ring();
-        let list = Inotify::new(ring, &self.kept.notices.budget).ok_or(EMFILE)?;
+        let list = Inotify::new(ring, &self.budget);
         self.kept.notices.lists += 1;
         let open = Open::new(Object::Inotify(list), O_RDONLY | flags & IN_NONBLOCK);
         number(self.add_descriptor(tid, open, flags & IN_CLOEXEC != 0, 0))
@@ -125,7 +116,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let root = self.store.root;
         self.store.volume.watch(root, &path, source)?;
         self.store.volume.wait(source);
-        let watch = list.add(found.inode.0, mask, source);
+        let watch = match list.add(found.inode.0, mask, source) {
+            Ok(watch) => watch,
+            Err(error) => {
+                self.store.volume.unwatch(source);
+                return Err(error);
+            }
+        };
         self.kept.notices.watches.insert(source, (Rc::downgrade(list), watch));
         number(Ok(watch.cast_unsigned().into()))
     }

@@ -60,7 +60,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let text = self.store.text(&mut room.borrow_mut().memory, name, NAME_MAX);
         let text = text.map_err(|error| if error == ENAMETOOLONG { EINVAL } else { error })?;
         let name = [b"/memfd:", text.as_slice(), b" (deleted)"].concat();
-        let share = self.paths.take(name.len() + OPEN_BYTES).ok_or(ENFILE)?;
+        let share = self.budget.take(name.len() + OPEN_BYTES).ok_or(ENFILE)?;
         let object = self.store.frames.make_object(Some(0))?;
         let seals = Cell::new(if flags & MFD_ALLOW_SEALING != 0 { 0 } else { F_SEAL_SEAL });
         let open = Open::new(Object::Memory(MemoryFile { object, name, seals }), O_RDWR);

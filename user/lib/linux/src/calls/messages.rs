@@ -16,7 +16,7 @@ use crate::system::{Answer, Outcome, System};
 use alloc::rc::Rc;
 use alloc::vec;
 use alloc::vec::Vec;
-use linux_raw_sys::general::{O_NONBLOCK, SIGPIPE};
+use linux_raw_sys::general::{O_NONBLOCK, RLIMIT_NOFILE, SIGPIPE};
 use linux_raw_sys::net::{
     AF_UNIX, MSG_CMSG_CLOEXEC, MSG_CTRUNC, MSG_DONTWAIT, MSG_ERRQUEUE, MSG_NOSIGNAL, MSG_OOB, MSG_PEEK,
     MSG_TRUNC, MSG_WAITALL, SCM_CREDENTIALS, SCM_RIGHTS, SOL_SOCKET,
@@ -157,7 +157,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Things that go with a message.
     fn enclosed(&mut self, tid: Tid, (address, len): (u64, u64)) -> Result<Enclosed> {
-        let mut enclosed = Enclosed { files: Vec::new(), credentials: self.credentials(tid)? };
+        let files_max = self.process(tid)?.limits[RLIMIT_NOFILE as usize][0];
+        let files_max = usize::try_from(files_max).unwrap_or(usize::MAX);
+        let mut enclosed = Enclosed { files: Vec::new(), files_max, credentials: self.credentials(tid)? };
         if len > CONTROL_MAX {
             return Err(ENOBUFS);
         }

@@ -55,7 +55,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(crate) fn sys_setreuid(&mut self, tid: Tid, [real, effective, ..]: [u64; 6]) -> Answer {
         let owners = &mut self.process(tid)?.owners;
         let may = owners.owner[1] == 0;
-        set_two(&mut owners.owner, [real as u32, effective as u32], may)
+        let outcome = set_two(&mut owners.owner, [real as u32, effective as u32], may);
+        self.charge_owner(tid);
+        outcome
     }
 
     pub(crate) fn sys_setregid(&mut self, tid: Tid, [real, effective, ..]: [u64; 6]) -> Answer {

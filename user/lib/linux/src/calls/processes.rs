@@ -2,10 +2,14 @@
 
 use super::time::SECOND;
 use super::{done, number};
-use crate::errno::{EAGAIN, ECHILD, EFAULT, EINVAL, EPERM, ESRCH, Result};
+use crate::budget::Share;
+use crate::errno::{EAGAIN, ECHILD, EFAULT, EINVAL, ENOMEM, EPERM, ESRCH, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
-use crate::process::{Event, LIMITS, PROCESSES_MAX, Process, Room, SIGNALS, Status, Thread};
+use crate::open::Descriptors;
+use crate::process::{
+    Event, LIMITS, PROCESS_BYTES, PROCESSES_MAX, Process, Room, SIGNALS, Status, THREAD_BYTES, Thread,
+};
 use crate::signal::{self, Action, Cause, Pending, Stack};
 use crate::system::{Answer, DONE, Outcome, System};
 use abi::state::{STATE_GS, register};
@@ -147,9 +151,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let pid = self.pid(tid)?;
         let space = self.room(tid)?.borrow().space;
         let child = self.number();
+        let share = self.budget.take(THREAD_BYTES).ok_or(ENOMEM)?;
         self.machine.make_thread(space, child)?;
         let mask = self.thread(tid)?.mask;
-        self.threads.insert(child, Thread::new(pid, mask));
+        let pending = Pending::within(self.budget.empty());
+        let thread = Thread { share: Some(share), pending, ..Thread::new(pid, mask) };
+        self.threads.insert(child, thread);
         self.process(tid)?.threads.push(child);
         if let Err(error) = self.begin_thread(tid, child, new) {
             self.machine.end_thread(child);
@@ -160,10 +167,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(child)
     }
 
-    fn make_process(&mut self, tid: Tid, new: New) -> Result<Tid> {
+    /// Makes a process that is a copy. Everything that it has is charged to the process that is served.
+    pub(super) fn copy_process(&mut self, tid: Tid, child: Tid, new: New) -> Result<Tid> {
         let pid = self.pid(tid)?;
-        let child = self.number();
         let shares = new.flags & CLONE_VM != 0;
+        let share = self.budget.take(PROCESS_BYTES[0]).ok_or(ENOMEM)?;
+        let descriptors = self.other(pid)?.descriptors.copy(&self.budget)?;
         let room = match shares {
             true => self.room(tid)?,
             false => {
@@ -181,7 +190,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         };
         let space = room.borrow().space;
         let now = self.machine.now();
-        let mut process = self.other(pid)?.copy(pid, room, now);
+        let mut process = self.other(pid)?.copy(pid, (room, descriptors, share), now);
+        process.pending = Pending::within(self.budget.empty());
         process.exit_signal = new.exit_signal;
         if new.clears_handlers {
             process
@@ -193,6 +203,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         process.threads = Vec::from([child]);
         let mask = self.thread(tid)?.mask;
         let mut thread = Thread::new(child, mask);
+        thread.pending = Pending::within(self.budget.empty());
         thread.stack = if shares { Stack::NONE } else { self.thread(tid)?.stack };
         self.processes.insert(child, process);
         self.threads.insert(child, thread);
@@ -547,14 +558,19 @@ fn usage_bytes(used: u64) -> [u8; USAGE_BYTES] {
 
 impl Process {
     /// A copy as a child of a process.
-    fn copy(&self, parent: Tid, room: crate::process::Shared, now: u64) -> Process {
+    fn copy(
+        &self,
+        parent: Tid,
+        (room, descriptors, share): (crate::process::Shared, Descriptors, Share),
+        now: u64,
+    ) -> Process {
         Process {
             parent,
             group: self.group,
             session: self.session,
             threads: Vec::new(),
             room,
-            descriptors: self.descriptors.clone(),
+            descriptors,
             directory: self.directory.clone(),
             umask: self.umask,
             actions: self.actions,
@@ -565,6 +581,8 @@ impl Process {
             name: self.name.clone(),
             program: self.program.clone(),
             arguments: self.arguments.clone(),
+            arguments_share: self.arguments_share.clone(),
+            share,
             ended: None,
             stopped: None,
             news: None,

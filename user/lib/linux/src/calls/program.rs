@@ -298,6 +298,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.machine.end_thread(tid);
         if let Some(mut thread) = self.threads.remove(&tid) {
             (thread.clear, thread.robust, thread.stack) = (0, (0, 0), Stack::NONE);
+            thread.share = None;
             self.threads.insert(pid, thread);
         }
         if let Some(process) = self.processes.get_mut(&pid) {
@@ -312,7 +313,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 let name = program.path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
                 process.name = name[..name.len().min(NAME_BYTES)].to_vec();
                 process.program = super::paths::plain(&program.path);
-                process.arguments = [kept(&program.arguments), kept(environment)];
+                let arguments = [kept(&program.arguments), kept(environment)];
+                let share = self.budget.take(arguments.iter().map(|texts| texts.len()).sum());
+                // They are only shown, so they may be missing.
+                process.arguments = if share.is_some() { arguments } else { Default::default() };
+                process.arguments_share = share.map(Rc::new);
                 process.has_begun = true;
                 for action in &mut process.actions {
                     if action.handler > 1 {

@@ -1,14 +1,14 @@
 //! Pseudo-terminals: how they begin and end, and bytes at both sides.
 
 use super::files::{TERMINAL_MAX, Taken};
-use crate::errno::{EAGAIN, EIO, ENXIO, ESRCH, Result};
+use crate::errno::{EAGAIN, EIO, ENOMEM, ENXIO, ESRCH, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open};
 use crate::special::{Device, Special};
 use crate::system::System;
 use crate::terminal::{Happened, Read, Signal};
-use crate::terminals::{OUTPUT_MAX, SYSTEM};
+use crate::terminals::{OUTPUT_MAX, PAIR_BYTES, SYSTEM};
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use linux_raw_sys::general::{
@@ -29,7 +29,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Special::Device(Device::Ptmx) => {
                 let owners = &self.process(tid)?.owners;
                 let owner = (owners.owner[1], owners.group[1]);
-                let number = self.terminals.make(owner)?;
+                let share = self.budget.take(PAIR_BYTES).ok_or(ENOMEM)?;
+                let number = self.terminals.make(owner, share)?;
                 self.store.view.borrow_mut().terminals.insert(number, owner);
                 return Ok(Open::new(Object::Master { inode, number }, kept(flags)));
             }

@@ -2,8 +2,9 @@
 
 use super::files::Taken;
 use super::{done, number};
+use crate::budget::Budget;
 use crate::errno::{
-    EAFNOSUPPORT, EAGAIN, EDOM, EINVAL, EMFILE, ENFILE, ENOPROTOOPT, ENOTSOCK, EOPNOTSUPP, EPIPE,
+    EAFNOSUPPORT, EAGAIN, EDOM, EINVAL, ENFILE, ENOBUFS, ENOPROTOOPT, ENOTSOCK, EOPNOTSUPP, EPIPE,
     EPROTONOSUPPORT, ESOCKTNOSUPPORT, Result,
 };
 use crate::frames::Bytes;
@@ -14,7 +15,7 @@ use crate::open::{Object, Open};
 use crate::process::Event;
 use crate::socket::{
     ANY, Credentials, Enclosed, Kind, READABLE, Received, SHUT_READ, SHUT_WRITE, SIZE_MAX, SIZES_MIN, Socket,
-    SocketName, Traffic, WRITABLE,
+    SocketName, Traffic, WRITABLE, may_be_lost,
 };
 use crate::system::{Answer, DONE, System};
 use alloc::collections::BTreeMap;
@@ -57,6 +58,13 @@ pub struct Sockets {
     pub(super) bound: BTreeMap<u64, Weak<Inet>>,
     /// The next port for a socket that does not say which; 0: none has asked yet.
     pub(super) next_port: u16,
+}
+
+impl Sockets {
+    /// No sockets. They and their messages have shares of a budget.
+    pub fn within(budget: &Budget) -> Sockets {
+        Sockets { traffic: Rc::new(Traffic::within(budget)), ..Sockets::default() }
+    }
 }
 
 /// Kind, and flags of its descriptor.
@@ -109,13 +117,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(Credentials { pid, owner: owners.owner[1], group: owners.group[1] })
     }
 
-    /// A socket. `ENFILE`: there are too many, in all processes together.
+    /// A socket. `ENFILE`: there are too many, in all processes together. `ENOBUFS`: no memory for it.
     pub(super) fn new_socket(&mut self, kind: Kind) -> Result<Rc<Socket>> {
         if !self.sockets.traffic.has_room() {
             return Err(ENFILE);
         }
         let number = self.ring();
-        Ok(Socket::new(number, kind, self.sockets.traffic.clone()))
+        Socket::new(number, kind, &self.sockets.traffic).ok_or(ENOBUFS)
     }
 
     /// Gives a process a descriptor of a socket.
@@ -148,9 +156,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         one.connect(&other, own);
         other.connect(&one, own);
         let first = self.add_socket(tid, one, flags)?;
-        let Ok(second) = self.add_socket(tid, other, flags) else {
-            self.take_back(tid, first);
-            return Err(EMFILE);
+        let second = match self.add_socket(tid, other, flags) {
+            Ok(second) => second,
+            Err(error) => {
+                self.take_back(tid, first);
+                return Err(error);
+            }
         };
         if let Err(error) = self.write(tid, to, &(first | second << 32).to_le_bytes()) {
             self.take_back(tid, first);
@@ -170,9 +181,27 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                     left.extend(self.release_socket(&socket));
                 }
                 Ok(other) => self.close(Rc::new(other)),
-                Err(_) => {}
+                Err(open) => self.left_open(open),
             }
         }
+    }
+
+    /// A descriptor is closed, and others lead there, too. If those are on the way, it may be that nobody will ever get them: such sockets are emptied,
+    /// and so closed.
+    pub(crate) fn left_open(&mut self, open: Rc<Open>) {
+        if !may_be_lost(&open, 1) {
+            return;
+        }
+        drop(open);
+        let mut files = Vec::new();
+        for socket in self.sockets.traffic.lost() {
+            let (more, told) = socket.empty_all();
+            files.extend(more);
+            for (number, bits) in told {
+                self.happened(number, bits);
+            }
+        }
+        self.close_all(&mut files);
     }
 
     fn release_socket(&mut self, socket: &Rc<Socket>) -> Vec<Rc<Open>> {
@@ -226,7 +255,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Writes as to a file.
     pub(super) fn put_socket(&mut self, socket: &Rc<Socket>, from: &[u8]) -> Result<usize> {
         let tid = self.current.ok_or(EPIPE)?;
-        let mut enclosed = Enclosed { files: Vec::new(), credentials: self.credentials(tid)? };
+        let mut enclosed = Enclosed { files: Vec::new(), files_max: 0, credentials: self.credentials(tid)? };
         let (count, peer) = socket.send(from, &mut enclosed)?;
         self.happened(peer.number, READABLE);
         Ok(count)

@@ -43,7 +43,7 @@ impl Memory {
         let no_memory = |_: Errno| Fault::NoMemory;
         let Some(frame) = self.pages.get(page) else {
             let more = self.pages.more_bytes(page).ok_or(Fault::NoMemory)?;
-            if more > 0 && !frames.has_room(more) {
+            if more > 0 && !frames.budget.has_room(more) {
                 return Err(Fault::NoMemory);
             }
             if let Some(source) = source {

@@ -5,6 +5,7 @@
 
 use super::pages::Pages;
 use super::{Access, Fault, FileNumber, Kind, Memory, Region, Rights, Source};
+use crate::budget::Share;
 use crate::errno::{EFBIG, ENOMEM, Result};
 use crate::frames::{Bytes, Frame, Frames, PAGE};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -42,8 +43,8 @@ struct Object {
     pages: Pages,
     len: u64,
     uses: usize,
-    /// Bytes of its tables, as [`Frames`] count them.
-    counted: usize,
+    /// Share of the budget that its tables have.
+    share: Share,
 }
 
 impl FileNumber {
@@ -61,14 +62,11 @@ impl FileNumber {
 impl<B: Bytes> Frames<B> {
     /// Makes an object of so many zeros, which its maker holds. `None` for one that ends nowhere.
     pub fn make_object(&mut self, len: Option<u64>) -> Result<FileNumber> {
-        if !self.has_room(OBJECT_BYTES) {
-            return Err(ENOMEM);
-        }
+        let share = self.budget.take(OBJECT_BYTES).ok_or(ENOMEM)?;
         self.objects.made += 1;
         let number = FileNumber(OBJECTS | self.objects.made & !OBJECTS);
         let (pages, len) = (Pages::default(), len.unwrap_or(u64::MAX));
-        self.objects.all.insert(number, Object { pages, len, uses: 1, counted: OBJECT_BYTES });
-        self.count_tables(0, OBJECT_BYTES);
+        self.objects.all.insert(number, Object { pages, len, uses: 1, share });
         Ok(number)
     }
 
@@ -87,7 +85,6 @@ impl<B: Bytes> Frames<B> {
             return;
         }
         if let Some(mut object) = self.objects.all.remove(&number) {
-            self.count_tables(object.counted, 0);
             for (_, frame) in object.pages.take(0..u64::MAX / PAGE) {
                 self.release(frame);
             }
@@ -97,6 +94,11 @@ impl<B: Bytes> Frames<B> {
     /// Objects that there are.
     pub fn object_count(&self) -> usize {
         self.objects.all.len()
+    }
+
+    /// Bytes that the tables of all objects count for.
+    pub fn object_tables(&self) -> usize {
+        self.objects.all.values().map(|object| OBJECT_BYTES + object.pages.bytes()).sum()
     }
 
     /// Bytes of an object.
@@ -132,9 +134,7 @@ impl<B: Bytes> Frames<B> {
 
     fn count_object(&mut self, number: FileNumber) {
         let Some(object) = self.objects.all.get_mut(&number) else { return };
-        let (before, now) = (object.counted, OBJECT_BYTES + object.pages.bytes());
-        object.counted = now;
-        self.count_tables(before, now);
+        object.share.set(OBJECT_BYTES + object.pages.bytes());
     }
 
     /// Frame of a page of an object, which it gets if it has none.
@@ -148,7 +148,7 @@ impl<B: Bytes> Frames<B> {
             return Ok(frame);
         }
         let more = object.pages.more_bytes(page).ok_or(Fault::NoMemory)?;
-        if !self.has_room(more) {
+        if !self.budget.has_room(more) {
             return Err(Fault::NoMemory);
         }
         let frame = self.zeroed().map_err(|_| Fault::NoMemory)?;

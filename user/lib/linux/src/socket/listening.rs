@@ -3,6 +3,7 @@
 use super::{Credentials, Socket};
 use alloc::collections::VecDeque;
 use alloc::rc::Rc;
+use alloc::vec::Vec;
 
 /// Connections of a socket that nobody has accepted yet.
 #[derive(Debug)]
@@ -43,6 +44,12 @@ impl Socket {
     /// Takes the connection that has waited longest.
     pub fn take_connection(&self) -> Option<Rc<Socket>> {
         self.listening.borrow_mut().as_mut()?.waiting.pop_front()
+    }
+
+    /// Connections that wait to be accepted.
+    pub(super) fn waiting(&self) -> Vec<Rc<Socket>> {
+        let listening = self.listening.borrow();
+        listening.iter().flat_map(|listening| listening.waiting.iter().cloned()).collect()
     }
 
     pub(super) fn has_connection(&self) -> bool {

@@ -348,6 +348,7 @@ impl World {
             assert!(process.threads.iter().all(|tid| threads.contains_key(tid)), "threads of {pid}");
             assert_eq!(process.threads.is_empty(), process.ended.is_some(), "process {pid}");
         }
+        assert_eq!(self.held(), self.system.budget.used(), "bytes that are held, and bytes that are charged");
         assert_eq!(machine.threads.len(), threads.len(), "the machine has threads that nobody knows");
         assert_eq!(machine.spaces.len(), {
             let spaces = processes.values().filter(|process| process.ended.is_none());

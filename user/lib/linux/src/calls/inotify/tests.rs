@@ -292,6 +292,8 @@ fn queues_and_lists_have_ends() {
         watcher.make(name);
     }
     watcher.events();
+    // One process has half of it.
+    watcher.rig.system.budget.set_max(8 << 20);
     let names = names.map(|name| watcher.path(&name));
     for round in 0..16_000 {
         watcher.rig.call(__NR_chmod, &[names[round % 2], 0o600]);

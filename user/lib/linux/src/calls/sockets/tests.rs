@@ -438,7 +438,7 @@ fn sockets_are_limited() {
     let mut rig = Rig::begun();
     let traffic = rig.system.sockets.traffic.clone();
     let make = |count| {
-        let make = |_| traffic.has_room().then(|| Socket::new(1, Kind::Stream, traffic.clone()));
+        let make = |_| traffic.has_room().then(|| Socket::new(1, Kind::Stream, &traffic)).flatten();
         (0..count).map_while(make).collect::<Vec<_>>()
     };
     let made = make(2000);

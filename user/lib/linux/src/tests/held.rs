@@ -1,0 +1,79 @@
+//! Everything that processes make this program keep, counted anew from what is there: it has to be what the budget says.
+
+use super::world::World;
+use crate::budget::Share;
+use crate::open::{OPEN_BYTES, Object, Open};
+use crate::process::{EVENTS_FREE, Event, PROCESS_BYTES, THREAD_BYTES};
+use crate::terminals::PAIR_BYTES;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::vec::Vec;
+
+impl World {
+    /// Bytes that are held.
+    pub fn held(&self) -> usize {
+        self.processes_held() + self.threads_held() + self.open_held() + self.tables_held()
+    }
+
+    fn processes_held(&self) -> usize {
+        let mut texts = BTreeMap::new();
+        let mut sum = 0;
+        for process in self.system.processes.values() {
+            sum += PROCESS_BYTES[usize::from(process.ended.is_some())];
+            sum += process.descriptors.table_bytes() + process.pending.list_bytes();
+            if let Some(share) = &process.arguments_share {
+                let len: usize = process.arguments.iter().map(|texts| texts.len()).sum();
+                texts.insert(Rc::as_ptr(share), len);
+            }
+        }
+        sum + texts.values().sum::<usize>()
+    }
+
+    fn threads_held(&self) -> usize {
+        let mut sum = 0;
+        for (tid, thread) in self.system.threads.iter() {
+            sum += thread.pending.list_bytes() + if *tid == thread.process { 0 } else { THREAD_BYTES };
+            let events = thread.blocked.as_ref().filter(|blocked| blocked.on.len() > EVENTS_FREE);
+            sum += events.map_or(0, |blocked| blocked.on.capacity() * size_of::<Event>());
+        }
+        sum
+    }
+
+    /// Tables of memories, each once, and of memory without a file.
+    fn tables_held(&self) -> usize {
+        let rooms = self.system.processes.values().map(|process| (Rc::as_ptr(&process.room), &process.room));
+        let rooms: BTreeMap<_, _> = rooms.collect();
+        let tables: usize = rooms.values().map(|room| room.borrow().memory.table_bytes()).sum();
+        tables + self.system.store.frames.object_tables() + self.system.terminals.pairs() * PAIR_BYTES
+    }
+
+    /// Open files that descriptors lead to, also those in messages.
+    fn open_held(&self) -> usize {
+        let descriptors = self.system.processes.values().flat_map(|process| process.descriptors.iter());
+        let mut left: Vec<Rc<Open>> = descriptors.map(|(_, descriptor)| descriptor.open.clone()).collect();
+        left.extend(self.system.kept.fifos.opening().cloned());
+        let (mut seen, mut pipes, mut sum) = (BTreeSet::new(), BTreeMap::new(), 0);
+        while let Some(open) = left.pop() {
+            if !seen.insert(Rc::as_ptr(&open)) {
+                continue;
+            }
+            let own = open.share.borrow().as_ref().map_or(0, Share::bytes);
+            assert!(own == 0 || own >= OPEN_BYTES, "{open:?}");
+            sum += own;
+            match &open.object {
+                Object::Reader(ends) | Object::Writer(ends) => drop(pipes.insert(ends.number, ends.clone())),
+                Object::Fifo(fifo) => drop(pipes.insert(fifo.ends.number, fifo.ends.clone())),
+                Object::Socket(socket) => {
+                    sum += socket.held_bytes();
+                    left.extend(socket.files_on_the_way());
+                }
+                Object::Epoll(list) => sum += list.bytes(),
+                Object::Inotify(list) => sum += list.bytes(),
+                _ => {}
+            }
+        }
+        let of = |name: &crate::open::PipeName| name.path.len();
+        let pipes = pipes.values().map(|ends| ends.pipe.borrow().size() + ends.name.as_ref().map_or(0, of));
+        sum + pipes.sum::<usize>()
+    }
+}
