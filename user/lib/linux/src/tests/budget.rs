@@ -331,7 +331,7 @@ fn want(world: &mut World, random: &mut Random, tid: u32) -> Did {
     let (number, arguments) = match random.below(34) {
         0 => (nr::__NR_pipe2, [DATA, nr::O_NONBLOCK.into(), 0, 0, 0, 0]),
         1 => {
-            let kind = 1 + random.below(2) | u64::from(nr::O_NONBLOCK);
+            let kind = (1 + random.below(2)) | u64::from(nr::O_NONBLOCK);
             (nr::__NR_socketpair, [AF_UNIX.into(), kind, 0, DATA, 0, 0])
         }
         2 => (nr::__NR_eventfd2, [0, nr::O_NONBLOCK.into(), 0, 0, 0, 0]),
