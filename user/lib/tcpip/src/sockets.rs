@@ -116,7 +116,8 @@ enum Entry {
 }
 
 enum Query {
-    Asked(dns::QueryHandle),
+    /// For an address of IPv4 and for one of IPv6, each as long as it is not known what came of it.
+    Asked([Option<dns::QueryHandle>; 2]),
     Answered(Result<IpAddr, Refusal>),
 }
 
@@ -317,7 +318,7 @@ impl Stack {
         Ok(id)
     }
 
-    /// Asks for the address of a name. What is an address already needs nobody.
+    /// Asks for the address of a name: one of IPv4, or if it has none, one of IPv6. What is an address already needs nobody.
     pub fn resolve(&mut self, owner: u64, name: &str) -> Result<Id, Refusal> {
         self.table.room(owner, 1)?;
         let known = match name {
@@ -329,8 +330,9 @@ impl Stack {
             None if self.status().servers.is_empty() => Query::Answered(Err(Refusal::NotFound)),
             None => {
                 let socket = self.sockets.get_mut::<dns::Socket>(self.dns);
-                let asked = socket.start_query(self.interface.context(), name, DnsQueryType::A);
-                Query::Asked(asked.map_err(|_| Refusal::Bad)?)
+                let mut ask = |kind| socket.start_query(self.interface.context(), name, kind);
+                let asked = ask(DnsQueryType::A).map_err(|_| Refusal::Bad)?;
+                Query::Asked([Some(asked), ask(DnsQueryType::Aaaa).ok()])
             }
         };
         Ok(self.table.insert(owner, Entry::Query(query)))
@@ -356,8 +358,9 @@ impl Stack {
                 self.wire.set_listened(self.table.listened());
             }
             Entry::Udp(handle) | Entry::Echo(handle, _) => drop(self.sockets.remove(handle)),
-            Entry::Query(Query::Asked(handle)) => {
-                self.sockets.get_mut::<dns::Socket>(self.dns).cancel_query(handle);
+            Entry::Query(Query::Asked(asked)) => {
+                let socket = self.sockets.get_mut::<dns::Socket>(self.dns);
+                asked.into_iter().flatten().for_each(|handle| socket.cancel_query(handle));
             }
             Entry::Query(Query::Answered(_)) => {}
         }
@@ -437,12 +440,23 @@ impl Stack {
     /// Sees whether a name was found.
     fn follow(&mut self, id: Id) {
         let Some(Slot { entry: Entry::Query(query), .. }) = self.table.slots.get_mut(&id) else { return };
-        let Query::Asked(handle) = *query else { return };
-        *query = match self.sockets.get_mut::<dns::Socket>(self.dns).get_query_result(handle) {
-            Ok(found) => Query::Answered(found.first().map(|&found| found.into()).ok_or(Refusal::NotFound)),
-            Err(dns::GetQueryResultError::Pending) => return,
-            Err(dns::GetQueryResultError::Failed) => Query::Answered(Err(Refusal::NotFound)),
-        };
+        let Query::Asked(asked) = query else { return };
+        let socket = self.sockets.get_mut::<dns::Socket>(self.dns);
+        let mut found = None;
+        for place in asked.iter_mut() {
+            let Some(handle) = *place else { continue };
+            if found.is_some() {
+                socket.cancel_query(handle);
+                continue;
+            }
+            found = match socket.get_query_result(handle) {
+                Ok(all) => all.first().map(|&address| address.into()),
+                Err(dns::GetQueryResultError::Pending) => return,
+                Err(dns::GetQueryResultError::Failed) => None,
+            };
+            *place = None;
+        }
+        *query = Query::Answered(found.ok_or(Refusal::NotFound));
     }
 
     /// The address that a name has.
@@ -450,7 +464,7 @@ impl Stack {
         self.follow(id);
         match self.entry(id)? {
             Entry::Query(Query::Answered(answer)) => *answer,
-            Entry::Query(Query::Asked(_)) => Err(Refusal::Again),
+            Entry::Query(Query::Asked(..)) => Err(Refusal::Again),
             _ => Err(Refusal::Bad),
         }
     }

@@ -70,13 +70,14 @@ fn question(frame: &[u8]) -> Option<(Vec<u8>, u16)> {
 }
 
 /// An answer to a question: a code, and addresses for its name.
-fn answer(question: &[u8], code: u8, addresses: &[[u8; 4]]) -> Vec<u8> {
+fn answer<const LEN: usize>(question: &[u8], code: u8, addresses: &[[u8; LEN]]) -> Vec<u8> {
     let name = question[HEADER..].iter().position(|byte| *byte == 0).unwrap() + 1;
     let mut message = question[..HEADER + name + BEHIND_NAME].to_vec();
     message[2..HEADER].copy_from_slice(&[0x81, 0x80 | code, 0, 1, 0, addresses.len() as u8, 0, 0, 0, 0]);
     for address in addresses {
-        // The name is that of the question; an address, of the internet, for a minute, of four bytes.
-        message.extend([0xc0, HEADER as u8, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4]);
+        // The name is that of the question; an address (A or AAAA), of the internet, for a minute, of so many bytes.
+        let kind = if LEN == 4 { 1 } else { 28 };
+        message.extend([0xc0, HEADER as u8, 0, kind, 0, 1, 0, 0, 0, 60, 0, LEN as u8]);
         message.extend(address);
     }
     message
@@ -140,16 +141,63 @@ fn a_name_has_the_address_that_a_server_says() {
     let mut asking = Asking::new(1);
     let found = asking.ask("tern.example", |question| vec![answer(question, 0, &[FOUND, [192, 0, 2, 8]])]);
     assert_eq!(found, Ok(FOUND.into()));
-    assert_eq!(asking.asked, 1);
+    assert_eq!(asking.asked, 2);
     // 3: there is no such name. 2: the server has a problem.
     for code in [3, 2] {
         assert_eq!(
-            asking.ask("nosuch.example", |question| vec![answer(question, code, &[])]),
+            asking.ask("nosuch.example", |question| vec![answer::<4>(question, code, &[])]),
             Err(Refusal::NotFound)
         );
     }
     // There is such a name, without an address.
-    assert_eq!(asking.ask("none.example", |question| vec![answer(question, 0, &[])]), Err(Refusal::NotFound));
+    assert_eq!(
+        asking.ask("none.example", |question| vec![answer::<4>(question, 0, &[])]),
+        Err(Refusal::NotFound)
+    );
+    assert_eq!((asking.host.stack.kept(), asking.host.stack.owned(1)), (0, 0));
+}
+
+/// Whether a question is for addresses of IPv6.
+fn is_for_v6(question: &[u8]) -> bool {
+    let name = question[HEADER..].iter().position(|byte| *byte == 0).unwrap() + 1;
+    question[HEADER + name..][..2] == [0, 28]
+}
+
+#[test]
+fn a_name_without_an_address_of_ipv4_has_one_of_ipv6() {
+    let mut asking = Asking::new(5);
+    let address = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7];
+    // 3: there is no such name. 0: there is, without an address.
+    for code in [0, 3] {
+        let found = asking.ask("six.example", |question| {
+            vec![if is_for_v6(question) {
+                answer(question, 0, &[address])
+            } else {
+                answer::<4>(question, code, &[])
+            }]
+        });
+        assert_eq!(found, Ok(address.into()));
+    }
+    // Where both are there, that of IPv4 is it, whichever comes first.
+    let found = asking.ask("both.example", |question| {
+        if is_for_v6(question) {
+            vec![answer(question, 0, &[address])]
+        } else {
+            vec![answer(question, 0, &[FOUND])]
+        }
+    });
+    assert_eq!(found, Ok(FOUND.into()));
+    // A question that its owner closes leaves nothing.
+    let query = asking.host.stack.resolve(1, "six.example").unwrap();
+    asking.turn(
+        3,
+        |question| {
+            if is_for_v6(question) { Vec::new() } else { vec![answer::<4>(question, 0, &[])] }
+        },
+    );
+    assert_eq!(asking.host.stack.found(query), Err(Refusal::Again));
+    asking.host.stack.close(query);
+    asking.turn(20, |question| vec![answer(question, 0, &[address])]);
     assert_eq!((asking.host.stack.kept(), asking.host.stack.owned(1)), (0, 0));
 }
 
