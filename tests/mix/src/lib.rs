@@ -151,7 +151,7 @@ impl Mark {
     }
 }
 
-/// What a file has, and what of it was synced.
+/// Length and stamp of a file, now and when it was synced last.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Content {
     /// Bytes.

@@ -1,4 +1,4 @@
-//! What a program was promised, and whether it is there.
+//! Promises that a program was made, and whether they are kept.
 //!
 //! A step is *acknowledged* when its call has come back, and *begun* when the call was made. Of what is acknowledged:
 //!

@@ -60,7 +60,7 @@ impl Drop for Folder {
     }
 }
 
-/// What a disk was told.
+/// Requests that a disk got.
 enum Told {
     /// Bytes were written from one on.
     Write(usize, Vec<u8>),
