@@ -74,7 +74,7 @@ fn machine(world: &World, scratch: &Path) -> Result<Machine, Failed> {
 fn ask(machine: &Machine, arguments: &str, limit: Duration) -> Result<String, Failed> {
     let mut guest = Guest::start(machine)?;
     guest.limit(Some(limit));
-    // Nobody reads keys from before the shell begins; a machine that ends before says so below.
+    // Nobody reads what is typed before the shell begins. A machine that ends before that says so below.
     guest.expect_begin();
     guest.send(format!("run {PROGRAM} {PLACE}{arguments}\nexit 0\n").as_bytes());
     let end = guest.finish();
@@ -103,7 +103,7 @@ fn recorded(disk: &Path, log: &Path, disk_as: DiskAs, machine: &mut Machine) {
     }
 }
 
-/// The record.
+/// A record of writes, and the history of the program that made them.
 struct Record<'a> {
     before: Vec<u8>,
     entries: Vec<Entry<'a>>,

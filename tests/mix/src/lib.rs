@@ -151,7 +151,7 @@ impl Mark {
     }
 }
 
-/// Contents of a file, and the part that was synced.
+/// Length and stamp of a file, now and when it was synced last.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Content {
     /// Bytes.

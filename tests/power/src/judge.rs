@@ -1,4 +1,4 @@
-//! Promises that a program has, and whether they were kept.
+//! Promises that a program was made, and whether they are kept.
 //!
 //! A step is *acknowledged* when its call has come back, and *begun* when the call was made. Of what is acknowledged:
 //!

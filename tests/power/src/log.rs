@@ -29,7 +29,7 @@ const METADATA: u64 = 16;
 /// One entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Entry<'a> {
-    /// The event.
+    /// Its kind.
     pub kind: Kind<'a>,
     /// All entries before are safe.
     pub is_flush: bool,
@@ -37,7 +37,7 @@ pub struct Entry<'a> {
     pub is_fua: bool,
 }
 
-/// The event.
+/// Kind of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind<'a> {
     /// Bytes were written.
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn a_log_that_is_cut_off_is_damaged() {
         let whole = log(ENTRIES);
-        // Padding of the last sector may be missing.
+        // Zeros that fill the last sector may be missing.
         let end = whole.len() - 512 + 4;
         for len in 0..end {
             let expected = if len < SUPERBLOCK { Damage::NoSuperblock } else { Damage::CutOff(0) };

@@ -60,7 +60,7 @@ impl Drop for Folder {
     }
 }
 
-/// Orders to a disk.
+/// Requests that a disk got.
 enum Told {
     /// Bytes were written from one on.
     Write(usize, Vec<u8>),

@@ -85,7 +85,7 @@ fn tool(arguments: &[&str]) -> Result<Output, String> {
     Command::new(path).args(arguments).output().map_err(|error| format!("e2fsck: {error}"))
 }
 
-/// Lines that `e2fsck -p` may print of a disk whose power was lost: it brings the journal to its end, and ends files that were open without a name. A tree of extents with room
+/// Lines that `e2fsck -p` may say of a disk whose power was lost: it brings the journal to its end, and ends files that were open without a name. A tree of extents with room
 /// to spare is no mistake.
 const EXPECTED: [&str; 7] = [
     "recovering journal",
