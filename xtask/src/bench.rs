@@ -7,6 +7,7 @@
 mod devices;
 mod limits;
 mod linux;
+mod page;
 mod rows;
 
 use crate::build::{self, System, run_builder};
@@ -101,6 +102,7 @@ pub fn perform(options: BenchOptions) -> Result<u8> {
             return Err(Error::usage(format!("--peer is for the suite {}", linux::SUITE)));
         }
         linux::measure_peer(&plugin()?, rows.iter().filter(|row| row.suite == linux::SUITE))?;
+        page::renew()?;
     }
     let system = build::system()?;
     let mut over = Vec::new();
@@ -119,6 +121,7 @@ pub fn perform(options: BenchOptions) -> Result<u8> {
             let table = with_rows_of_other_hosts(table, &committed(suite)?);
             paths::write(&committed_path(suite), for_git(&table).as_bytes())?;
             eprintln!("tern: renewed {}", committed_path(suite).display());
+            page::renew()?;
         }
         over.extend(over_here);
     }
@@ -167,6 +170,13 @@ pub fn committed(suite: &str) -> Result<Value> {
     let path = committed_path(suite);
     let text = fs::read_to_string(&path).context(|| format!("read {}", path.display()))?;
     serde_json::from_str(&text).context(|| format!("read {}", path.display()))
+}
+
+/// Linux's instructions for the operations of rows that have such a figure beside them, by the rows' names.
+pub fn figures_of_linux() -> Result<HashMap<String, u64>> {
+    let peer = linux::peer();
+    let figure = |row: &Row| Some((row.name.clone(), linux::figure(&peer, row)?));
+    Ok(rows()?.iter().filter(|row| row.linux.is_some()).filter_map(figure).collect())
 }
 
 /// Names of the suites, in the order of the table.

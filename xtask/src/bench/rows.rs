@@ -21,6 +21,8 @@ pub(super) struct Row {
     /// For a row about one side of a call: user instructions of the other side, which are taken off. The kernel's
     /// figures are then nobody's.
     pub partner: Option<u64>,
+    /// One operation, in words.
+    pub note: String,
     /// For a row that copies: bytes that one operation takes from memory to memory.
     pub bytes: Option<u64>,
     /// Name of Linux's figure for that operation, if Linux has one.
@@ -69,6 +71,7 @@ pub(super) fn read_row(line: &str) -> Result<Row> {
         boot: boot.into(),
         limit,
         partner,
+        note: further(6).into(),
         bytes,
         linux: linux.map(String::from),
     })
