@@ -7,6 +7,7 @@
 mod devices;
 mod limits;
 mod linux;
+mod memory;
 mod page;
 mod rows;
 
@@ -138,6 +139,7 @@ pub fn perform(options: BenchOptions) -> Result<u8> {
 fn tables(system: &System, rows: &[Row], suite: &str) -> Result<(Value, String)> {
     let (table, text): (Value, fn(&Value) -> String) = match suite {
         tlb::SUITE => (tlb::table(system)?, tlb::for_people),
+        memory::SUITE => (memory::table(system)?, memory::for_people),
         _ => {
             let measured = measure(system, rows, suite)?;
             return Ok((table(suite, &measured), for_people(suite, &measured)));
@@ -161,13 +163,19 @@ pub fn difference(system: &System, suite: &str) -> Result<Option<String>> {
     let mut lines = limits::over(&rows, &measured, &committed);
     let is_rough =
         |name: &str| rows.iter().any(|row| row.suite == suite && row.name == name && row.is_rough());
-    lines.extend(compare(&committed, &measured, is_rough));
+    lines.extend(match suite {
+        memory::SUITE => memory::compare(&committed, &measured),
+        _ => compare(&committed, &measured, is_rough),
+    });
     Ok((!lines.is_empty()).then(|| lines.join("\n")))
 }
 
-/// The committed table of a suite.
+/// The committed table of a suite; one without rows if there is none yet.
 pub fn committed(suite: &str) -> Result<Value> {
     let path = committed_path(suite);
+    if !path.exists() {
+        return Ok(json!({ "suite": suite, "rows": [] }));
+    }
     let text = fs::read_to_string(&path).context(|| format!("read {}", path.display()))?;
     serde_json::from_str(&text).context(|| format!("read {}", path.display()))
 }

@@ -1,7 +1,8 @@
-//! The page of the book about what servers cost: its table is that of the committed measurements, so that no figure is written by hand.
+//! The page of the book about what servers cost, and about memory: its tables are those of the committed measurements, so that no figure is written by hand.
 
-use super::{committed, linux, rows::rows, rows_of};
+use super::{committed, linux, memory, rows::rows, rows_of};
 use crate::{Context, Error, Result, paths};
+use serde_json::Value;
 use std::fs;
 
 /// The page.
@@ -48,6 +49,7 @@ fn with_tables(page: &str, table_of: impl Fn(&str) -> Result<String>) -> Result<
 fn table_of(name: &str) -> Result<String> {
     match name {
         SERVERS => of_servers(),
+        memory::SUITE => Ok(of_memory(&committed(memory::SUITE)?)),
         _ => Err(Error::new(format!("{PAGE}: there is no table {name}"))),
     }
 }
@@ -68,6 +70,18 @@ fn of_servers() -> Result<String> {
     Ok(out)
 }
 
+/// Memory of everything, as a table.
+fn of_memory(table: &Value) -> String {
+    let mut out = String::from("| what | pages | kernel pages | threads |\n|---|--:|--:|--:|\n");
+    for row in rows_of(table) {
+        let name = row["name"].as_str().unwrap_or("?");
+        let name = name.strip_prefix(memory::PREFIX).unwrap_or(name);
+        let cells = memory::FIGURES.map(|figure| grouped(row[figure].as_u64().unwrap_or(0)));
+        out += &format!("| {name} | {} |\n", cells.join(" | "));
+    }
+    out
+}
+
 /// A number with a comma in front of each three digits.
 fn grouped(number: u64) -> String {
     match number {
@@ -85,7 +99,7 @@ mod tests {
         let page = fs::read_to_string(paths::root().join(PAGE)).unwrap();
         let renewed = with_tables(&page, table_of).unwrap();
         assert_eq!(renewed, page, "{PAGE} is renewed by ./tern bench servers --bless");
-        for name in [SERVERS] {
+        for name in [SERVERS, memory::SUITE] {
             assert!(page.contains(&format!("{}{name}{}", BEGIN[0], BEGIN[1])), "no table {name}");
         }
     }

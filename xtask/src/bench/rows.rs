@@ -1,7 +1,7 @@
 //! The lines of `bench/rows.tsv`: what is measured.
 
 use super::devices::Wanted;
-use super::linux;
+use super::{linux, memory};
 use crate::{Context, Error, Result, paths, tlb};
 use std::fs;
 
@@ -81,7 +81,7 @@ pub(super) fn read_row(line: &str) -> Result<Row> {
 pub(super) fn suites(rows: &[Row]) -> Vec<String> {
     let mut suites: Vec<String> = rows.iter().map(|row| row.suite.clone()).collect();
     suites.dedup();
-    suites.push(tlb::SUITE.into());
+    suites.extend([tlb::SUITE, memory::SUITE].map(String::from));
     suites
 }
 
