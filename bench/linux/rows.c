@@ -1,18 +1,25 @@
 /* Operations of Linux between marker instructions: one static program that needs no library, and runs unmodified on Linux and on Tern.
  *
- * rows [FILE]: with a file it ends when it is done; without one it is the first process of a machine, and switches that off. */
+ * rows [FILE]: with a file it ends when it is done; without one it is the first process of a machine with a disk behind which there is nothing, and
+ * switches that off. */
 
 #include "../../tools/ipcscope/markers/ipcscope.h"
 
-enum { ROUNDS = 110, PAGE = 4096, DESCRIPTORS = 100, FAULTING_BYTES = 3 };
-
 enum {
-	READ = 0, WRITE = 1, OPEN = 2, CLOSE = 3, STAT = 4, POLL = 7, MMAP = 9, SIGACTION = 13, SIGRETURN = 15, PREAD = 17, PWRITE = 18,
-	PIPE = 22, DUP = 32, GETPID = 39, FORK = 57, EXECVE = 59, EXIT = 60, WAIT4 = 61, KILL = 62, FSYNC = 74, GETPPID = 110, REBOOT = 169,
-	FUTEX = 202, CLOCK_GETTIME = 228, SYSINFO_EHDR = 33,
+	ROUNDS = 110, PAGE = 4096, DESCRIPTORS = 100, FAULTING_BYTES = 3, DATAGRAM = 64, TRANSFER = 64 << 10, STREAM = 256 << 10, MODULES = 6,
 };
 
-enum { READ_WRITE = 3, SHARED = 1, PRIVATE = 2, ANONYMOUS = 32, CREATE = 0102, SIGUSR1 = 10, SIGSEGV = 11, WAIT = 0, WAKE = 1 };
+enum {
+	READ = 0, WRITE = 1, OPEN = 2, CLOSE = 3, STAT = 4, FSTAT = 5, POLL = 7, MMAP = 9, MUNMAP = 11, SIGACTION = 13, SIGRETURN = 15,
+	IOCTL = 16, PREAD = 17, PWRITE = 18, PIPE = 22, DUP = 32, GETPID = 39, SOCKET = 41, CONNECT = 42, ACCEPT = 43, SENDTO = 44,
+	RECVFROM = 45, BIND = 49, LISTEN = 50, FORK = 57, EXECVE = 59, EXIT = 60, WAIT4 = 61, KILL = 62, FSYNC = 74, MKDIR = 83,
+	GETPPID = 110, MOUNT = 165, REBOOT = 169, FUTEX = 202, CLOCK_GETTIME = 228, FINIT_MODULE = 313, SYSINFO_EHDR = 33,
+};
+
+enum {
+	READ_ONLY = 1, READ_WRITE = 3, SHARED = 1, PRIVATE = 2, ANONYMOUS = 32, CREATE = 0102, DIRECT = 040000, SIGUSR1 = 10, SIGSEGV = 11,
+	WAIT = 0, WAKE = 1, INTERNET = 2, STREAMS = 1, DATAGRAMS = 2, GET_FLAGS = 0x8913, SET_FLAGS = 0x8914, UP = 1,
+};
 
 static inline long call(long number, long a, long b, long c, long d, long e, long f)
 {
@@ -83,7 +90,21 @@ static long fork_wait(char *program)
 	return CALL4(WAIT4, child, &status, 0, 0) == child && status == 0;
 }
 
-static char buffer[PAGE];
+static char buffer[PAGE] __attribute__((aligned(PAGE)));
+
+static long open_read_close(const char *path)
+{
+	long fd = CALL2(OPEN, path, 0);
+	return CALL4(PREAD, fd, buffer, 8, 0) == 8 ? CALL1(CLOSE, fd) : -1;
+}
+
+/* A page of a file, mapped, looked at and given back. */
+static long map_unmap(long fd)
+{
+	volatile char *page = (char *)call(MMAP, 0, PAGE, READ_ONLY, SHARED, fd, 0);
+	(void)page[PAGE - 1];
+	return CALL2(MUNMAP, page, PAGE);
+}
 
 static void files(const char *path)
 {
@@ -97,6 +118,23 @@ static void files(const char *path)
 	ROW(3, result == 0, CALL1(CLOSE, CALL2(OPEN, path, 0)));
 	long attributes[18];
 	ROW(4, result == 0 && attributes[6] == PAGE, CALL2(STAT, path, attributes));
+	fd = CALL2(OPEN, path, CREATE);
+	ROW(15, result == 0 && attributes[6] == PAGE, CALL2(FSTAT, fd, attributes));
+	ROW(16, result == 8, CALL4(PWRITE, fd, buffer, 8, 0));
+	if (CALL1(FSYNC, fd)) end(97);
+	ROW(17, result == 8, CALL4(PREAD, fd, buffer, 8, 0));
+	ROW(18, result == 0, open_read_close(path));
+	ROW(19, result == 0, map_unmap(fd));
+	CALL1(CLOSE, fd);
+}
+
+/* A disk behind which there is nothing, past what the system keeps of it. There is one in a machine. */
+static void disk(void)
+{
+	long fd = CALL2(OPEN, "/dev/vda", DIRECT);
+	if (fd < 0) end(96);
+	ROW(22, result == PAGE, CALL4(PREAD, fd, buffer, PAGE, 0));
+	CALL1(CLOSE, fd);
 }
 
 static void pipes(void)
@@ -120,6 +158,116 @@ static void pipes(void)
 	ROW(6, result == 0, CALL3(POLL, polled, DESCRIPTORS, 0));
 	CALL1(CLOSE, there[1]);
 	CALL4(WAIT4, child, 0, 0, 0);
+}
+
+/* A stream of so many bytes to another process, piece by piece, and a byte from it when all are there. */
+static long stream(int there, int back, long bytes, long piece)
+{
+	for (long left = bytes; left > 0; left -= piece)
+		if (CALL3(WRITE, there, buffer, piece) != piece) return -1;
+	char byte;
+	return CALL3(READ, back, &byte, 1);
+}
+
+static void streams(void)
+{
+	static const long lengths[] = { STREAM, STREAM / 16 };
+	int there[2], back[2];
+	char byte = 1;
+	if (CALL1(PIPE, there) || CALL1(PIPE, back)) end(98);
+	long child = CALL1(FORK, 0);
+	if (child == 0) {
+		CALL1(CLOSE, there[1]);
+		for (int kind = 0; kind < 2; kind++)
+			for (int round = 0; round < ROUNDS; round++) {
+				for (long left = lengths[kind]; left > 0;) {
+					long count = CALL3(READ, there[0], buffer, left < PAGE ? left : PAGE);
+					if (count <= 0) CALL1(EXIT, 1);
+					left -= count;
+				}
+				CALL3(WRITE, back[1], &byte, 1);
+			}
+		CALL1(EXIT, 0);
+	}
+	ROW(23, result == 1, stream(there[1], back[0], lengths[0], PAGE));
+	ROW(24, result == 1, stream(there[1], back[0], lengths[1], 64));
+	CALL1(CLOSE, there[1]);
+	CALL4(WAIT4, child, 0, 0, 0);
+}
+
+struct address { unsigned short family; unsigned char port[2], host[4]; char none[8]; };
+
+static struct address local(int port)
+{
+	return (struct address){ INTERNET, { (unsigned char)(port >> 8), (unsigned char)port }, { 127, 0, 0, 1 }, { 0 } };
+}
+
+static long socket(int kind, int port)
+{
+	long fd = CALL3(SOCKET, INTERNET, kind, 0);
+	struct address own = local(port);
+	if (fd < 0 || (port && CALL3(BIND, fd, &own, sizeof own))) end(95);
+	return fd;
+}
+
+/* A datagram there, and one back. */
+static long echo(long one, long other, int port)
+{
+	struct address to = local(port), from;
+	int length = sizeof from;
+	call(SENDTO, one, (long)buffer, DATAGRAM, 0, (long)&to, sizeof to);
+	if (call(RECVFROM, other, (long)buffer, PAGE, 0, (long)&from, (long)&length) != DATAGRAM) return -1;
+	call(SENDTO, other, (long)buffer, DATAGRAM, 0, (long)&from, length);
+	return call(RECVFROM, one, (long)buffer, PAGE, 0, 0, 0);
+}
+
+/* Bytes over a connection whose ends are both this program's, a page written and read at a time. */
+static long transfer(long there, long back)
+{
+	for (long left = TRANSFER; left > 0; left -= PAGE) {
+		if (CALL3(WRITE, there, buffer, PAGE) != PAGE) return -1;
+		for (long missing = PAGE; missing > 0;) {
+			long count = CALL3(READ, back, buffer, missing);
+			if (count <= 0) return -1;
+			missing -= count;
+		}
+	}
+	return TRANSFER;
+}
+
+static void sockets(void)
+{
+	long one = socket(DATAGRAMS, 7001), other = socket(DATAGRAMS, 7002);
+	ROW(20, result == DATAGRAM, echo(one, other, 7002));
+	CALL1(CLOSE, one);
+	CALL1(CLOSE, other);
+	long listener = socket(STREAMS, 7003), there = socket(STREAMS, 0);
+	struct address to = local(7003);
+	if (CALL2(LISTEN, listener, 1) || CALL3(CONNECT, there, &to, sizeof to)) end(94);
+	long back = CALL3(ACCEPT, listener, 0, 0);
+	ROW(21, result == TRANSFER, transfer(there, back));
+	CALL1(CLOSE, there);
+	CALL1(CLOSE, back);
+	CALL1(CLOSE, listener);
+}
+
+/* Brings up a machine: its loopback interface, and its disk. */
+static void prepare(void)
+{
+	struct { char name[16]; short flags; char none[22]; } request = { "lo", 0, { 0 } };
+	long fd = CALL3(SOCKET, INTERNET, DATAGRAMS, 0);
+	CALL3(IOCTL, fd, GET_FLAGS, &request);
+	request.flags |= UP;
+	if (CALL3(IOCTL, fd, SET_FLAGS, &request)) end(93);
+	CALL1(CLOSE, fd);
+	char name[] = "/module.0";
+	for (int module = 0; module < MODULES; module++, name[sizeof name - 2]++) {
+		fd = CALL2(OPEN, name, 0);
+		if (fd < 0 || CALL3(FINIT_MODULE, fd, "", 0)) end(92);
+		CALL1(CLOSE, fd);
+	}
+	CALL2(MKDIR, "/dev", 0755);
+	if (call(MOUNT, (long)"none", (long)"/dev", (long)"devtmpfs", 0, 0, 0)) end(91);
 }
 
 /* Two processes hand a word over to each other and back. */
@@ -231,6 +379,7 @@ void __attribute__((noreturn, used)) begin(long *stack)
 	/* A program that row 13 begins ends at once. */
 	if (stack[0] > 1 && words[1][0] == '-') CALL1(EXIT, 0);
 	is_machine = stack[0] == 1;
+	if (is_machine) prepare();
 	ROW(0, result >= 0, CALL1(GETPPID, 0));
 	files(is_machine ? "/file" : words[1]);
 	pipes();
@@ -239,6 +388,9 @@ void __attribute__((noreturn, used)) begin(long *stack)
 	times(stack);
 	ROW(12, result == 1, fork_wait(0));
 	ROW(13, result == 1, fork_wait(words[0]));
+	streams();
+	sockets();
+	if (is_machine) disk();
 	end(0);
 }
 

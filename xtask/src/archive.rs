@@ -16,18 +16,19 @@ pub struct Entry {
 
 /// Packs files into an archive. Nothing of the host gets in: no dates, no owners.
 pub fn pack(entries: &[Entry]) -> Vec<u8> {
-    let mut out = Vec::new();
-    for (inode, entry) in entries.iter().enumerate() {
-        append(&mut out, inode as u32 + 1, 0o100_644, &entry.name, &entry.data);
-    }
-    append(&mut out, 0, 0, TRAILER, &[]);
-    out
+    pack_with(0o100_644, entries)
 }
 
-/// Packs one program, as Linux wants it for its first.
-pub fn pack_executable(entry: &Entry) -> Vec<u8> {
+/// Packs files that Linux unpacks when it begins: all can be executed, as its first program has to be.
+pub fn pack_initial(entries: &[Entry]) -> Vec<u8> {
+    pack_with(0o100_755, entries)
+}
+
+fn pack_with(mode: u32, entries: &[Entry]) -> Vec<u8> {
     let mut out = Vec::new();
-    append(&mut out, 1, 0o100_755, &entry.name, &entry.data);
+    for (inode, entry) in entries.iter().enumerate() {
+        append(&mut out, inode as u32 + 1, mode, &entry.name, &entry.data);
+    }
     append(&mut out, 0, 0, TRAILER, &[]);
     out
 }

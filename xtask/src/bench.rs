@@ -4,8 +4,12 @@
 //! instead of timing, and the plugin `ipcscope` notes what happens between markers. So the figures are facts:
 //! the same on every host and in every run, compared exactly with the committed table by [`difference`].
 
+mod devices;
 mod limits;
 mod linux;
+mod memory;
+mod page;
+mod rows;
 
 use crate::build::{self, System, run_builder};
 use crate::cli::BenchOptions;
@@ -13,6 +17,8 @@ use crate::guest::{End, Guest};
 use crate::l4v4::{self, Counted};
 use crate::machine::{MEMORY_MIB, Machine};
 use crate::{Context, Error, Result, paths, peers, tlb};
+use devices::Wanted;
+use rows::{Row, rows, suites};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::fs;
@@ -56,23 +62,6 @@ const COMPILER: &str = "l4v4_compiler";
 /// Medians by region and metric.
 pub type Medians = HashMap<(String, String), u64>;
 
-/// A line of `bench/rows.tsv`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Row {
-    suite: String,
-    name: String,
-    region: String,
-    /// Further boot options.
-    boot: String,
-    /// Most instructions it may cost.
-    limit: Option<u64>,
-    /// For a row about one side of a call: user instructions of the other side, which are taken off. The kernel's
-    /// figures are then nobody's.
-    partner: Option<u64>,
-    /// For a row that copies: bytes that one operation takes from memory to memory.
-    bytes: Option<u64>,
-}
-
 /// A measured row.
 #[derive(Debug)]
 struct Measured {
@@ -113,21 +102,13 @@ pub fn perform(options: BenchOptions) -> Result<u8> {
         if chosen.iter().any(|suite| *suite != linux::SUITE) {
             return Err(Error::usage(format!("--peer is for the suite {}", linux::SUITE)));
         }
-        let rows = rows.iter().filter(|row| row.suite == linux::SUITE);
-        let rows: Vec<(String, String)> = rows.map(|row| (row.name.clone(), row.region.clone())).collect();
-        linux::measure_peer(&plugin()?, &rows)?;
+        linux::measure_peer(&plugin()?, rows.iter().filter(|row| row.suite == linux::SUITE))?;
+        page::renew()?;
     }
     let system = build::system()?;
     let mut over = Vec::new();
     for suite in chosen {
-        let (table, text) = if suite == tlb::SUITE {
-            let table = tlb::table(&system)?;
-            let text = tlb::for_people(&table);
-            (table, text)
-        } else {
-            let measured = measure(&system, &rows, suite)?;
-            (table(suite, &measured), for_people(suite, &measured))
-        };
+        let (table, text) = tables(&system, &rows, suite)?;
         if options.json {
             println!("{table}");
         } else {
@@ -141,6 +122,7 @@ pub fn perform(options: BenchOptions) -> Result<u8> {
             let table = with_rows_of_other_hosts(table, &committed(suite)?);
             paths::write(&committed_path(suite), for_git(&table).as_bytes())?;
             eprintln!("tern: renewed {}", committed_path(suite).display());
+            page::renew()?;
         }
         over.extend(over_here);
     }
@@ -153,14 +135,25 @@ pub fn perform(options: BenchOptions) -> Result<u8> {
     }
 }
 
+/// Measures a suite: the table for programs, and that for people.
+fn tables(system: &System, rows: &[Row], suite: &str) -> Result<(Value, String)> {
+    let (table, text): (Value, fn(&Value) -> String) = match suite {
+        tlb::SUITE => (tlb::table(system)?, tlb::for_people),
+        memory::SUITE => (memory::table(system)?, memory::for_people),
+        _ => {
+            let measured = measure(system, rows, suite)?;
+            return Ok((table(suite, &measured), for_people(suite, &measured)));
+        }
+    };
+    let text = text(&table);
+    Ok((table, text))
+}
+
 /// Measures every suite and says how it differs from the committed table, and which row is over its limit; `None` if all is well.
 pub fn difference(system: &System, suite: &str) -> Result<Option<String>> {
     let committed = committed(suite)?;
     let rows = rows()?;
-    let measured = match suite {
-        tlb::SUITE => tlb::table(system)?,
-        _ => table(suite, &measure(system, &rows, suite)?),
-    };
+    let (measured, _) = tables(system, &rows, suite)?;
     if committed[COMPILER] != measured[COMPILER] {
         let (old, new) = (&committed[COMPILER], &measured[COMPILER]);
         eprintln!(
@@ -168,18 +161,30 @@ pub fn difference(system: &System, suite: &str) -> Result<Option<String>> {
         );
     }
     let mut lines = limits::over(&rows, &measured, &committed);
-    match suite {
-        linux::SUITE => lines.extend(linux::compare(&committed, &measured)),
-        _ => lines.extend(compare(&committed, &measured)),
-    }
+    let is_rough =
+        |name: &str| rows.iter().any(|row| row.suite == suite && row.name == name && row.is_rough());
+    lines.extend(match suite {
+        memory::SUITE => memory::compare(&committed, &measured),
+        _ => compare(&committed, &measured, is_rough),
+    });
     Ok((!lines.is_empty()).then(|| lines.join("\n")))
 }
 
-/// The committed table of a suite.
+/// The committed table of a suite; one without rows if there is none yet.
 pub fn committed(suite: &str) -> Result<Value> {
     let path = committed_path(suite);
+    if !path.exists() {
+        return Ok(json!({ "suite": suite, "rows": [] }));
+    }
     let text = fs::read_to_string(&path).context(|| format!("read {}", path.display()))?;
     serde_json::from_str(&text).context(|| format!("read {}", path.display()))
+}
+
+/// Linux's instructions for the operations of rows that have such a figure beside them, by the rows' names.
+pub fn figures_of_linux() -> Result<HashMap<String, u64>> {
+    let peer = linux::peer();
+    let figure = |row: &Row| Some((row.name.clone(), linux::figure(&peer, row)?));
+    Ok(rows()?.iter().filter(|row| row.linux.is_some()).filter_map(figure).collect())
 }
 
 /// Names of the suites, in the order of the table.
@@ -191,49 +196,12 @@ fn committed_path(suite: &str) -> PathBuf {
     paths::root().join("bench/results").join(format!("{suite}.json"))
 }
 
-fn rows() -> Result<Vec<Row>> {
-    let path = paths::root().join("bench/rows.tsv");
-    let text = fs::read_to_string(&path).context(|| format!("read {}", path.display()))?;
-    let lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
-    lines.map(read_row).collect()
-}
-
-fn read_row(line: &str) -> Result<Row> {
-    let fields: Vec<&str> = line.split('\t').collect();
-    let [suite, name, region, boot, limit, partner, ..] = fields[..] else {
-        return Err(Error::new(format!("bench/rows.tsv: too few columns: {line}")));
-    };
-    let number = |field: &str| match field {
-        "-" => Ok(None),
-        number => number.parse().map(Some).context(|| format!("read bench/rows.tsv: {line}")),
-    };
-    let (limit, partner) = (number(limit)?, number(partner)?);
-    let bytes = number(fields.get(7).copied().unwrap_or("-"))?;
-    let boot = if boot == "-" { "" } else { boot };
-    Ok(Row {
-        suite: suite.into(),
-        name: name.into(),
-        region: region.into(),
-        boot: boot.into(),
-        limit,
-        partner,
-        bytes,
-    })
-}
-
-fn suites(rows: &[Row]) -> Vec<String> {
-    let mut suites: Vec<String> = rows.iter().map(|row| row.suite.clone()).collect();
-    suites.dedup();
-    suites.push(tlb::SUITE.into());
-    suites
-}
-
 /// Measures the rows of a suite: one boot for each set of boot options, and what the host counts.
 fn measure(system: &System, rows: &[Row], suite: &str) -> Result<Measurement> {
     let plugin = plugin()?;
     let mut boots: HashMap<&str, Medians> = HashMap::new();
     let mut measured = Vec::new();
-    let rows = || rows.iter().filter(|row| row.suite == suite);
+    let rows = || rows.iter().filter(|row| row.suite == suite && !row.is_of_linux_alone());
     let counted = if rows().any(|row| row.region == HOST.0) { counted()? } else { None };
     for row in rows() {
         let (figures, passes) = if row.region == HOST.0 {
@@ -289,16 +257,14 @@ pub fn boot(system: &System, plugin: &str, suite: &str, options: &str) -> Result
     let name: String = options.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     let report = paths::out()?.join(format!("bench-{suite}-{name}-{}.csv", std::process::id()));
     let report = report.display().to_string();
-    let (cpu, options) = cpu(options);
+    let wanted = Wanted::read(options)?;
     let machine = match suite {
-        linux::SUITE => linux::machine(system)?.with(&options),
-        _ => Machine::new(system).with(&format!("init=bench args={suite} {options}")),
+        linux::SUITE => linux::machine(system)?.with(&wanted.options),
+        _ => Machine::new(system).with(&format!("init=bench args={suite} {}", wanted.options)),
     };
     let mut machine = machine.counting();
-    if let Some(cpu) = cpu {
-        machine.cpu = format!("{cpu},-erms");
-    }
-    machine.memory_mib = memory_mib(&options);
+    machine.memory_mib = memory_mib(&wanted.options);
+    wanted.plug_into(&mut machine)?;
     let plugin = format!("{plugin},csv={report},out=/dev/null,warmup={WARM_UP}");
     machine.extra.extend(["-plugin".into(), plugin]);
     let mut guest = Guest::start(&machine)?;
@@ -314,12 +280,6 @@ pub fn boot(system: &System, plugin: &str, suite: &str, options: &str) -> Result
     let csv = fs::read_to_string(&report).context(|| format!("read {report}"))?;
     let _ = fs::remove_file(&report);
     Ok(medians(&csv))
-}
-
-/// The model of processor that a row wants (`cpu=EPYC`), and the other options.
-fn cpu(options: &str) -> (Option<&str>, String) {
-    let (cpus, others): (Vec<_>, Vec<_>) = options.split(' ').partition(|option| option.starts_with("cpu="));
-    (cpus.first().and_then(|option| option.strip_prefix("cpu=")), others.join(" "))
 }
 
 /// The kernel takes at most half of a machine for itself: one for a row that asks for much has twice that more.
@@ -459,8 +419,7 @@ fn for_git(table: &Value) -> String {
 fn for_people(suite: &str, measurement: &Measurement) -> String {
     let measured = &measurement.rows;
     let width = measured.iter().map(|measured| measured.row.name.len()).max().unwrap_or(0).max(suite.len());
-    let peer = if suite == linux::SUITE { linux::peer() } else { Value::Null };
-    let peer = rows_of(&peer);
+    let peer = linux::peer();
     let mut out = format!("{suite:<width$}");
     for (name, _) in FIGURES {
         out += &format!(" {name:>7}");
@@ -480,9 +439,7 @@ fn for_people(suite: &str, measurement: &Measurement) -> String {
             let times = if *passes == 1 { "once".into() } else { format!("{passes} times") };
             out += &format!("  {bytes} bytes, copied {times}");
         }
-        if let Some(other) = peer.iter().find(|other| other["name"] == row.name.as_str())
-            && let Some(insns) = other["insns"].as_u64().filter(|insns| *insns > 0)
-        {
+        if let Some(insns) = linux::figure(&peer, row) {
             out += &format!("  Linux {insns:>6}, so {:>3} %", (figures[0] * 100).div_ceil(insns));
         }
         out.push('\n');
@@ -494,8 +451,9 @@ fn for_people(suite: &str, measurement: &Measurement) -> String {
     out
 }
 
-/// One line for each figure that differs between two tables. Rows of the host are compared if the compiler is the same.
-fn compare(committed: &Value, measured: &Value) -> Option<String> {
+/// One line for each figure that differs between two tables. Rows of the host are compared if the compiler is the same, and of rough rows the instructions, which
+/// may differ by a twentieth: a device of the emulator has a say in them, whose interrupts come when the host has done its part.
+fn compare(committed: &Value, measured: &Value, is_rough: impl Fn(&str) -> bool) -> Vec<String> {
     let same_compiler = committed[COMPILER] == measured[COMPILER];
     let rows = |table: &Value| -> Vec<Value> {
         let all = table["rows"].as_array().into_iter().flatten();
@@ -509,30 +467,33 @@ fn compare(committed: &Value, measured: &Value) -> Option<String> {
             lines.push(format!("{name}: no longer measured"));
             continue;
         };
-        let figures =
-            FIGURES.iter().map(|(figure, _)| *figure).chain(["bytes", "passes"]).chain(tlb::figures());
+        let all = FIGURES.iter().map(|(figure, _)| *figure).chain(["bytes", "passes"]).chain(tlb::figures());
+        let is_rough = is_rough(&name);
+        let figures = all.filter(|figure| !is_rough || *figure == FIGURES[0].0);
         for figure in figures.filter(|figure| old[*figure] != new[*figure]) {
-            lines.push(format!("{name}: {figure} {} -> {}", old[figure], new[figure]));
+            if !(is_rough && is_near(&old[figure], &new[figure])) {
+                lines.push(format!("{name}: {figure} {} -> {}", old[figure], new[figure]));
+            }
         }
     }
     for new in rows(measured).iter().filter(|row| find(committed, &row["name"]).is_none()) {
         lines.push(format!("{}: not in the committed table", new["name"].as_str().unwrap_or("?")));
     }
-    (!lines.is_empty()).then(|| lines.join("\n"))
+    lines
+}
+
+/// Whether two figures differ by a twentieth at most.
+fn is_near(old: &Value, new: &Value) -> bool {
+    matches!((old.as_u64(), new.as_u64()), (Some(old), Some(new)) if old.abs_diff(new) * 20 <= old)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::rows::read_row;
     use super::*;
 
-    #[test]
-    fn rows_are_read() {
-        let row = read_row("ipc\tnull.syscall\t0\t-\t12\t-\tnote").unwrap();
-        assert_eq!((row.boot.as_str(), row.limit, row.partner), ("", Some(12), None));
-        assert_eq!(read_row("idl\tx\t0\t-\t-\t3\tnote").unwrap().partner, Some(3));
-        assert_eq!(read_row("ipc\tx\t0\t-\t-\t-\tnote\t64").unwrap().bytes, Some(64));
-        assert!(read_row("ipc\tx").is_err());
-        assert!(read_row("ipc\tx\t0\t-\tmany\t-\t").is_err());
+    fn compare(old: &Value, new: &Value) -> String {
+        super::compare(old, new, |_| false).join("\n")
     }
 
     #[test]
@@ -563,8 +524,18 @@ mod tests {
         let old = json!({"rows": [{"name": "a", "insns": 1}, {"name": "b"}]});
         let new = json!({"rows": [{"name": "a", "insns": 2}, {"name": "c"}]});
         let expected = "a: insns 1 -> 2\nb: no longer measured\nc: not in the committed table";
-        assert_eq!(compare(&old, &new).as_deref(), Some(expected));
-        assert_eq!(compare(&old, &old), None);
+        assert_eq!(compare(&old, &new), expected);
+        assert_eq!(compare(&old, &old), "");
+    }
+
+    #[test]
+    fn a_twentieth_is_no_difference_of_a_rough_row() {
+        let table = |insns: u64| json!({"rows": [{"name": "a", "insns": insns, "user": insns}]});
+        let compare = |new: &Value| super::compare(&table(1000), new, |name| name == "a");
+        assert!(compare(&table(1050)).is_empty());
+        assert_eq!(compare(&table(1051)), ["a: insns 1000 -> 1051"]);
+        assert_eq!(compare(&json!({"rows": [{"name": "a"}]})), ["a: insns 1000 -> null"]);
+        assert_eq!(compare(&json!({"rows": []})), ["a: no longer measured"]);
     }
 
     #[test]
@@ -574,9 +545,9 @@ mod tests {
         let same = json!({"l4v4_compiler": "one", "rows": rows(2)});
         let other = json!({"l4v4_compiler": "two", "rows": rows(2)});
         let none = json!({"rows": [{"name": "a", "insns": 1}]});
-        assert_eq!(compare(&old, &same).as_deref(), Some("idl.l4v4.x: insns 1 -> 2"));
-        assert_eq!(compare(&old, &other), None);
-        assert_eq!(compare(&old, &none), None);
+        assert_eq!(compare(&old, &same), "idl.l4v4.x: insns 1 -> 2");
+        assert_eq!(compare(&old, &other), "");
+        assert_eq!(compare(&old, &none), "");
         assert_eq!(with_rows_of_other_hosts(none, &old)["rows"], old["rows"]);
         assert_eq!(with_rows_of_other_hosts(same.clone(), &old), same);
     }

@@ -18,7 +18,8 @@ pub(super) fn over(rows: &[Row], table: &Value, committed: &Value) -> Vec<String
 
 #[cfg(test)]
 mod tests {
-    use super::super::{committed, read_row, rows, rows_of, suite_names};
+    use super::super::rows::{read_row, rows};
+    use super::super::{committed, rows_of, suite_names};
     use serde_json::json;
 
     #[test]

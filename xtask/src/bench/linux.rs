@@ -2,19 +2,20 @@
 //!
 //! The program is static, needs no library, and is made by the host's compiler. On Tern it lies on a disk, as programs of Linux do; on Linux it is the first process of a machine with Debian's kernel, under the same plugin.
 
-use super::{Medians, for_git, medians, metric};
+use super::devices::{DATE, NULL_DISK, NULL_DISK_DEVICE, make_disk};
+use super::rows::Row;
+use super::{FIGURES, Medians, figures, for_git, medians, rows_of};
 use crate::archive::{self, Entry};
 use crate::build::{System, run_builder};
 use crate::linux;
 use crate::machine::{Machine, QEMU};
 use crate::paths::{self, Scratch};
-use crate::peripherals::ext4_tool;
 use crate::{Context, Error, Result};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 /// The suite's name.
 pub const SUITE: &str = "linux";
@@ -39,17 +40,21 @@ const FLAGS: [&str; 10] = [
     "-Wl,--build-id=none",
 ];
 
-/// Date of all that is on the disk, since 1970.
-const DATE: Duration = Duration::from_secs(946_684_800);
-
-/// Number of the disk.
-const UUID: &str = "00000000-0000-4000-8000-000000000001";
-
 /// Debian's package that names the one with the kernel.
 const PACKAGE: &str = "linux-image-amd64";
 
 /// Command line of Linux. Without what it does against leaks of processors it is at its fastest.
 const COMMAND_LINE: &str = "console=ttyS0 quiet mitigations=off panic=-1";
+
+/// Modules of the kernel that drive the disk behind which there is nothing, each behind those that it needs. The program loads them.
+const MODULES: [&str; 6] =
+    ["virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk"];
+
+/// Beginning of the modules' names in the machine; their place in the list follows.
+const MODULE_NAME: &str = "module.";
+
+/// Figures of Linux that are kept.
+const KEPT: [&str; 5] = ["insns", "user", "ilines", "dlines", "cr3"];
 
 /// Compiles the program.
 fn program() -> Result<PathBuf> {
@@ -70,43 +75,10 @@ pub fn machine(system: &System) -> Result<Machine> {
         dated.context(|| format!("date {}", path.display()))?;
     }
     let disk = paths::out()?.join("linux-rows.img");
-    let _ = fs::remove_file(&disk);
-    let mut builder = ext4_tool("mke2fs");
-    // Nothing of the host gets in: no dates, no owners, no random numbers.
-    builder.env("E2FSPROGS_FAKE_TIME", DATE.as_secs().to_string());
-    builder.args([
-        "-q",
-        "-t",
-        "ext4",
-        "-b",
-        "4096",
-        "-U",
-        UUID,
-        "-E",
-        &format!("root_owner=0:0,hash_seed={UUID}"),
-    ]);
-    builder.arg("-d").arg(&folder).arg(&disk).arg("16M");
-    run_builder(&mut builder, "the disk for the rows of Linux")?;
+    make_disk(&disk, Some(&folder))?;
     let mut machine = Machine::new(system).with(START);
     machine.disk = Some(disk);
     Ok(machine)
-}
-
-/// Rows whose instructions differ by more than a twentieth, one line for each. A disk of the emulator has a say in them: its interrupts come when the
-/// host has read, so rows are not the same to the last instruction.
-pub fn compare(committed: &Value, measured: &Value) -> Vec<String> {
-    let insns = |table: &Value, name: &Value| {
-        super::rows_of(table).iter().find(|row| row["name"] == *name).and_then(|row| row["insns"].as_u64())
-    };
-    let names = super::rows_of(committed).iter().chain(super::rows_of(measured)).map(|row| &row["name"]);
-    let mut lines: Vec<String> = names
-        .filter_map(|name| match (insns(committed, name), insns(measured, name)) {
-            (Some(old), Some(new)) if old.abs_diff(new) * 20 <= old => None,
-            (old, new) => Some(format!("{}: insns {old:?} -> {new:?}", name.as_str().unwrap_or("?"))),
-        })
-        .collect();
-    lines.dedup();
-    lines
 }
 
 /// Where the figures of Linux are kept.
@@ -120,13 +92,20 @@ pub fn peer() -> Value {
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-/// Measures Linux with the kernel that Debian has now. `rows`: names and regions. Renews the kept figures.
-pub fn measure_peer(plugin: &Path, rows: &[(String, String)]) -> Result<()> {
+/// Linux's instructions for the operation of a row, if it has such an operation.
+pub fn figure(peer: &Value, row: &Row) -> Option<u64> {
+    let own = (row.suite == SUITE).then_some(&row.name);
+    let name = row.linux.as_ref().or(own)?;
+    let found = rows_of(peer).iter().find(|other| other["name"] == name.as_str())?;
+    found["insns"].as_u64().filter(|insns| *insns > 0)
+}
+
+/// Measures Linux with the kernel that Debian has now, and renews the kept figures.
+pub fn measure_peer<'a>(plugin: &Path, rows: impl Iterator<Item = &'a Row>) -> Result<()> {
     let scratch = Scratch::create("linux-peer")?;
     let (kernel, version) = kernel(&scratch.0)?;
     let initial = scratch.0.join("initial.cpio");
-    let init = Entry { name: "init".into(), data: paths::read(&program()?)? };
-    paths::write(&initial, &archive::pack_executable(&init))?;
+    paths::write(&initial, &archive::pack_initial(&contents(&scratch.0)?))?;
     let report = scratch.0.join("report.csv");
     let plugin =
         format!("{},csv={},out=/dev/null,warmup={}", plugin.display(), report.display(), super::WARM_UP);
@@ -136,21 +115,53 @@ pub fn measure_peer(plugin: &Path, rows: &[(String, String)]) -> Result<()> {
     emulator.args(["-m", "512", "-display", "none", "-serial", "none", "-monitor", "none", "-nic", "none"]);
     emulator.args(["-no-reboot", "-cpu", &counting.cpu]).args(&counting.extra);
     emulator.arg("-kernel").arg(&kernel).arg("-initrd").arg(&initial).args(["-append", COMMAND_LINE]);
+    emulator.args(NULL_DISK).args(["-device", &counting.virtio(NULL_DISK_DEVICE)]);
     emulator.args(["-plugin", &plugin]).stdin(Stdio::null());
     eprintln!("tern: running {version}");
     run_builder(&mut emulator, "figures of Linux")?;
     let csv = fs::read_to_string(&report).context(|| "read the figures of Linux".into())?;
     let medians: Medians = medians(&csv);
-    let figure = |(name, region): &(String, String)| {
-        let of = |metric_name: &str| metric(&medians, region, metric_name);
-        Ok(json!({
-            "name": name, "insns": of("insns_raw")?, "user": of("insns_raw_user")?,
-            "ilines": of("ilines_kernel")?, "dlines": of("dlines_kernel")?, "cr3": of("mov_to_cr3")?,
-        }))
+    let figure = |row: &Row| {
+        let mut kept = json!({ "name": row.name });
+        for ((name, _), value) in FIGURES.iter().zip(figures(row, &medians)?) {
+            if KEPT.contains(name) {
+                kept[*name] = value.into();
+            }
+        }
+        Ok(kept)
     };
-    let rows: Vec<Value> = rows.iter().map(figure).collect::<Result<_>>()?;
+    let rows: Vec<Value> = rows.map(figure).collect::<Result<_>>()?;
     let table = json!({ "suite": version, "rows": rows });
     paths::write(&committed_path(), for_git(&table).as_bytes())
+}
+
+/// Files of the machine: the program, and the modules, from the package that was unpacked into a folder.
+fn contents(folder: &Path) -> Result<Vec<Entry>> {
+    let mut entries = vec![Entry { name: "init".into(), data: paths::read(&program()?)? }];
+    for (place, module) in MODULES.iter().enumerate() {
+        let file = format!("{module}.ko");
+        let found = find_file(&folder.join("lib/modules"), &file)?;
+        let found = found.ok_or_else(|| Error::new(format!("Debian's kernel has no module {file}")))?;
+        entries.push(Entry { name: format!("{MODULE_NAME}{place}"), data: paths::read(&found)? });
+    }
+    Ok(entries)
+}
+
+/// A file of that name in a folder or below.
+fn find_file(folder: &Path, name: &str) -> Result<Option<PathBuf>> {
+    let entries = fs::read_dir(folder).context(|| format!("read {}", folder.display()))?;
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if path.file_name().is_some_and(|found| found == name) {
+            return Ok(Some(path));
+        }
+        if path.is_dir()
+            && !path.is_symlink()
+            && let Some(found) = find_file(&path, name)?
+        {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
 }
 
 /// Debian's kernel, unpacked into a folder, and its package with the version.
@@ -170,14 +181,17 @@ fn kernel(folder: &Path) -> Result<(PathBuf, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::compare;
+    use super::super::rows::read_row;
+    use super::figure;
     use serde_json::json;
 
     #[test]
-    fn a_twentieth_is_no_difference() {
-        let table = |insns: u64| json!({"rows": [{"name": "a", "insns": insns}]});
-        assert!(compare(&table(1000), &table(1050)).is_empty());
-        assert_eq!(compare(&table(1000), &table(1051)), ["a: insns Some(1000) -> Some(1051)"]);
-        assert_eq!(compare(&table(1000), &json!({"rows": []})), ["a: insns Some(1000) -> None"]);
+    fn linux_stands_beside_rows() {
+        let peer = json!({"rows": [{"name": "call", "insns": 329}, {"name": "clock.vdso", "insns": 0}]});
+        let of = |line: &str| figure(&peer, &read_row(line).unwrap());
+        assert_eq!(of("servers\tnull.root\t0\t-\t-\t-\tnote\t-\tcall"), Some(329));
+        assert_eq!(of("linux\tcall\t0\t-\t-\t-\tnote"), Some(329));
+        assert_eq!(of("servers\tcall\t0\t-\t-\t-\tnote"), None);
+        assert_eq!(of("linux\tclock.vdso\t0\t-\t-\t-\tnote"), None);
     }
 }

@@ -4,7 +4,7 @@ use super::{pages, text};
 use crate::bench;
 use std::collections::HashMap;
 
-/// Figures of a row by name: `insns`, `user`, `kernel`, …
+/// Figures of a row by name: `insns`, `user`, `kernel`, …; and `linux`, Linux's instructions for its operation.
 type Row = HashMap<String, u64>;
 
 /// A figure of today that a page gives for a row.
@@ -41,16 +41,17 @@ const UNITS: [&str; 15] = [
 ];
 
 /// Headings of columns that are compared with a figure of that name.
-const COLUMNS: [(&str, &str); 5] = [
+const COLUMNS: [(&str, &str); 6] = [
     ("instructions", "insns"),
     ("user", "user"),
     ("kernel", "kernel"),
     ("in the kernel", "kernel"),
+    ("linux", "linux"),
     ("", "insns"),
 ];
 
 fn rows() -> HashMap<String, Row> {
-    let mut rows = HashMap::new();
+    let mut rows: HashMap<String, Row> = HashMap::new();
     for suite in bench::suite_names().unwrap() {
         let table = bench::committed(&suite).unwrap();
         for row in bench::rows_of(&table) {
@@ -59,6 +60,11 @@ fn rows() -> HashMap<String, Row> {
             if let Some(name) = row["name"].as_str() {
                 rows.insert(name.to_string(), figures.collect());
             }
+        }
+    }
+    for (name, figure) in bench::figures_of_linux().unwrap() {
+        if let Some(row) = rows.get_mut(&name) {
+            row.insert("linux".into(), figure);
         }
     }
     rows

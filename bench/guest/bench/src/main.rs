@@ -8,6 +8,8 @@
 #![no_std]
 #![no_main]
 
+extern crate alloc;
+
 mod crowd;
 mod door;
 mod local;
@@ -588,12 +590,15 @@ rt::entry!(main);
 fn main() -> i32 {
     let arguments = rt::arguments();
     let suite = arguments.first().map_or("ipc", |suite| suite.as_str());
+    let has = |word: &str| arguments.iter().any(|argument| argument.as_str() == word);
     let run = match suite {
-        "ipc" if arguments.iter().any(|argument| argument.as_str() == "crowd") => Chief::crowd_suite,
+        "ipc" if has("crowd") => Chief::crowd_suite,
         "ipc" => Chief::ipc_suite,
         "idl" => Chief::idl_suite,
         "tlb" => Chief::tlb_suite,
         "door" => Chief::door_suite,
+        "servers" if has("disk") => Chief::disk_suite,
+        "servers" if has("block") => Chief::block_suite,
         "servers" => Chief::servers_suite,
         _ => {
             println!("BENCH {suite} FAILED: no such suite");

@@ -2,17 +2,21 @@
 
 use crate::{Chief, Failure, ITERATIONS, Result, mark};
 use Shown::Pages::Client;
+use alloc::boxed::Box;
 use core::hint::black_box;
 use core::net::{Ipv4Addr, SocketAddr};
 use core::sync::atomic::Ordering::Relaxed;
 use files::{Directory, File, Mapped};
+use net::link;
 use net::sockets::{self, Net};
 use pagers::mapped::Mapping;
 use pagers::policy::First;
 use pipe::Pipe;
 use rt::api::pipe::End;
-use rt::api::{self, Name, console, names, process};
+use rt::api::stub::Inbox;
+use rt::api::{self, Name, block, bus, calendar, clock, console, names, offers, process};
 use rt::door::{Door, Room};
+use rt::module::Service;
 use rt::offer::Buffer;
 use rt::stream::{Closed, Reader, Writer};
 use rt::sys::Uid;
@@ -63,7 +67,32 @@ impl Chief {
         pipes().map_err(Failure::Server)??;
         network().map_err(Failure::Network)??;
         null_calls(&file)?;
-        shown_pages().map_err(Failure::Server)?
+        shown_pages().map_err(Failure::Server)??;
+        more_null_calls(&root)
+    }
+
+    /// Rows of the suite `servers` for which the machine has a disk with a file system.
+    pub fn disk_suite(&self) -> Result<()> {
+        let root = Directory::root().map_err(Failure::Server)?;
+        root.write("/disk/file", &[7; PAGE]).map_err(Failure::Server)?;
+        let file = root.open("/disk/file", How::default()).map_err(Failure::Server)?;
+        measure::<212, _>(|| file.len())
+    }
+
+    /// Rows of the suite `servers` for which the machine has a disk behind which there is nothing, and a network card.
+    pub fn block_suite(&self) -> Result<()> {
+        let disk = server(block::NAME).map_err(Failure::Server)?;
+        measure::<213, _>(|| block::info(disk))?;
+        let card = server(link::NAME).map_err(Failure::Server)?;
+        measure::<214, _>(|| link::info(card))?;
+        let sector_bytes = block::info(disk).map_err(Failure::Server)?.sector_bytes;
+        let count = (PAGE as u32).checked_div(sector_bytes).unwrap_or(0);
+        let mut replies = Box::new(block::Replies::new());
+        let client = block::Client { server: disk };
+        Inbox::open(&mut *replies, |inbox| {
+            measure::<215, _>(|| Ok(client.read(inbox, 0, count).map(ends)?))
+        })
+        .map_err(|failure| Failure::Server(failure.into()))?
     }
 }
 
@@ -199,11 +228,13 @@ fn measure_net<const REGION: u8, T>(mut run: impl FnMut() -> sockets::Result<T>)
     outcome
 }
 
-/// The least that each server does.
+/// The server of that name.
+fn server(name: &str) -> api::Result<Uid> {
+    Name::new(name).ok_or(api::Failure::Garbled).and_then(|name| names::resolve(rt::home(), &name))
+}
+
+/// The least that servers do: those that are there on every machine, but the ones of [`more_null_calls`].
 fn null_calls(file: &File) -> Result<()> {
-    let server = |name: &str| {
-        Name::new(name).ok_or(api::Failure::Garbled).and_then(|name| names::resolve(rt::home(), &name))
-    };
     measure::<196, _>(|| file.len())?;
     let net = Net::open().map_err(Failure::Network)?;
     let stream = net.host().open_stream().map_err(|_| Failure::Server(api::Failure::Garbled))?;
@@ -212,6 +243,21 @@ fn null_calls(file: &File) -> Result<()> {
     measure::<198, _>(|| process::task_of(rt::home(), own))?;
     let console = server(console::NAME).map_err(Failure::Server)?;
     measure::<199, _>(|| console::drain(console, u64::MAX))
+}
+
+/// The least that the memory manager, the bus, file systems and modules do.
+fn more_null_calls(root: &Directory) -> Result<()> {
+    static CLOCK: Service = Service::new(clock::NAME);
+    static CALENDAR: Service = Service::new(calendar::NAME);
+    let manager = rt::own_pager();
+    measure::<206, _>(|| offers::key(manager))?;
+    let bus = server(bus::NAME).map_err(Failure::Server)?;
+    measure::<207, _>(|| bus::device(bus, 0))?;
+    measure::<208, _>(|| root.changes())?;
+    let file = root.open("/boot/bench", How::default()).map_err(Failure::Server)?;
+    measure::<209, _>(|| file.len())?;
+    measure::<210, _>(|| clock::now(&CLOCK))?;
+    measure::<211, _>(|| calendar::now(&CALENDAR))
 }
 
 /// Bytes to another program, and an answer.

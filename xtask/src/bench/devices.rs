@@ -1,0 +1,127 @@
+//! The machine of a row beside its boot options: a model of processor, a disk, a network card.
+
+use crate::build::run_builder;
+use crate::machine::{Forward, Machine};
+use crate::peripherals::ext4_tool;
+use crate::{Error, Result, paths};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+/// Date of all that is on a disk, since 1970.
+pub(super) const DATE: Duration = Duration::from_secs(946_684_800);
+
+/// Number of a disk.
+const UUID: &str = "00000000-0000-4000-8000-000000000001";
+
+/// Arguments of the emulator for a disk behind which there is nothing: it is read as zeroes, at once.
+pub(super) const NULL_DISK: [&str; 2] =
+    ["-blockdev", "driver=null-co,node-name=disk,size=16777216,read-zeroes=on"];
+
+/// Device of that disk.
+pub(super) const NULL_DISK_DEVICE: &str = "virtio-blk-pci,drive=disk";
+
+/// A disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Disk {
+    /// One behind which there is nothing.
+    Null,
+    /// One with an empty file system.
+    Ext4,
+}
+
+/// Words of a row that are no boot options, and those that are.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    /// Boot options.
+    pub options: String,
+    /// Model of the processor: `cpu=EPYC`.
+    cpu: Option<String>,
+    /// `disk=null` or `disk=ext4`.
+    disk: Option<Disk>,
+    /// `card=on`: a network card.
+    card: bool,
+}
+
+impl Wanted {
+    /// Reads the words of a row.
+    pub fn read(words: &str) -> Result<Wanted> {
+        let mut wanted = Wanted { options: String::new(), cpu: None, disk: None, card: false };
+        let mut options = Vec::new();
+        for word in words.split_whitespace() {
+            match word.split_once('=') {
+                Some(("cpu", model)) => wanted.cpu = Some(model.into()),
+                Some(("disk", "null")) => wanted.disk = Some(Disk::Null),
+                Some(("disk", "ext4")) => wanted.disk = Some(Disk::Ext4),
+                Some(("card", "on")) => wanted.card = true,
+                Some(("disk" | "card", _)) => {
+                    return Err(Error::new(format!("bench/rows.tsv: there is no {word}")));
+                }
+                _ => options.push(word),
+            }
+        }
+        wanted.options = options.join(" ");
+        Ok(wanted)
+    }
+
+    /// Whether there is a device that works beside the processor.
+    pub fn has_devices(&self) -> bool {
+        self.disk.is_some() || self.card
+    }
+
+    /// Gives a machine that counts all of it.
+    pub fn plug_into(&self, machine: &mut Machine) -> Result<()> {
+        if let Some(cpu) = &self.cpu {
+            machine.cpu = format!("{cpu},-erms");
+        }
+        match self.disk {
+            Some(Disk::Null) => {
+                let device = machine.virtio(NULL_DISK_DEVICE);
+                machine.extra.extend(NULL_DISK.map(String::from));
+                machine.extra.extend(["-device".into(), device]);
+            }
+            Some(Disk::Ext4) => {
+                let image = paths::out()?.join("bench-ext4.img");
+                make_disk(&image, None)?;
+                machine.disk = Some(image);
+            }
+            None => {}
+        }
+        if self.card {
+            // Nobody connects to the port, which is any.
+            machine.net = Some(Forward { host: 0, guest: 1 });
+        }
+        Ok(())
+    }
+}
+
+/// Makes a disk with an ext4 file system, empty or with what is in a folder. Nothing of the host gets in: no dates, no owners, no random numbers.
+pub(super) fn make_disk(image: &Path, from: Option<&Path>) -> Result<()> {
+    let _ = fs::remove_file(image);
+    let mut builder = ext4_tool("mke2fs");
+    builder.env("E2FSPROGS_FAKE_TIME", DATE.as_secs().to_string());
+    builder.args(["-q", "-t", "ext4", "-b", "4096", "-U", UUID, "-E"]);
+    builder.arg(format!("root_owner=0:0,hash_seed={UUID}"));
+    if let Some(folder) = from {
+        builder.arg("-d").arg(folder);
+    }
+    builder.arg(image).arg("16M");
+    run_builder(&mut builder, "a disk for rows")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_parted() {
+        let wanted = Wanted::read("pti=off cpu=EPYC disk=null kmem=1M card=on").unwrap();
+        let disk = Some(Disk::Null);
+        let expected =
+            Wanted { options: "pti=off kmem=1M".into(), cpu: Some("EPYC".into()), disk, card: true };
+        assert_eq!(wanted, expected);
+        assert!(wanted.has_devices() && !Wanted::read("cpu=EPYC pti=off").unwrap().has_devices());
+        assert!(Wanted::read("disk=floppy").is_err() && Wanted::read("card=off").is_err());
+        assert_eq!(Wanted::read("").unwrap().options, "");
+    }
+}
