@@ -101,7 +101,7 @@ fn check_all(volume: &mut Volume<Mounted>, root: Inode) -> Result<()> {
         page.read(0, &mut mapped);
         assert!(mapped.starts_with(&TEXT[PAGE..]));
         assert_eq!(volume.attributes_at(root, path, Last::Follow)?.len, TEXT.len() as u64);
-        // Whatever a reader does as a matter of course.
+        // A reader does so as a matter of course.
         volume.sync(file)?;
         volume.close(file)?;
     }

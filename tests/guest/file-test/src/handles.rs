@@ -138,7 +138,7 @@ fn devices(random: &mut Random) -> Result<()> {
     })
 }
 
-/// Whatever comes, each server answers, or does not listen.
+/// Each server answers, or does not listen, whatever comes.
 fn requests(random: &mut Random) -> Result<usize> {
     let mut count = 0;
     for server in SERVERS {

@@ -10,7 +10,7 @@ use vfs::{How, NAME_MAX};
 /// Most bytes of a path.
 const PATH_MAX: usize = 4095;
 
-/// Names and paths that are too long get an error that says so, and no other.
+/// Refusal of a name or path for its length, and for nothing else.
 const TOO_LONG: Failure = Failure::Refused(Status::NameTooLong);
 
 /// Tries all of it in that directory, by itself and by way of the root of all files. It leaves nothing there.

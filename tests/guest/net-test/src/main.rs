@@ -295,7 +295,7 @@ fn apart(words: &[&str]) -> Result<()> {
         let answer = echo.answer(PATIENCE_MS)?;
         check(answer == (to.ip(), round as u16, len), "an echo of the other program arrived")?;
     }
-    // The other program is not heard here meanwhile.
+    // The other one goes on meanwhile, and is not heard here.
     check(socket.receive(2000) == Err(Error::TimedOut), "one more datagram arrived")?;
     check(echo.answer(10) == Err(Error::TimedOut), "one more echo arrived")?;
     println!("net-test: {name} has its own alone");

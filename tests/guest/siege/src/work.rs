@@ -56,7 +56,7 @@ pub fn go_on(name: &str, once: Once) -> Result<()> {
     check(rounds > 0, "a work has never been done")
 }
 
-/// Answers of the network, in which nothing is wrong but other bytes.
+/// Failure of the network. All of them pass, but for bytes that are others.
 fn failed(error: Error) -> Failure {
     match error {
         Error::Server(Failure::Garbled) => Failure::Garbled,
