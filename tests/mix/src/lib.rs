@@ -108,9 +108,9 @@ pub fn bytes(file: File, at: u64, len: usize) -> Vec<u8> {
 /// A word without any order, and never 0: its upper half is no small number, so no stamp looks like it.
 fn mixed(word: u64) -> u64 {
     let mut mixed = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (mixed ^ mixed >> 31) | 1 << 63
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (mixed ^ (mixed >> 31)) | (1 << 63)
 }
 
 /// A number by which contents are compared that cannot be brought together (FNV-1a).

@@ -303,6 +303,6 @@ fn blocks_of_a_file_are_nobody_elses_before_its_end_is_safe() {
     for (number, told) in log.take().iter().enumerate() {
         write_to(&mut image, told);
         let found = replay::by_tern(image.clone()).unwrap().found;
-        assert!(contents.contains(&found[&one]), "after {number} writes");
+        assert!(contents.contains(&found[&one]), "after {} writes", number + 1);
     }
 }
