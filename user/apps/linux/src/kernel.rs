@@ -22,6 +22,10 @@ const QUOTA_MORE: u64 = 16;
 /// Most kernel memory of a process, in frames: tables for some 2 GiB.
 const QUOTA_MAX: u64 = 1024;
 
+/// How much later than it says a time may come, in nanoseconds: Linux's slack for ordinary threads. Times that are close together come at once, and a process that
+/// waits for a few microseconds at a time leaves some to others.
+const SLACK_NS: u64 = 50_000;
+
 #[derive(Clone, Copy, Debug)]
 struct Thread {
     uid: Uid,
@@ -224,6 +228,6 @@ impl Machine for Kernel {
     }
 
     fn wake_at(&mut self, at: Option<u64>) {
-        self.timer.set(at);
+        self.timer.set(at.map(|at| at.saturating_add(SLACK_NS)));
     }
 }
