@@ -129,7 +129,7 @@ const NO_MISTAKES: [&str; 7] = [
     "Clearing orphaned inode",
     "check forced",
     "could be narrower",
-    " files, ",
+    " files (",
 ];
 
 /// Fails unless Linux finds no mistake on a disk, once it has brought the journal to its end, by which alone anything is repaired.

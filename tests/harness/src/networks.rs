@@ -170,7 +170,8 @@ fn rounds_of_many(guest: &mut Guest) -> Result<(), String> {
 fn check_no_more(round: usize, before: &InUse, now: &InUse) -> Result<(), String> {
     for (name, now) in now {
         let before = before.get(name).copied().unwrap_or_default();
-        let more = if grows(name) { MARGIN } else { 0 };
+        // A heap that keeps small blocks may be a page larger once they have been needed.
+        let more = if grows(name) { MARGIN } else { 1 };
         if now[0] > before[0] + more || now[1] > before[1] {
             return Err(format!("round {round}: {name} has {now:?} pages and frames, and had {before:?}"));
         }
