@@ -46,6 +46,10 @@ static int is_machine;
 
 static void __attribute__((noreturn)) end(int status)
 {
+	char said[] = "rows: ended with 000\n";
+	for (long place = sizeof said - 3, left = status; left > 0; left /= 10)
+		said[place--] = (char)('0' + left % 10);
+	if (status) CALL3(WRITE, 1, said, sizeof said - 1);
 	if (is_machine && CALL1(GETPID, 0) == 1)
 		CALL4(REBOOT, 0xfee1dead, 672274793, 0x4321fedc, 0);
 	for (;;)

@@ -48,7 +48,7 @@ const COMMAND_LINE: &str = "console=ttyS0 quiet mitigations=off panic=-1";
 
 /// Modules of the kernel that drive the disk behind which there is nothing, each behind those that it needs. The program loads them.
 const MODULES: [&str; 6] =
-    ["virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk"];
+    ["virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk"];
 
 /// Beginning of the modules' names in the machine; their place in the list follows.
 const MODULE_NAME: &str = "module.";
@@ -112,7 +112,9 @@ pub fn measure_peer<'a>(plugin: &Path, rows: impl Iterator<Item = &'a Row>) -> R
     let counting = Machine::booting(crate::machine::Boot::Direct { kernel: kernel.clone(), archive: None });
     let counting = counting.counting();
     let mut emulator = Command::new(QEMU);
-    emulator.args(["-m", "512", "-display", "none", "-serial", "none", "-monitor", "none", "-nic", "none"]);
+    emulator.args(["-m", "512", "-display", "none", "-monitor", "none", "-nic", "none"]);
+    let said = scratch.0.join("said");
+    emulator.arg("-serial").arg(format!("file:{}", said.display()));
     emulator.args(["-no-reboot", "-cpu", &counting.cpu]).args(&counting.extra);
     emulator.arg("-kernel").arg(&kernel).arg("-initrd").arg(&initial).args(["-append", COMMAND_LINE]);
     emulator.args(NULL_DISK).args(["-device", &counting.virtio(NULL_DISK_DEVICE)]);
@@ -130,7 +132,9 @@ pub fn measure_peer<'a>(plugin: &Path, rows: impl Iterator<Item = &'a Row>) -> R
         }
         Ok(kept)
     };
-    let rows: Vec<Value> = rows.map(figure).collect::<Result<_>>()?;
+    let rows = rows.map(figure).collect::<Result<Vec<Value>>>();
+    // Of a program that could not go on the machine says where that was.
+    let rows = rows.inspect_err(|_| eprint!("{}", fs::read_to_string(&said).unwrap_or_default()))?;
     let table = json!({ "suite": version, "rows": rows });
     paths::write(&committed_path(), for_git(&table).as_bytes())
 }
