@@ -150,8 +150,8 @@ fn take_away(guest: &mut Guest, socket: &Path) -> Result<(), String> {
             return Err(format!("expected {wanted:?}"));
         }
     }
-    guest.send(b"echo text > /file\ncat /file\nrun file-test mapped /\n");
-    expect(guest, "file-test: all is well")
+    guest.send(b"echo text > /file\ncat /file\nrun net-test\n");
+    expect(guest, "net-test: all is well")
 }
 
 /// Bytes of the image of a large file, which has holes itself.
@@ -193,7 +193,7 @@ fn names_and_paths_have_an_end(world: &'static World) -> Verdict {
 fn what_nobody_was_given_is_of_no_use(world: &'static World) -> Verdict {
     let disk = Disk::new()?;
     let script = "echo one > /file\necho two > /disk/file\nrun watch /file &\nrun file-test handles\nrun file-test handles\ncat /file /disk/file\n\
-        run net-test\nrun disk read 0\necho three > /file\nexit 0\n";
+        run disk read 0\necho three > /file\nrun net-test\nexit 0\n";
     let reply = disk.run(world, script)?;
     reply.check_code(0)?;
     for wanted in ["one\ntwo\n", "net-test: all is well\n", "contents"] {

@@ -4,6 +4,7 @@
 use crate::{CREATE, check};
 use alloc::format;
 use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
 use files::stubs::Files::{Directory as directory, File as file, PagedFile as paged};
 use files::wire::{BYTES_MAX, how_to_bits};
 use files::{Directory, File, reading};
@@ -15,10 +16,13 @@ use rt::page::{PAGE, Window};
 use rt::println;
 use rt::region::Region;
 use rt::sys::{self, Dope, Timeout, Uid};
-use rt::thread;
+use rt::{thread, time};
 
 /// How often something is done while memory vanishes.
 const TIMES: usize = 2000;
+
+/// Pause between two times that memory vanishes.
+const PAUSE: Duration = Duration::from_micros(20);
 
 /// An object that is called with a part in memory at another address than the caller's.
 #[derive(Clone, Copy)]
@@ -132,6 +136,8 @@ fn flushed(mut run: impl FnMut(Region) -> Result<()>) -> Result<()> {
     let clear = move || {
         while !IS_OVER.load(Ordering::Relaxed) {
             region.clear();
+            // The other thread's next attempt begins meanwhile.
+            time::sleep(PAUSE);
         }
     };
     let thread = thread::spawn(priority, clear).map_err(Failure::Kernel)?;
@@ -154,6 +160,7 @@ fn mapped(opened: &Opened) -> Result<()> {
         while !IS_OVER.load(Ordering::Relaxed) {
             let _ = pages.unmap(0);
             let _ = pages.map(fpage, 0, true);
+            time::sleep(PAUSE);
         }
     };
     others.map(window.page(0), 0, true)?;
