@@ -161,11 +161,11 @@ pub fn difference(system: &System, suite: &str) -> Result<Option<String>> {
         );
     }
     let mut lines = limits::over(&rows, &measured, &committed);
-    let is_rough =
-        |name: &str| rows.iter().any(|row| row.suite == suite && row.name == name && row.is_rough());
+    let rough_part =
+        |name: &str| rows.iter().find(|row| row.suite == suite && row.name == name)?.rough_part();
     lines.extend(match suite {
         memory::SUITE => memory::compare(&committed, &measured),
-        _ => compare(&committed, &measured, is_rough),
+        _ => compare(&committed, &measured, rough_part),
     });
     Ok((!lines.is_empty()).then(|| lines.join("\n")))
 }
@@ -452,8 +452,8 @@ fn for_people(suite: &str, measurement: &Measurement) -> String {
 }
 
 /// One line for each figure that differs between two tables. Rows of the host are compared if the compiler is the same, and of rough rows the instructions, which
-/// may differ by a twentieth: a device of the emulator has a say in them, whose interrupts come when the host has done its part.
-fn compare(committed: &Value, measured: &Value, is_rough: impl Fn(&str) -> bool) -> Vec<String> {
+/// may differ by a [part](rows::Row::rough_part): a device of the emulator has a say in them, whose interrupts come when the host has done its part.
+fn compare(committed: &Value, measured: &Value, rough_part: impl Fn(&str) -> Option<u64>) -> Vec<String> {
     let same_compiler = committed[COMPILER] == measured[COMPILER];
     let rows = |table: &Value| -> Vec<Value> {
         let all = table["rows"].as_array().into_iter().flatten();
@@ -468,10 +468,10 @@ fn compare(committed: &Value, measured: &Value, is_rough: impl Fn(&str) -> bool)
             continue;
         };
         let all = FIGURES.iter().map(|(figure, _)| *figure).chain(["bytes", "passes"]).chain(tlb::figures());
-        let is_rough = is_rough(&name);
-        let figures = all.filter(|figure| !is_rough || *figure == FIGURES[0].0);
+        let part = rough_part(&name);
+        let figures = all.filter(|figure| part.is_none() || *figure == FIGURES[0].0);
         for figure in figures.filter(|figure| old[*figure] != new[*figure]) {
-            if !(is_rough && is_near(&old[figure], &new[figure])) {
+            if !part.is_some_and(|part| is_near(&old[figure], &new[figure], part)) {
                 lines.push(format!("{name}: {figure} {} -> {}", old[figure], new[figure]));
             }
         }
@@ -482,9 +482,9 @@ fn compare(committed: &Value, measured: &Value, is_rough: impl Fn(&str) -> bool)
     lines
 }
 
-/// Whether two figures differ by a twentieth at most.
-fn is_near(old: &Value, new: &Value) -> bool {
-    matches!((old.as_u64(), new.as_u64()), (Some(old), Some(new)) if old.abs_diff(new) * 20 <= old)
+/// Whether two figures differ by such a part of the old one at most.
+fn is_near(old: &Value, new: &Value, part: u64) -> bool {
+    matches!((old.as_u64(), new.as_u64()), (Some(old), Some(new)) if old.abs_diff(new) * part <= old)
 }
 
 #[cfg(test)]
@@ -493,7 +493,7 @@ mod tests {
     use super::*;
 
     fn compare(old: &Value, new: &Value) -> String {
-        super::compare(old, new, |_| false).join("\n")
+        super::compare(old, new, |_| None).join("\n")
     }
 
     #[test]
@@ -529,9 +529,9 @@ mod tests {
     }
 
     #[test]
-    fn a_twentieth_is_no_difference_of_a_rough_row() {
+    fn a_part_is_no_difference_of_a_rough_row() {
         let table = |insns: u64| json!({"rows": [{"name": "a", "insns": insns, "user": insns}]});
-        let compare = |new: &Value| super::compare(&table(1000), new, |name| name == "a");
+        let compare = |new: &Value| super::compare(&table(1000), new, |name| (name == "a").then_some(20));
         assert!(compare(&table(1050)).is_empty());
         assert_eq!(compare(&table(1051)), ["a: insns 1000 -> 1051"]);
         assert_eq!(compare(&json!({"rows": [{"name": "a"}]})), ["a: insns 1000 -> null"]);
