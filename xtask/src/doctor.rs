@@ -35,7 +35,7 @@ const fn path(name: &'static str, path: &'static str, verbs: &'static str, packa
     Need { name, look: Look::Path(path), verbs, package }
 }
 
-const NEEDS: [Need; 20] = [
+const NEEDS: [Need; 26] = [
     run("Rust", &["rustc", "--version"], "all", "rustup"),
     run("C compiler", &["gcc", "--version"], "all", "build-essential"),
     path("C library", newlib::SOURCE, "build run test bench image", newlib::PACKAGE),
@@ -50,6 +50,12 @@ const NEEDS: [Need; 20] = [
     run("curl", &["curl", "--version"], "test", "curl"),
     path("busybox, static", "/usr/share/doc/busybox-static", "test", "busybox-static"),
     path("bash, static", "/bin/bash-static", "test", "bash-static"),
+    path("Python", "/usr/bin/python3.11", "test", "python3"),
+    path("SQLite", "/usr/bin/sqlite3", "test", "sqlite3"),
+    path("Lua", "/usr/bin/lua5.4", "test", "lua5.4"),
+    path("tcc", "/usr/bin/tcc", "test", "tcc"),
+    path("git", "/usr/bin/git", "test", "git"),
+    path("bzip2", "/usr/bin/bzip2", "test", "bzip2"),
     path("UEFI firmware", "/usr/share/ovmf/OVMF.fd", "test", "ovmf"),
     path("Bochs", "/usr/bin/bochs", "test", "bochs"),
     path("Bochs display", "/usr/lib/x86_64-linux-gnu/bochs/plugins/libbx_term_gui.so", "test", "bochs-term"),

@@ -94,7 +94,8 @@ impl Root {
     }
 }
 
-fn linux(world: &World, disk: &str, words: &[&str], input: &[u8]) -> Result<Reply, Failed> {
+/// Runs a program of Linux that is on a disk.
+pub fn linux(world: &World, disk: &str, words: &[&str], input: &[u8]) -> Result<Reply, Failed> {
     let mut all = Vec::from(["run", "--disk", disk, "--linux"]);
     all.extend(words);
     Ok(world.tern(&all, input)?)
@@ -107,15 +108,20 @@ fn compare(world: &World, shell: &str, list: &str) -> Verdict {
     let wanted = root.on_linux(shell, list)?;
     let reply =
         linux(world, &disk, &["sh", "/lists/run.sh", &format!("/{shell}"), &format!("/{list}"), PLACE], b"")?;
-    let lines = fs::read_to_string(root.folder().join(list))?;
+    check_disk(&disk)?;
+    same_output(&wanted, &reply, &root.folder().join(list), &root.folder().display().to_string())
+}
+
+/// Compares outputs of a list of command lines, each with its number. Paths of `folder` on this machine are those of the root there.
+pub fn same_output(wanted: &str, reply: &Reply, list: &Path, folder: &str) -> Verdict {
+    let lines = fs::read_to_string(list)?;
     let lines: Vec<&str> = lines.lines().collect();
     let mut wrong = String::new();
     let pieces = |text: &str| -> Vec<String> { text.split("@@ ").map(str::to_string).collect() };
-    let (wanted, found) = (pieces(&wanted), pieces(&reply.out.replace('\r', "")));
+    let (wanted, found) = (pieces(wanted), pieces(&reply.out.replace('\r', "")));
     let mut line = "";
     for (number, piece) in wanted.iter().enumerate() {
-        // Paths of the folder on this machine are those of the root there.
-        let piece = piece.replace(&root.folder().display().to_string(), "");
+        let piece = piece.replace(folder, "");
         // A status has no number of its own.
         let first = piece.split_whitespace().next().and_then(|word| word.parse::<usize>().ok());
         line = first.and_then(|number| lines.get(number - 1)).copied().unwrap_or(line);
@@ -124,7 +130,6 @@ fn compare(world: &World, shell: &str, list: &str) -> Verdict {
             wrong += &format!("{line}\n  on Linux: {piece:?}\n  on Tern:  {there:?}\n");
         }
     }
-    check_disk(&disk)?;
     if wrong.is_empty() { Ok(()) } else { Err(reply.failed(&wrong)) }
 }
 

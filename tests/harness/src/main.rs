@@ -14,6 +14,7 @@ mod c_library;
 mod clusters;
 mod consoles;
 mod crashes;
+mod debian;
 mod doors;
 mod drivers;
 mod edges;
@@ -76,6 +77,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(networks::trials(world));
     trials.extend(web::trials(world));
     trials.extend(linux::trials(world));
+    trials.extend(debian::trials(world));
     trials.extend(files::trials(world));
     trials.extend(edges::trials(world));
     trials.extend(pipes::trials(world));
