@@ -97,11 +97,12 @@ fn memory() -> Result<()> {
     check(root.read("/besieged", content.len())? == content, "a file in memory is another")
 }
 
+/// The time of day goes on. A server that starts again reads a clock of whole seconds at another moment of one, so it may be a second off.
 fn time() -> Result<()> {
     static CLOCK: Service = Service::new(clock::NAME);
     static LAST: AtomicU64 = AtomicU64::new(0);
     let now = clock::now(&CLOCK)?;
-    check(now >= LAST.swap(now, Ordering::Relaxed), "time goes back")
+    check(now + 1 >= LAST.swap(now, Ordering::Relaxed), "time goes back")
 }
 
 fn bytes() -> Result<()> {

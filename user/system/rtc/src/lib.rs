@@ -1,6 +1,7 @@
 //! The wall clock, a module: reads the PC's battery-backed clock and says how many seconds have passed since 1970.
 //!
-//! The clock is read once; from then on the kernel's time is added, which is finer and costs no device access.
+//! The clock is read once; from then on the kernel's time is added, which is finer and costs no device access. The clock has whole seconds, so a module that starts again
+//! may be a second off from what it said before.
 
 #![no_std]
 #![forbid(unsafe_code)]
