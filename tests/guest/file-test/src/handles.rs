@@ -166,7 +166,7 @@ fn requests(random: &mut Random) -> Result<usize> {
 }
 
 /// Does something with each thread of a program.
-fn each_thread(program: &str, mut with: impl FnMut(Uid) -> Result<()>) -> Result<()> {
+pub fn each_thread(program: &str, mut with: impl FnMut(Uid) -> Result<()>) -> Result<()> {
     let mut place = 0;
     while let Some(entry) = process::task_at(home(), place)? {
         place += 1;

@@ -2,6 +2,7 @@
 //! in the list of all threads, as a hostile program would.
 
 use crate::check;
+use crate::handles::each_thread;
 use files::Directory;
 use rt::api::stub::{Failure as Fault, Within};
 use rt::api::{Failure, Result, Status, block, desk, names, process};
@@ -22,13 +23,13 @@ pub fn all() -> Result<()> {
         check(names::resolve(home(), &name) == Err(Failure::Refused(Status::Denied)), "a name is told")?;
     }
     check(Directory::of("ram").err() == Some(Failure::Refused(Status::Denied)), "a directory is handed out")?;
-    let refused = each_thread("ramfs", |thread| {
+    let refused = refusals("ramfs", |thread| {
         let room = Room::new().map_err(Fault::Kernel)?;
         desk::Client { server: Within::us(thread, PATIENCE_US) }.door(room.window()).map(drop)
     })?;
     check(refused == 1, "the server of a file system does not refuse")?;
     let info = |thread| block::Client { server: Within::us(thread, PATIENCE_US) }.info().map(drop);
-    check(each_thread("virtio-block", info)? == 1, "the driver of the disk does not refuse")
+    check(refusals("virtio-block", info)? == 1, "the driver of the disk does not refuse")
 }
 
 /// `file-test child`, where the description says that this program alone is a client of what it serves: a task that it has made is none, and no client of its own either.
@@ -41,22 +42,14 @@ pub fn child() -> Result<()> {
 }
 
 /// Asks each thread of a program; says how many refuse, and fails if one does not.
-fn each_thread(program: &str, ask: impl Fn(Uid) -> core::result::Result<(), Fault>) -> Result<usize> {
-    let (mut place, mut refused) = (0, 0);
-    while let Some(entry) = process::task_at(home(), place)? {
-        place += 1;
-        if entry.program().as_str() != program {
-            continue;
+fn refusals(program: &str, ask: impl Fn(Uid) -> core::result::Result<(), Fault>) -> Result<usize> {
+    let mut refused = 0;
+    each_thread(program, |thread| match ask(thread) {
+        Ok(()) => check(false, "a stranger has what he asked for"),
+        Err(fault) => {
+            refused += usize::from(fault == Fault::Refused(Status::Denied as u32));
+            Ok(())
         }
-        let mut thread = Uid::NIL;
-        while let Some(next) = process::thread_after(home(), entry.id(), thread)? {
-            thread = next.uid;
-            match ask(thread) {
-                Ok(()) => check(false, "a stranger has what he asked for")?,
-                Err(Fault::Refused(status)) if status == Status::Denied as u32 => refused += 1,
-                Err(_) => {}
-            }
-        }
-    }
+    })?;
     Ok(refused)
 }

@@ -46,26 +46,25 @@ pub(super) fn pwrite(world: &mut World, fd: u64, bytes: &[u8], at: u64) -> u64 {
     world.now(1, __NR_pwrite64, &[fd, OWN + PAGE, bytes.len() as u64, at]).unwrap()
 }
 
-#[test]
-fn bytes_of_others_in_the_same_page_stay() {
+/// A process writes the first byte of a file of 100; others write somewhere, before that is in the file.
+fn others_keep(at: u64, bytes: &[u8]) {
     let mut world = world();
     world.file(b"/f", &[b'.'; 100], 0o644);
     let fd = world.open(1, "/f", O_RDWR).unwrap();
     pwrite(&mut world, fd, b"A", 0);
-    other_writes(&mut world, b"/f", 50, b"B");
+    other_writes(&mut world, b"/f", at, bytes);
     world.wait(2_000_000_000);
-    assert_eq!(other_reads(&mut world, b"/f", 50, 1), b"B");
+    assert_eq!(other_reads(&mut world, b"/f", at, bytes.len()), bytes);
+}
+
+#[test]
+fn bytes_of_others_in_the_same_page_stay() {
+    others_keep(50, b"B");
 }
 
 #[test]
 fn bytes_that_others_append_stay() {
-    let mut world = world();
-    world.file(b"/f", &[b'.'; 100], 0o644);
-    let fd = world.open(1, "/f", O_RDWR).unwrap();
-    pwrite(&mut world, fd, b"A", 0);
-    other_writes(&mut world, b"/f", 100, b"appended");
-    world.wait(2_000_000_000);
-    assert_eq!(other_reads(&mut world, b"/f", 100, 8), b"appended");
+    others_keep(100, b"appended");
 }
 
 /// A late write into a hole of the file `/sparse`, which is open, on a disk that another file has filled; and the time when it should have been made
