@@ -20,7 +20,7 @@ const DEFAULT: usize = 48 << 20;
 const OWN_BYTES: usize = 8 << 20;
 
 /// Bytes of tables for each frame that processes can have: who uses it, where it is, and its place in the cache of pages of files.
-const FRAME_BYTES: usize = 160;
+const FRAME_BYTES: usize = 168;
 
 /// Part of the rest that stays free, since memory is lost between pieces of it, and closing and ending may need some.
 const RESERVE: usize = 8;

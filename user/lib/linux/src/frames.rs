@@ -5,7 +5,7 @@
 
 use crate::budget::Budget;
 use crate::errno::{ENOMEM, Errno, Result};
-use crate::memory::Objects;
+use crate::memory::{Objects, Rights};
 use alloc::vec::Vec;
 
 /// Bytes of a page.
@@ -37,13 +37,27 @@ pub trait Bytes {
     fn withdraw(&mut self, frame: Frame);
 }
 
+/// Use of a frame.
+#[derive(Clone, Copy, Debug)]
+struct Use {
+    /// How often it is used: 0 if it is free.
+    count: u32,
+    /// Nobody has it mapped with more rights than these.
+    mapped: Rights,
+}
+
+impl Use {
+    /// Used once, and not mapped yet.
+    const ONE: Use = Use { count: 1, mapped: Rights::NONE };
+}
+
 /// All frames.
 #[derive(Debug)]
 pub struct Frames<B> {
     /// Their bytes.
     pub bytes: B,
-    /// How often each is used: 0 if it is free. Those that were never used are not in it.
-    uses: Vec<u32>,
+    /// Use of each. Those that were never used are not in it.
+    uses: Vec<Use>,
     free: Vec<Frame>,
     /// Memory for tables of all that have frames, and for everything else that processes make this program keep.
     pub budget: Budget,
@@ -84,7 +98,7 @@ impl<B: Bytes> Frames<B> {
 
     fn take(&mut self) -> Result<Frame> {
         if let Some(frame) = self.free.pop() {
-            self.uses[frame.0 as usize] = 1;
+            self.uses[frame.0 as usize] = Use::ONE;
             return Ok(frame);
         }
         let number = self.uses.len() as u32;
@@ -95,27 +109,61 @@ impl<B: Bytes> Frames<B> {
         if !self.bytes.make(Frame(number)) {
             return Err(ENOMEM);
         }
-        self.uses.push(1);
+        self.uses.push(Use::ONE);
         Ok(Frame(number))
     }
 
     /// Whether more than one uses a frame.
     pub fn is_shared(&self, frame: Frame) -> bool {
-        self.uses[frame.0 as usize] > 1
+        self.uses[frame.0 as usize].count > 1
     }
 
     /// Uses a frame once more.
     pub fn share(&mut self, frame: Frame) {
-        self.uses[frame.0 as usize] += 1;
+        self.uses[frame.0 as usize].count += 1;
     }
 
     /// Uses a frame once less. The last use takes it from all that have it mapped.
     pub fn release(&mut self, frame: Frame) {
-        let uses = &mut self.uses[frame.0 as usize];
-        *uses -= 1;
-        if *uses == 0 {
-            self.bytes.withdraw(frame);
+        let used = &mut self.uses[frame.0 as usize];
+        used.count -= 1;
+        if used.count == 0 {
+            self.withdraw(frame);
             self.free.push(frame);
+        }
+    }
+
+    /// Uses a frame once less, of a process whose address space is gone. Whoever has stopped using it before has it mapped no more.
+    pub fn leave(&mut self, frame: Frame) {
+        let used = &mut self.uses[frame.0 as usize];
+        used.count -= 1;
+        if used.count == 0 {
+            used.mapped = Rights::NONE;
+            self.free.push(frame);
+        }
+    }
+
+    /// Notes that a process gets a frame mapped with these rights.
+    pub fn note_mapped(&mut self, frame: Frame, rights: Rights) {
+        let used = &mut self.uses[frame.0 as usize];
+        used.mapped = used.mapped | rights;
+    }
+
+    /// Nobody can write to a frame any more until it is mapped again.
+    pub fn protect(&mut self, frame: Frame) {
+        let used = &mut self.uses[frame.0 as usize];
+        if used.mapped.has(Rights::WRITE) {
+            used.mapped.0 &= !Rights::WRITE.0;
+            self.bytes.protect(frame);
+        }
+    }
+
+    /// Nobody has a frame mapped any more.
+    pub fn withdraw(&mut self, frame: Frame) {
+        let used = &mut self.uses[frame.0 as usize];
+        if used.mapped != Rights::NONE {
+            used.mapped = Rights::NONE;
+            self.bytes.withdraw(frame);
         }
     }
 }

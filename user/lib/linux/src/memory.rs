@@ -304,7 +304,7 @@ impl Memory {
         for (_, frame) in self.pages.take(range.start / PAGE..range.end / PAGE) {
             if frames.is_shared(frame) {
                 // Others have it, too, and get it back when they use it.
-                frames.bytes.withdraw(frame);
+                frames.withdraw(frame);
             }
             frames.release(frame);
         }
@@ -370,9 +370,9 @@ impl Memory {
             }
             for (_, frame) in self.pages.among(start / PAGE..region.end / PAGE) {
                 if now.has(Rights(before.0 & !Rights::WRITE.0)) {
-                    frames.bytes.protect(frame);
+                    frames.protect(frame);
                 } else {
-                    frames.bytes.withdraw(frame);
+                    frames.withdraw(frame);
                 }
             }
         }
@@ -462,7 +462,7 @@ impl Memory {
         self.insert(at, at + len, kind);
         self.unmap(frames, from.start, old_len)?;
         for (page, frame) in moved {
-            frames.bytes.withdraw(frame);
+            frames.withdraw(frame);
             self.pages.set(page - from.start / PAGE + at / PAGE, frame);
         }
         self.count(frames);
@@ -475,12 +475,12 @@ impl Memory {
         let share = frames.budget.take(self.table_bytes()).ok_or(ENOMEM)?;
         for (&start, region) in &self.regions {
             let is_writable = !region.kind.is_shared && region.kind.rights.has(Rights::WRITE);
-            for (_, frame) in self.pages.among(start / PAGE..region.end / PAGE) {
+            self.pages.among(start / PAGE..region.end / PAGE).for_each(|(_, frame)| {
                 frames.share(frame);
                 if is_writable {
-                    frames.bytes.protect(frame);
+                    frames.protect(frame);
                 }
-            }
+            });
         }
         let (regions, pages, objects) = (self.regions.clone(), self.pages.clone(), self.objects.clone());
         objects.iter().for_each(|object| frames.hold_object(*object));
@@ -488,11 +488,13 @@ impl Memory {
         Ok(Memory { regions, pages, recent, heap: self.heap, share: Some(share), objects })
     }
 
-    /// Gives all of it back.
+    /// Gives all of it back, of an address space that is gone or has nothing mapped.
     pub fn clear<B: Bytes>(&mut self, frames: &mut Frames<B>) {
         self.regions.clear();
         self.leave_all_objects(frames);
-        self.forget(frames, 0..END);
+        self.recent.forget();
+        self.pages.take_all(|frame| frames.leave(frame));
+        self.count(frames);
         self.heap = (0, 0);
     }
 

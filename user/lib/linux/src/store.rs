@@ -130,6 +130,18 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
         }
     }
 
+    /// Does as [`Store::page`], for a page that is mapped then.
+    pub fn map_page(
+        &mut self,
+        memory: &mut Memory,
+        address: u64,
+        wanted: Rights,
+    ) -> core::result::Result<(Frame, Rights), Fault> {
+        let (frame, rights) = self.page(memory, address, wanted)?;
+        self.frames.note_mapped(frame, rights);
+        Ok((frame, rights))
+    }
+
     /// Reads memory of a process.
     pub fn read(&mut self, memory: &mut Memory, address: u64, to: &mut [u8]) -> Result<()> {
         if self.read_some(memory, address, to) < to.len() { Err(EFAULT) } else { Ok(()) }

@@ -431,7 +431,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let pid = self.pid(tid).map_err(|_| Fault::Nothing)?;
         self.budget.serve(pid);
         let room = self.room(tid).map_err(|_| Fault::Nothing)?;
-        self.store.page(&mut room.borrow_mut().memory, address, wanted)
+        self.store.map_page(&mut room.borrow_mut().memory, address, wanted)
     }
 
     /// Closes what one descriptor has led to.

@@ -97,6 +97,7 @@ impl World {
             }
             match self.memories[process].fault(&mut self.frames, address, wanted)? {
                 Access::Mapped(frame, rights) => {
+                    self.frames.note_mapped(frame, rights);
                     self.frames.bytes.mapped.insert((process, page), (frame, rights));
                 }
                 Access::Wants(Source { file: FileNumber(file), offset }, _) => {
@@ -115,6 +116,16 @@ impl World {
                     self.memories[process].supply(&mut self.frames, address, frame);
                 }
             }
+        }
+    }
+
+    /// Whatever is mapped is what a fault would map now, with no more rights.
+    fn check_mapped(&mut self) {
+        for ((process, page), (frame, rights)) in self.frames.bytes.mapped.clone() {
+            let found = self.memories[process].fault(&mut self.frames, page * PAGE, Rights::READ);
+            let Ok(Access::Mapped(now, allowed)) = found else { panic!("{process} has {page} mapped") };
+            assert_eq!(now, frame, "{process} has another frame mapped at {page}");
+            assert!(allowed.has(rights), "{process} has {rights:?} at {page}, and may have {allowed:?}");
         }
     }
 
@@ -279,6 +290,7 @@ fn memory_and_model_agree() {
                     }
                 }
                 5 if process > 0 && below(4) == 0 => {
+                    frames.bytes.mapped.retain(|(of, _), _| *of != process);
                     memory.clear(frames);
                     gone.insert(process);
                     model.clear();
@@ -313,6 +325,7 @@ fn memory_and_model_agree() {
                     assert_eq!(world.access(process, BASE + page * PAGE, write), expected);
                 }
             }
+            world.check_mapped();
         }
         for (process, model) in models.iter().enumerate() {
             for (&page, &(byte, rights)) in &model.0 {
@@ -321,6 +334,7 @@ fn memory_and_model_agree() {
             }
         }
         let World { frames, memories, .. } = &mut world;
+        frames.bytes.mapped.clear();
         memories.iter_mut().for_each(|memory| memory.clear(frames));
         assert_eq!(frames.used(), 0, "a frame is lost");
     }

@@ -66,7 +66,7 @@ impl Memory {
         }
         let own = frames.copied(frame).map_err(no_memory)?;
         // This process has the other one mapped where its own is to be.
-        frames.bytes.withdraw(frame);
+        frames.withdraw(frame);
         frames.release(frame);
         self.pages.set(page, own);
         Ok(Access::Mapped(own, rights))

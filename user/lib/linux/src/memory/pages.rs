@@ -63,18 +63,27 @@ impl Pages {
 
     /// Takes all frames of a range.
     pub(super) fn take(&mut self, pages: Range<u64>) -> Vec<(u64, Frame)> {
-        let all: Vec<(u64, Frame)> = self.among(pages.clone()).collect();
-        for (page, _) in &all {
-            if let Some(chunk) = self.0.get_mut(&(page / CHUNK)) {
-                chunk[(page % CHUNK) as usize] = 0;
+        let (mut all, mut empty) = (Vec::new(), Vec::new());
+        for (number, chunk) in self.0.range_mut(pages.start / CHUNK..pages.end.div_ceil(CHUNK)) {
+            let first = number * CHUNK;
+            let (from, to) = (pages.start.max(first) - first, pages.end.min(first + CHUNK) - first);
+            for (page, place) in (first + from..).zip(&mut chunk[from as usize..to as usize]) {
+                all.extend(core::mem::take(place).checked_sub(1).map(|frame| (page, Frame(frame))));
+            }
+            if chunk.iter().all(|frame| *frame == 0) {
+                empty.push(*number);
             }
         }
-        let touched = pages.start / CHUNK..pages.end.div_ceil(CHUNK);
-        let is_empty = |chunk: &Chunk| chunk.iter().all(|frame| *frame == 0);
-        let empty = self.0.range(touched).filter(|(_, chunk)| is_empty(chunk));
-        for number in empty.map(|(number, _)| *number).collect::<Vec<u64>>() {
+        for number in empty {
             self.0.remove(&number);
         }
         all
+    }
+
+    /// Takes all frames.
+    pub(super) fn take_all(&mut self, mut taken: impl FnMut(Frame)) {
+        for chunk in core::mem::take(&mut self.0).into_values() {
+            chunk.iter().filter_map(|frame| frame.checked_sub(1)).for_each(|frame| taken(Frame(frame)));
+        }
     }
 }
