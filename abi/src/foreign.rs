@@ -45,6 +45,26 @@ impl Registers {
         [self.rdi, self.rsi, self.rdx, self.r10, self.r8, self.r9]
     }
 
+    /// Those of a whole state.
+    pub const fn of(state: &ThreadState) -> Registers {
+        let all = &state.registers;
+        Registers {
+            rdi: all[at::RDI],
+            rsi: all[at::RSI],
+            rdx: all[at::RDX],
+            r10: all[at::R10],
+            r8: all[at::R8],
+            r9: all[at::R9],
+            rbx: all[at::RBX],
+            rbp: all[at::RBP],
+            r12: all[at::R12],
+            r13: all[at::R13],
+            r14: all[at::R14],
+            r15: all[at::R15],
+            rax: all[at::RAX],
+        }
+    }
+
     /// Puts them into a whole state, behind the `syscall` instruction.
     pub fn put(&self, state: &mut ThreadState) {
         let ip = state.registers[at::RIP];

@@ -10,9 +10,10 @@ use std::process::Command;
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 4] = [
+    let trials: [Named; 5] = [
         ("a_terminal_edits_lines", a_terminal_edits_lines),
         ("what_is_no_program_is_told", what_is_no_program_is_told),
+        ("registers_are_what_they_were", registers_are_what_they_were),
         ("busybox_prints_what_it_prints_on_linux", busybox_prints_what_it_prints_on_linux),
         ("bash_prints_what_it_prints_on_linux", bash_prints_what_it_prints_on_linux),
     ];
@@ -139,6 +140,28 @@ fn busybox_prints_what_it_prints_on_linux(world: &'static World) -> Verdict {
 
 fn bash_prints_what_it_prints_on_linux(world: &'static World) -> Verdict {
     compare(world, "bin/bash-static", "lists/bash.txt")
+}
+
+/// Compiles a program of `tests/linux` that needs no C library.
+pub fn compile(source: &str, options: &[&str], to: &Path) -> Verdict {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../linux").join(source).display().to_string();
+    let to = to.display().to_string();
+    let flags =
+        ["-O1", "-static", "-nostdlib", "-ffreestanding", "-fno-stack-protector", "-fno-pie", "-no-pie"];
+    tool("/usr/bin/gcc", &[&flags[..], options, &["-o", &to, &source]].concat())?;
+    Ok(())
+}
+
+/// Registers survive calls, handlers of signals and interruptions, in three processes at once: on Linux and here.
+fn registers_are_what_they_were(world: &'static World) -> Verdict {
+    let root = Root::new()?;
+    let program = root.folder().join("bin/registers");
+    compile("registers.c", &[], &program)?;
+    let wanted = tool(&program.display().to_string(), &[])?;
+    let disk = root.disk()?;
+    let reply = linux(world, &disk, &["registers"], b"")?;
+    reply.check_contains(&wanted)?;
+    reply.check_code(0)
 }
 
 /// A program reads lines from a terminal, where they are edited.

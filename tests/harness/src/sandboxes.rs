@@ -1,6 +1,7 @@
 //! Two sandboxes of Linux on one disk, in the system `sandboxes`: a hostile program in one reaches nothing of the other. And what is told of calls.
 
 use crate::files::{check_disk, tool};
+use crate::linux::compile;
 use crate::world::{LIMIT, Named, Scratch, Verdict, World};
 use libtest_mimic::{Failed, Trial};
 use std::fs;
@@ -46,13 +47,7 @@ fn make(scratch: &Scratch, disk: &str) -> Verdict {
 
 /// Builds one of the programs of `tests/linux/sandbox.c`.
 fn program(name: &str, to: &Path) -> Verdict {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../linux/sandbox.c").display().to_string();
-    let define = format!("-D{}", name.to_uppercase());
-    let to = to.display().to_string();
-    let flags =
-        ["-O1", "-static", "-nostdlib", "-ffreestanding", "-fno-stack-protector", "-fno-pie", "-no-pie"];
-    tool("/usr/bin/gcc", &[&flags[..], &[&define, "-o", &to, &source]].concat())?;
-    Ok(())
+    compile("sandbox.c", &[&format!("-D{}", name.to_uppercase())], to)
 }
 
 /// A machine whose console is read until something stands there.

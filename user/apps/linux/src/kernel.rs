@@ -2,7 +2,6 @@
 
 use crate::helpers::Timer;
 use crate::telling::Telling;
-use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -12,6 +11,8 @@ use linux::machine::{Machine, Registers, Space, Tid};
 use rt::random::Generator;
 use rt::sys::abi::ThreadState;
 use rt::sys::abi::call::RESUME_AS_IS;
+use rt::sys::abi::state::{REGISTERS, register};
+use rt::sys::extended::Extended;
 use rt::sys::{self, TaskId, Timeout, Uid, foreign};
 use rt::{eprintln, io, time};
 
@@ -45,6 +46,7 @@ pub struct Kernel {
     priority: u8,
     timer: Timer,
     generator: Generator,
+    extended: Extended,
     /// Nanoseconds since 1970 when the machine began.
     zero: u64,
     /// Where it goes that is told of calls.
@@ -63,7 +65,8 @@ impl Kernel {
     pub fn new(priority: u8, timer: Timer, generator: Generator, zero: u64) -> Kernel {
         let (threads, numbers, quotas) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (own, telling) = (sys::myself(), Telling::Console);
-        Kernel { threads, numbers, quotas, own, priority, timer, generator, zero, telling }
+        let extended = Extended::of_processor();
+        Kernel { threads, numbers, quotas, own, priority, timer, generator, extended, zero, telling }
     }
 
     /// Number of the thread that has sent a message.
@@ -136,11 +139,45 @@ impl Machine for Kernel {
         }
     }
 
-    fn state(&mut self, tid: Tid) -> Option<Box<ThreadState>> {
-        let thread = self.threads.get(&tid)?;
-        let mut state = Box::new(ThreadState::ZERO);
-        sys::thread_get_state(thread.uid, &mut state).ok()?;
-        Some(state)
+    fn state(&mut self, tid: Tid, to: &mut ThreadState) -> bool {
+        self.threads.get(&tid).is_some_and(|thread| sys::thread_get_state(thread.uid, to).is_ok())
+    }
+
+    fn state_in_call(&mut self, tid: Tid, to: &mut ThreadState) -> bool {
+        let Some(thread) = self.threads.get(&tid) else { return false };
+        let Ok([ip, sp, flags, _]) = sys::thread_registers(thread.uid, 0) else { return false };
+        to.registers = [0; REGISTERS];
+        (to.registers[register::RIP], to.registers[register::RSP]) = (ip, sp);
+        to.registers[register::RFLAGS] = flags;
+        self.extended.save(to);
+        if !self.extended.has_bases() {
+            let Ok([.., base, _]) = sys::thread_registers(thread.uid, 4) else { return false };
+            to.fs_base = base;
+        }
+        true
+    }
+
+    fn end_call(
+        &mut self,
+        tid: Tid,
+        state: &ThreadState,
+        registers: &mut Registers,
+        has_vectors: bool,
+    ) -> Result<bool> {
+        let thread = self.threads.get(&tid).ok_or(linux::errno::ESRCH)?;
+        let all = &state.registers;
+        let (ip, flags) = (all[register::RIP], all[register::RFLAGS]);
+        sys::thread_set_registers(thread.uid, 0, [ip, all[register::RSP], flags, 0]).map_err(errno)?;
+        if has_vectors {
+            // What an instruction for calls overwrites is as it would be behind the one at which the thread goes on. The others come with the answer.
+            sys::thread_set_registers(thread.uid, 1, [0, ip, 0, 0]).map_err(errno)?;
+            sys::thread_set_registers(thread.uid, 3, [0, flags, 0, 0]).map_err(errno)?;
+            if !self.extended.load_vectors(state) {
+                return Err(linux::errno::EINVAL);
+            }
+        }
+        *registers = Registers::of(state);
+        Ok(true)
     }
 
     fn go_on(&mut self, tid: Tid, state: &ThreadState) -> Result<()> {
@@ -158,16 +195,18 @@ impl Machine for Kernel {
         let _ = foreign::answer_later(thread.uid, registers);
     }
 
-    fn interrupt(&mut self, tid: Tid) -> Option<Box<ThreadState>> {
-        let thread = *self.threads.get(&tid)?;
-        sys::thread_stop(thread.uid).ok()?;
+    fn interrupt(&mut self, tid: Tid, to: &mut ThreadState) -> bool {
+        let Some(thread) = self.threads.get(&tid).copied() else { return false };
+        if sys::thread_stop(thread.uid).is_err() {
+            return false;
+        }
         // In the middle of a call its registers are those of the call, which is still to be taken.
         let stands_still = sys::thread_info(thread.uid).is_ok_and(|info| !info.is_in_call);
-        let state = if stands_still { self.state(tid) } else { None };
-        if state.is_none() && !thread.is_paused {
+        let is_known = stands_still && self.state(tid, to);
+        if !is_known && !thread.is_paused {
             let _ = sys::thread_resume(thread.uid);
         }
-        state
+        is_known
     }
 
     fn return_from(&mut self, tid: Tid, state: &ThreadState) {

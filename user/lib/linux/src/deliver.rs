@@ -6,11 +6,10 @@ use crate::machine::{Machine, Registers, Tid};
 use crate::process::{Event, SIGNALS, Status};
 use crate::sessions::Loss;
 use crate::signal::{self, Action, Cause, Set, Signal, Usual};
-use crate::system::System;
+use crate::system::{Next, System};
 use abi::ThreadState;
 use abi::state::register;
 use alloc::boxed::Box;
-use alloc::vec;
 use alloc::vec::Vec;
 use linux_raw_sys::general::{self, SIGCHLD, SIGCONT, SIGKILL, SIGSEGV, SIGSTOP};
 use vfs::FileSystem;
@@ -62,6 +61,13 @@ fn is_made_again(number: u64, registers: &Registers, action: Action) -> bool {
         return crate::calls::futex::is_made_again(registers, action.has(general::SA_RESTART));
     }
     action.has(general::SA_RESTART) && !NOT_MADE_AGAIN.iter().any(|call| u64::from(*call) == number)
+}
+
+/// Whether a thread with this state may have just ended a call, which overwrites two registers.
+fn is_behind_call(state: &ThreadState) -> bool {
+    let registers = &state.registers;
+    registers[register::RCX] == registers[register::RIP]
+        && registers[register::R11] == registers[register::RFLAGS]
 }
 
 /// Signals that stop a process, if it says nothing of them.
@@ -156,14 +162,22 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return self.interrupt_wait(tid);
         }
         // A thread that is just making a call takes the signal at its end.
-        let Some(state) = self.machine.interrupt(tid) else { return };
-        match self.effect(tid) {
-            Effect::Nothing => self.machine.return_from(tid, &state),
-            Effect::Ended => {}
-            Effect::Handler(signal, cause, action) => {
-                self.begin_handler(tid, state, Place::Code, (signal, cause, action));
+        let mut state = self.room_for_state();
+        if self.machine.interrupt(tid, &mut state) {
+            match self.effect(tid) {
+                Effect::Nothing => self.machine.return_from(tid, &state),
+                Effect::Ended => {}
+                Effect::Handler(signal, cause, action) => {
+                    self.begin_handler(tid, &mut state, Place::Code, (signal, cause, action));
+                }
             }
         }
+        self.spare_state = Some(state);
+    }
+
+    /// Room for the state of a thread, to be given back as `spare_state`.
+    pub(crate) fn room_for_state(&mut self) -> Box<ThreadState> {
+        self.spare_state.take().unwrap_or_else(|| Box::new(ThreadState::ZERO))
     }
 
     /// A fault of a thread was answered: it takes a signal that has come meanwhile.
@@ -231,8 +245,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         registers.rax = if done > 0 { done } else { crate::errno::EINTR.result() };
         let again = (done == 0).then_some(number);
         self.trace_interrupted(tid, done, NOT_MADE_AGAIN.iter().all(|call| u64::from(*call) != number));
-        let Some(state) = self.machine.state(tid) else { return };
-        self.begin_handler(tid, state, Place::Call(registers, again), (signal, cause, action));
+        let mut state = self.room_for_state();
+        if self.machine.state(tid, &mut state) {
+            self.begin_handler(tid, &mut state, Place::Call(registers, again), (signal, cause, action));
+        }
+        self.spare_state = Some(state);
     }
 
     /// Whether a thread waits for one that has its memory until then.
@@ -266,10 +283,46 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 self.machine.answer(tid, &registers);
             }
             Effect::Handler(signal, cause, action) => {
-                let Some(state) = self.machine.state(tid) else { return };
-                self.begin_handler(tid, state, Place::Call(registers, None), (signal, cause, action));
+                let mut state = self.room_for_state();
+                if self.machine.state(tid, &mut state) {
+                    self.begin_handler(
+                        tid,
+                        &mut state,
+                        Place::Call(registers, None),
+                        (signal, cause, action),
+                    );
+                }
+                self.spare_state = Some(state);
             }
         }
+    }
+
+    /// Ends the call that came last, of a thread for which a signal waits.
+    pub(crate) fn end_with_signal(&mut self, tid: Tid, registers: &mut Registers) -> Next {
+        let (signal, cause, action) = match self.effect(tid) {
+            Effect::Ended => return Next::Nothing,
+            Effect::Nothing => {
+                self.restore_mask(tid);
+                self.machine.answer(tid, registers);
+                return Next::Nothing;
+            }
+            Effect::Handler(signal, cause, action) => (signal, cause, action),
+        };
+        let mut state = self.room_for_state();
+        let mut next = Next::Nothing;
+        if self.machine.state_in_call(tid, &mut state) {
+            registers.put(&mut state);
+            let begun = self
+                .prepare_handler(tid, &mut state, [0; 3], (signal, cause, action))
+                .and_then(|()| self.machine.end_call(tid, &state, registers, false));
+            match begun {
+                Ok(true) => next = Next::Answer,
+                Ok(false) => {}
+                Err(_) => self.end_by_bad_stack(tid),
+            }
+        }
+        self.spare_state = Some(state);
+        next
     }
 
     /// A thread does what it cannot. Its process handles the signal, or ends by it.
@@ -278,17 +331,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let action = process.actions.get(signal as usize - 1).copied().unwrap_or_default();
         let is_blocked = self.threads.get(&tid).is_some_and(|thread| thread.mask.has(signal));
         self.trace_signal(tid, signal, &cause);
-        let state = self.machine.state(tid);
-        match state {
-            Some(state) if action.handler > 1 && !is_blocked => {
-                self.begin_handler(tid, state, Place::Exception(fault), (signal, cause, action));
-            }
-            _ => {
-                if let Ok(pid) = self.pid(tid) {
-                    self.end_process(pid, Status::killed(signal));
-                }
-            }
+        let mut state = self.room_for_state();
+        if action.handler > 1 && !is_blocked && self.machine.state(tid, &mut state) {
+            self.begin_handler(tid, &mut state, Place::Exception(fault), (signal, cause, action));
+        } else if let Ok(pid) = self.pid(tid) {
+            self.end_process(pid, Status::killed(signal));
         }
+        self.spare_state = Some(state);
         self.settle();
     }
 
@@ -296,29 +345,56 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     fn begin_handler(
         &mut self,
         tid: Tid,
-        mut state: Box<ThreadState>,
+        state: &mut ThreadState,
         place: Place,
-        (signal, cause, action): (Signal, Cause, Action),
+        of: (Signal, Cause, Action),
     ) {
         let mut fault = [0; 3];
         let is_code = matches!(place, Place::Code);
         match place {
             Place::Call(mut registers, again) => {
                 if let Some(number) = again
-                    && is_made_again(number, &registers, action)
+                    && is_made_again(number, &registers, of.2)
                 {
                     registers.rax = number;
                     let ip = &mut state.registers[register::RIP];
                     *ip = ip.wrapping_sub(SYSCALL_BYTES);
                 }
-                registers.put(&mut state);
+                registers.put(state);
             }
             Place::Exception(at) => fault = at,
             Place::Code => {}
         }
-        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let begun = self.prepare_handler(tid, state, fault, of).and_then(|()| match is_code {
+            true => {
+                self.machine.return_from(tid, state);
+                Ok(())
+            }
+            false => self.machine.go_on(tid, state),
+        });
+        if begun.is_err() {
+            self.end_by_bad_stack(tid);
+        }
+    }
+
+    /// A handler cannot begin, and ends its process.
+    fn end_by_bad_stack(&mut self, tid: Tid) {
+        if let Ok(pid) = self.pid(tid) {
+            self.end_process(pid, Status::killed(SIGSEGV));
+        }
+    }
+
+    /// Writes the frame of a handler to the stack of a thread whose state is given, and makes it the state with which the handler begins.
+    fn prepare_handler(
+        &mut self,
+        tid: Tid,
+        state: &mut ThreadState,
+        fault: [u64; 3],
+        (signal, cause, action): (Signal, Cause, Action),
+    ) -> Result<()> {
+        let thread = self.thread(tid)?;
         let before = thread.mask_before.take().unwrap_or(thread.mask);
-        let frame = signal::frame(&state, &action, (signal, &cause), &thread.stack, before, fault);
+        let frame = signal::frame(state, &action, (signal, &cause), &thread.stack, before, fault);
         let own = if action.has(general::SA_NODEFER) { Set(0) } else { Set::of(signal) };
         thread.mask = Set(thread.mask.0 | action.mask.0 | own.0).as_mask();
         let pid = thread.process;
@@ -327,32 +403,30 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         {
             process.actions[signal as usize - 1] = Action::default();
         }
-        let written = self
-            .write(tid, frame.vector.0, &frame.vector.1)
-            .and_then(|()| self.write(tid, frame.address, &frame.bytes));
-        let has_begun = written.and_then(|()| match is_code {
-            true => {
-                self.machine.return_from(tid, &frame.state);
-                Ok(())
-            }
-            false => self.machine.go_on(tid, &frame.state),
-        });
-        if has_begun.is_err() {
-            self.end_process(pid, Status::killed(SIGSEGV));
-        }
+        self.write(tid, frame.address, &frame.bytes)
     }
 
-    /// A handler has returned: its thread goes on where it was.
-    pub fn return_from_handler(&mut self, tid: Tid) -> Result<()> {
-        let mut state = self.machine.state(tid).ok_or(ESRCH)?;
+    /// A handler has returned: its thread goes on where it was. True if its call is to be answered, with [`System::registers`].
+    pub fn return_from_handler(&mut self, tid: Tid) -> Result<bool> {
+        let mut state = self.room_for_state();
+        let result = if self.machine.state_in_call(tid, &mut state) {
+            self.go_on_behind_handler(tid, &mut state)
+        } else {
+            Err(ESRCH)
+        };
+        self.spare_state = Some(state);
+        result
+    }
+
+    fn go_on_behind_handler(&mut self, tid: Tid, state: &mut ThreadState) -> Result<bool> {
         let at = state.registers[register::RSP];
         let mut context = [0; signal::RESTORED_BYTES];
         self.read(tid, at, &mut context)?;
-        let (mask, stack, vector_at) = signal::restore(&context, &mut state)?;
+        let (mask, stack, vector_at) = signal::restore(&context, state)?;
         if vector_at != 0 {
-            let mut vector = vec![0; signal::RESTORED_VECTOR_BYTES];
+            let mut vector = [0; signal::RESTORED_VECTOR_BYTES];
             self.read(tid, vector_at, &mut vector)?;
-            signal::restore_vector(&vector, &mut state)?;
+            signal::restore_vector(&vector, state);
         }
         let thread = self.thread(tid)?;
         thread.mask = mask;
@@ -363,10 +437,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         match self.effect_unless_none(tid) {
             Some(Effect::Handler(signal, cause, action)) => {
                 self.begin_handler(tid, state, Place::Exception([0; 3]), (signal, cause, action));
-                Ok(())
+                Ok(false)
             }
-            Some(_) => Ok(()),
-            None => self.machine.go_on(tid, &state).map_err(|_| EFAULT),
+            Some(_) => Ok(false),
+            None if is_behind_call(state) => {
+                let mut registers = Registers::of(state);
+                let ended = self.machine.end_call(tid, state, &mut registers, vector_at != 0);
+                self.registers = registers;
+                ended.map_err(|_| EFAULT)
+            }
+            None => self.machine.go_on(tid, state).map(|()| false).map_err(|_| EFAULT),
         }
     }
 

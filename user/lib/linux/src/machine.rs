@@ -2,7 +2,6 @@
 
 use crate::errno::Result;
 use abi::ThreadState;
-use alloc::boxed::Box;
 
 pub use abi::foreign::Registers;
 
@@ -27,9 +26,27 @@ pub trait Machine {
     /// Ends a thread.
     fn end_thread(&mut self, thread: Tid);
 
-    /// All that a thread has in the processor, if it stands still: it waits for the end of a call, then the registers that its handler has are zeros; or
-    /// it is stopped.
-    fn state(&mut self, thread: Tid) -> Option<Box<ThreadState>>;
+    /// Writes down all that a thread has in the processor, if it stands still: it waits for the end of a call, then the registers that its handler has
+    /// are zeros; or it is stopped. False if it does not stand still, or is gone.
+    fn state(&mut self, thread: Tid, to: &mut ThreadState) -> bool;
+
+    /// Does as [`Machine::state`], for the thread whose call came last, while this call is being made.
+    fn state_in_call(&mut self, thread: Tid, to: &mut ThreadState) -> bool {
+        self.state(thread, to)
+    }
+
+    /// Ends the call that came last so that its thread goes on with a state. `registers`: those of the call; true if it is to be
+    /// [answered](crate::system::Next::Answer) with what stands there now, false if the thread goes on already. `has_vectors`: vector registers of the
+    /// state are others than those that [`Machine::state_in_call`] has said. FS and GS base are as they were.
+    fn end_call(
+        &mut self,
+        thread: Tid,
+        state: &ThreadState,
+        _registers: &mut Registers,
+        _has_vectors: bool,
+    ) -> Result<bool> {
+        self.go_on(thread, state).map(|()| false)
+    }
 
     /// Lets a thread that is new, or waits for the end of a call, go on with a state.
     fn go_on(&mut self, thread: Tid, state: &ThreadState) -> Result<()>;
@@ -37,8 +54,8 @@ pub trait Machine {
     /// Ends a call that waits: the thread goes on behind it, with these registers.
     fn answer(&mut self, thread: Tid, registers: &Registers);
 
-    /// Stops a thread that runs its own code, and gives its state. None if it is just making a call, or a fault: then it goes on.
-    fn interrupt(&mut self, thread: Tid) -> Option<Box<ThreadState>>;
+    /// Stops a thread that runs its own code, and writes down its state. False if it is just making a call, or a fault: then it goes on.
+    fn interrupt(&mut self, thread: Tid, to: &mut ThreadState) -> bool;
 
     /// Lets a thread that was [interrupted](Machine::interrupt) go on, with a state.
     fn return_from(&mut self, thread: Tid, state: &ThreadState);

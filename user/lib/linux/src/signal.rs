@@ -1,13 +1,10 @@
 //! Signals: sets of them, what a process does with each, and the frame with which a handler begins.
 
 use crate::budget::Share;
-use crate::errno::{EFAULT, EINVAL, Result};
+use crate::errno::{EFAULT, Result};
 use abi::ThreadState;
 use abi::state::{IMAGE_HEADER, IMAGE_MXCSR, IMAGE_WORDS, STATE_AVX, STATE_SSE, STATE_X87, register};
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::vec;
-use alloc::vec::Vec;
 use linux_raw_sys::general;
 
 /// Number of a signal, from 1 to 64.
@@ -274,10 +271,12 @@ impl Stack {
 pub const INFO_BYTES: usize = 128;
 /// Bytes of the frame in front of it: address of the restorer, then `ucontext`.
 const CONTEXT_BYTES: usize = 8 + 304;
-/// Bytes of the frame.
-const FRAME_BYTES: u64 = (CONTEXT_BYTES + INFO_BYTES) as u64;
 /// Bytes of the vector registers, with the word behind them.
 const VECTOR_BYTES: usize = IMAGE_WORDS * 8 + 4;
+/// Offset of the vector registers in the frame. A frame begins where a stack is after a call; they are aligned to 64 bytes.
+const VECTOR_OFFSET: usize = (CONTEXT_BYTES + INFO_BYTES).next_multiple_of(64) + 8;
+/// Bytes of the frame.
+const FRAME_BYTES: usize = VECTOR_OFFSET + VECTOR_BYTES;
 /// Bytes below the stack pointer that a function may use.
 const RED_ZONE: u64 = 128;
 /// Words behind the instruction pointer and so on, as `sigcontext` orders them.
@@ -317,17 +316,13 @@ const FLAGS_CLEARED: u64 = 1 << 10 | 1 << 8 | 1 << 16;
 /// Flags that a process may set.
 const FLAGS_OWN: u64 = 0x0005_0dd5;
 
-/// A frame to be written to the stack, and the state with which the handler begins.
+/// A frame to be written to the stack.
 #[derive(Debug)]
 pub struct Frame {
     /// Where it begins.
     pub address: u64,
     /// The frame.
-    pub bytes: Vec<u8>,
-    /// Where the vector registers are, and they.
-    pub vector: (u64, Vec<u8>),
-    /// State of the handler.
-    pub state: Box<ThreadState>,
+    pub bytes: [u8; FRAME_BYTES],
 }
 
 /// Bytes of `siginfo`.
@@ -351,9 +346,10 @@ pub fn info(signal: Signal, cause: &Cause) -> [u8; INFO_BYTES] {
     bytes
 }
 
-/// The frame for a handler, of a thread in a state. `mask`: what is blocked when the handler returns. `fault`: address, error code and vector of a fault.
+/// The frame for a handler, of a thread in a state, which becomes the one with which the handler begins. `mask`: what is blocked when the handler returns.
+/// `fault`: address, error code and vector of a fault.
 pub fn frame(
-    state: &ThreadState,
+    state: &mut ThreadState,
     action: &Action,
     (signal, cause): (Signal, &Cause),
     stack: &Stack,
@@ -364,10 +360,15 @@ pub fn frame(
     let uses_other = action.has(general::SA_ONSTACK) && stack.len > 0 && !stack.has(sp);
     let top = if uses_other { stack.address.wrapping_add(stack.len) } else { sp.wrapping_sub(RED_ZONE) };
     let vector_at = top.wrapping_sub(VECTOR_BYTES as u64) & !63;
-    let address = (vector_at.wrapping_sub(FRAME_BYTES) & !15).wrapping_sub(8);
+    let address = vector_at.wrapping_sub(VECTOR_OFFSET as u64);
 
-    let mut bytes = Vec::with_capacity(FRAME_BYTES as usize);
-    let mut word = |value: u64| bytes.extend_from_slice(&value.to_le_bytes());
+    let mut bytes = [0; FRAME_BYTES];
+    let mut places = bytes.as_chunks_mut().0.iter_mut();
+    let mut word = |value: u64| {
+        if let Some(place) = places.next() {
+            *place = value.to_le_bytes();
+        }
+    };
     word(action.restorer);
     // Flags: vector registers in the long form, and a stack segment to be kept.
     word(7);
@@ -380,10 +381,10 @@ pub fn frame(
     [code, number, mask.0, fault_address, vector_at].into_iter().for_each(&mut word);
     (0..8).for_each(|_| word(0));
     word(mask.0);
-    bytes.extend_from_slice(&info(signal, cause));
+    bytes[CONTEXT_BYTES..CONTEXT_BYTES + INFO_BYTES].copy_from_slice(&info(signal, cause));
+    put_vector(state, &mut bytes[VECTOR_OFFSET..]);
 
-    let mut begun = Box::new(*state);
-    let registers = &mut begun.registers;
+    let registers = &mut state.registers;
     registers[register::RDI] = signal.into();
     registers[register::RSI] = address.wrapping_add(CONTEXT_BYTES as u64);
     registers[register::RDX] = address.wrapping_add(8);
@@ -391,24 +392,23 @@ pub fn frame(
     registers[register::RIP] = action.handler;
     registers[register::RSP] = address;
     registers[register::RFLAGS] &= !FLAGS_CLEARED;
-    Frame { address, bytes, vector: (vector_at, vector(state)), state: begun }
+    Frame { address, bytes }
 }
 
-/// Vector registers as a handler sees them.
-fn vector(state: &ThreadState) -> Vec<u8> {
-    let mut bytes = vec![0; VECTOR_BYTES];
-    put_words(&mut bytes, &state.image);
+/// Writes down the vector registers as a handler sees them.
+fn put_vector(state: &ThreadState, bytes: &mut [u8]) {
+    bytes
+        .as_chunks_mut()
+        .0
+        .iter_mut()
+        .zip(&state.image)
+        .for_each(|(place, word)| *place = word.to_le_bytes());
     let parts = state.parts & (STATE_X87 | STATE_SSE | STATE_AVX);
     let software = [LONG_FORM[0], VECTOR_BYTES as u32, parts as u32, 0, (IMAGE_WORDS * 8) as u32];
     for (at, value) in (SOFTWARE_AT..).step_by(4).zip(software) {
         bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
     }
     bytes[IMAGE_WORDS * 8..].copy_from_slice(&LONG_FORM[1].to_le_bytes());
-    bytes
-}
-
-fn put_words(bytes: &mut [u8], words: &[u64]) {
-    bytes.chunks_exact_mut(8).zip(words).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));
 }
 
 /// Bytes at a frame's `ucontext` that [`restore`] needs.
@@ -436,15 +436,9 @@ pub fn restore(context: &[u8; RESTORED_BYTES], state: &mut ThreadState) -> Resul
 pub const RESTORED_VECTOR_BYTES: usize = IMAGE_WORDS * 8;
 
 /// Puts vector registers into a state, whose parts the machine has.
-pub fn restore_vector(bytes: &[u8], state: &mut ThreadState) -> Result<()> {
-    if bytes.len() != RESTORED_VECTOR_BYTES {
-        return Err(EINVAL);
-    }
-    let word = |at: usize| {
-        bytes.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes)
-    };
+pub fn restore_vector(bytes: &[u8; RESTORED_VECTOR_BYTES], state: &mut ThreadState) {
     let allowed = state.image[IMAGE_MXCSR] >> 32;
-    let has_long = word(SOFTWARE_AT) as u32 == LONG_FORM[0];
+    let has_long = bytes[SOFTWARE_AT..].first_chunk() == Some(&LONG_FORM[0].to_le_bytes());
     let count = if has_long { IMAGE_WORDS } else { IMAGE_HEADER };
     let parts = state.parts & (STATE_X87 | STATE_SSE | STATE_AVX);
     for (image, bytes) in state.image.iter_mut().zip(bytes.as_chunks().0).take(count) {
@@ -458,5 +452,4 @@ pub fn restore_vector(bytes: &[u8], state: &mut ThreadState) -> Result<()> {
     if !has_long {
         state.image[IMAGE_HEADER] = parts & (STATE_X87 | STATE_SSE);
     }
-    Ok(())
 }

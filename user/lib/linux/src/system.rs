@@ -21,6 +21,7 @@ use crate::table::Table;
 use crate::terminals::Terminals;
 use crate::timer::Timers;
 use crate::trace::Trace;
+use abi::ThreadState;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::rc::Rc;
@@ -52,6 +53,8 @@ pub struct System<M, B, F> {
     spare: (Vec<Event>, Vec<Tid>),
     /// Processes that are to hear of the loss of a terminal.
     pub(crate) losses: Vec<Loss>,
+    /// Room for the state of a thread.
+    pub(crate) spare_state: Option<Box<ThreadState>>,
     /// Times at which threads wait no longer.
     pub timeouts: BTreeSet<(u64, Tid)>,
     /// When files get what was written to them, if there is something.
@@ -97,6 +100,8 @@ pub enum Outcome {
     Wait(Vec<Event>, Option<u64>),
     /// The thread is gone, or goes on elsewhere.
     Gone,
+    /// It is done, and leaves [`System::registers`] to the thread.
+    Registers,
 }
 
 impl From<u64> for Outcome {
@@ -136,6 +141,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             events: Vec::new(),
             spare: (Vec::new(), Vec::new()),
             losses: Vec::new(),
+            spare_state: None,
             timeouts: BTreeSet::new(),
             late_at: None,
             times_changed: false,
@@ -232,10 +238,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Makes a call of any kind.
     fn do_call(&mut self, tid: Tid, registers: &mut Registers) -> Next {
         let next = match self.attempt(tid, registers) {
-            Some(true) if self.has_signal(tid) => {
-                self.complete(tid, *registers);
-                Next::Nothing
-            }
+            Some(true) if self.has_signal(tid) => self.end_with_signal(tid, registers),
             Some(true) => {
                 self.restore_mask(tid);
                 Next::Answer
@@ -285,6 +288,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Ok(Outcome::Value(value)) => registers.rax = value,
             Err(error) => registers.rax = error.result(),
             Ok(Outcome::Gone) => return None,
+            Ok(Outcome::Registers) => *registers = self.registers,
             Ok(Outcome::Wait(on, until)) => {
                 let thread = self.threads.get_mut(&tid)?;
                 let bits = core::mem::replace(&mut thread.bits, u32::MAX);

@@ -151,7 +151,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         match &answer {
             Ok(Outcome::Value(value)) => self.trace_result(tid, *value),
             Err(error) => self.trace_result(tid, error.result()),
-            Ok(Outcome::Gone) => self.trace_result(tid, 0),
+            Ok(Outcome::Gone | Outcome::Registers) => self.trace_result(tid, 0),
             Ok(Outcome::Wait(..)) => {}
         }
         if let Some(trace) = &mut self.trace {

@@ -15,7 +15,6 @@ use crate::system::{Next, System};
 use abi::ThreadState;
 use abi::state::register;
 use linux_raw_sys::general::{self, CLONE_SIGHAND, CLONE_THREAD, CLONE_VM};
-use std::boxed::Box;
 use std::collections::{BTreeMap, BTreeSet};
 use std::vec;
 use std::vec::Vec;
@@ -62,15 +61,17 @@ impl Machine for Host {
     fn end_thread(&mut self, thread: Tid) {
         self.threads.remove(&thread);
     }
-    fn state(&mut self, thread: Tid) -> Option<Box<ThreadState>> {
-        self.threads.get(&thread)?;
-        if let Some(state) = self.states.get(&thread) {
-            return Some(Box::new(*state));
+    fn state(&mut self, thread: Tid, to: &mut ThreadState) -> bool {
+        if !self.threads.contains_key(&thread) {
+            return false;
         }
-        let mut state = Box::new(ThreadState::ZERO);
-        state.len_bytes = ThreadState::LEN_BYTES;
-        state.registers[register::RSP] = OWN + 15 * PAGE;
-        Some(state)
+        *to = self.states.get(&thread).copied().unwrap_or_else(|| {
+            let mut state = ThreadState::ZERO;
+            state.len_bytes = ThreadState::LEN_BYTES;
+            state.registers[register::RSP] = OWN + 15 * PAGE;
+            state
+        });
+        true
     }
     fn go_on(&mut self, thread: Tid, state: &ThreadState) -> Result<()> {
         self.states.insert(thread, *state);
@@ -79,8 +80,8 @@ impl Machine for Host {
     fn answer(&mut self, thread: Tid, registers: &Registers) {
         self.answers.insert(thread, registers.rax);
     }
-    fn interrupt(&mut self, thread: Tid) -> Option<Box<ThreadState>> {
-        self.state(thread)
+    fn interrupt(&mut self, thread: Tid, to: &mut ThreadState) -> bool {
+        self.state(thread, to)
     }
     fn return_from(&mut self, thread: Tid, state: &ThreadState) {
         self.states.insert(thread, *state);

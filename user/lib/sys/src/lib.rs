@@ -12,6 +12,7 @@
 
 mod control;
 mod door;
+pub mod extended;
 pub mod foreign;
 mod ipc;
 mod message_asm;

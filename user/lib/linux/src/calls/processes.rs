@@ -12,6 +12,7 @@ use crate::process::{
 };
 use crate::signal::{self, Action, Cause, Pending, Stack};
 use crate::system::{Answer, DONE, Outcome, System};
+use abi::ThreadState;
 use abi::state::{STATE_GS, register};
 use alloc::rc::Rc;
 use alloc::vec;
@@ -228,10 +229,19 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Lets a new thread begin where its maker's call ends.
     fn begin_thread(&mut self, tid: Tid, child: Tid, new: New) -> Result<()> {
-        let mut state = self.machine.state(tid).ok_or(ESRCH)?;
+        let mut state = self.room_for_state();
+        let begun = match self.machine.state_in_call(tid, &mut state) {
+            true => self.begin_with_state(tid, child, new, &mut state),
+            false => Err(ESRCH),
+        };
+        self.spare_state = Some(state);
+        begun
+    }
+
+    fn begin_with_state(&mut self, tid: Tid, child: Tid, new: New, state: &mut ThreadState) -> Result<()> {
         let mut registers = self.registers;
         registers.rax = 0;
-        registers.put(&mut state);
+        registers.put(state);
         if new.stack != 0 {
             state.registers[register::RSP] = new.stack;
         }
@@ -251,7 +261,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if new.flags & CLONE_CHILD_CLEARTID != 0 {
             self.thread(child)?.clear = new.child_tid;
         }
-        self.machine.go_on(child, &state)
+        self.machine.go_on(child, state)
     }
 
     pub(crate) fn sys_exit(&mut self, tid: Tid, [code, ..]: [u64; 6]) -> Answer {
@@ -384,7 +394,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     pub(crate) fn sys_arch_prctl(&mut self, tid: Tid, [code, address, ..]: [u64; 6]) -> Answer {
-        let mut state = self.machine.state(tid).ok_or(ESRCH)?;
+        let mut state = ThreadState::ZERO;
+        if !self.machine.state_in_call(tid, &mut state) {
+            return Err(ESRCH);
+        }
         match code {
             ARCH_SET_FS | ARCH_SET_GS if address >= crate::memory::END => return Err(EPERM),
             ARCH_SET_FS => state.fs_base = address,

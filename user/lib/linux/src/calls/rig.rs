@@ -8,8 +8,7 @@ use crate::signal::Signal;
 use crate::store::Store;
 use crate::system::{Next, System};
 use abi::ThreadState;
-use abi::state::{IMAGE_WORDS, REGISTERS, register};
-use alloc::boxed::Box;
+use abi::state::register;
 use linux_raw_sys::general::{self as nr, O_CREAT, O_RDWR};
 use std::collections::BTreeMap;
 use std::vec;
@@ -71,21 +70,11 @@ pub struct Fake {
     spaces: u64,
 }
 
-fn state() -> Box<ThreadState> {
-    Box::new(ThreadState {
-        len_bytes: 0,
-        parts: 0,
-        registers: {
-            let mut registers = [0; REGISTERS];
-            registers[register::RSP] = DATA + DATA_BYTES - 64;
-            registers[register::RIP] = DATA;
-            registers
-        },
-        fs_base: 0,
-        gs_base: 0,
-        reserved: [0; 2],
-        image: [0; IMAGE_WORDS],
-    })
+fn state() -> ThreadState {
+    let mut state = ThreadState::ZERO;
+    state.registers[register::RSP] = DATA + DATA_BYTES - 64;
+    state.registers[register::RIP] = DATA;
+    state
 }
 
 impl Machine for Fake {
@@ -98,8 +87,9 @@ impl Machine for Fake {
         Ok(())
     }
     fn end_thread(&mut self, _: Tid) {}
-    fn state(&mut self, _: Tid) -> Option<Box<ThreadState>> {
-        Some(state())
+    fn state(&mut self, _: Tid, to: &mut ThreadState) -> bool {
+        *to = state();
+        true
     }
     fn go_on(&mut self, thread: Tid, state: &ThreadState) -> Result<()> {
         self.answers.insert(thread, state.registers[register::RAX]);
@@ -108,8 +98,9 @@ impl Machine for Fake {
     fn answer(&mut self, thread: Tid, registers: &Registers) {
         self.answers.insert(thread, registers.rax);
     }
-    fn interrupt(&mut self, _: Tid) -> Option<Box<ThreadState>> {
-        Some(state())
+    fn interrupt(&mut self, _: Tid, to: &mut ThreadState) -> bool {
+        *to = state();
+        true
     }
     fn return_from(&mut self, _: Tid, _: &ThreadState) {}
     fn pause(&mut self, _: Tid, _: bool) {}

@@ -69,9 +69,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     pub(crate) fn sys_sigreturn(&mut self, tid: Tid, _: [u64; 6]) -> Answer {
-        if self.return_from_handler(tid).is_err() {
-            let cause = Cause::KERNEL;
-            self.exception(tid, linux_raw_sys::general::SIGSEGV, cause, [0; 3]);
+        match self.return_from_handler(tid) {
+            Ok(true) => return Ok(Outcome::Registers),
+            Ok(false) => {}
+            Err(_) => self.exception(tid, linux_raw_sys::general::SIGSEGV, Cause::KERNEL, [0; 3]),
         }
         Ok(Outcome::Gone)
     }
@@ -147,7 +148,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     pub(crate) fn sys_sigaltstack(&mut self, tid: Tid, [new, old, ..]: [u64; 6]) -> Answer {
-        let sp = self.machine.state(tid).ok_or(ESRCH)?.registers[abi::state::register::RSP];
+        let mut state = self.room_for_state();
+        let is_there = self.machine.state_in_call(tid, &mut state);
+        let sp = state.registers[abi::state::register::RSP];
+        self.spare_state = Some(state);
+        if !is_there {
+            return Err(ESRCH);
+        }
         let before = self.thread(tid)?.stack;
         let new = match new {
             0 => None,

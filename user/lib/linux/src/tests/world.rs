@@ -134,9 +134,30 @@ impl Machine for Below {
     fn end_thread(&mut self, thread: Tid) {
         self.threads.remove(&thread);
     }
-    fn state(&mut self, thread: Tid) -> Option<Box<ThreadState>> {
-        let held = self.threads.get(&thread)?;
-        (held.place != Place::Code).then(|| held.state.clone())
+    fn state(&mut self, thread: Tid, to: &mut ThreadState) -> bool {
+        let Some(held) = self.threads.get(&thread).filter(|held| held.place != Place::Code) else {
+            return false;
+        };
+        *to = *held.state;
+        true
+    }
+    fn end_call(
+        &mut self,
+        thread: Tid,
+        state: &ThreadState,
+        registers: &mut Registers,
+        has_vectors: bool,
+    ) -> Result<bool, Errno> {
+        let held = self.threads.get_mut(&thread).ok_or(ENOMEM)?;
+        assert_eq!(held.place, Place::Call, "no call waits for an answer");
+        for at in [register::RIP, register::RSP, register::RFLAGS] {
+            held.state.registers[at] = state.registers[at];
+        }
+        if has_vectors {
+            held.state.image = state.image;
+        }
+        *registers = Registers::of(state);
+        Ok(true)
     }
     fn go_on(&mut self, thread: Tid, state: &ThreadState) -> Result<(), Errno> {
         let held = self.threads.get_mut(&thread).ok_or(ENOMEM)?;
@@ -150,10 +171,13 @@ impl Machine for Below {
             held.place = Place::Code;
         }
     }
-    fn interrupt(&mut self, thread: Tid) -> Option<Box<ThreadState>> {
-        let held = self.threads.get_mut(&thread).filter(|held| held.place == Place::Code)?;
+    fn interrupt(&mut self, thread: Tid, to: &mut ThreadState) -> bool {
+        let Some(held) = self.threads.get_mut(&thread).filter(|held| held.place == Place::Code) else {
+            return false;
+        };
         held.place = Place::Stopped;
-        Some(held.state.clone())
+        *to = *held.state;
+        true
     }
     fn return_from(&mut self, thread: Tid, state: &ThreadState) {
         let _ = self.go_on(thread, state);
