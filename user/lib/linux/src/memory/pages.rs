@@ -17,16 +17,44 @@ const CHUNK: u64 = 64;
 const CHUNKS_MAX: usize = 16_384;
 
 /// Bytes that a chunk counts for, with its place in the list.
-const CHUNK_BYTES: usize = 320;
+const CHUNK_BYTES: usize = 328;
 
-/// Numbers of frames, plus one; 0 where there is none.
-type Chunk = [u32; CHUNK as usize];
+/// Frames of the pages of a chunk.
+#[derive(Clone, Debug)]
+struct Chunk {
+    /// A bit for each page that has one.
+    used: u64,
+    /// Their frames; the others mean nothing.
+    frames: [Frame; CHUNK as usize],
+}
+
+impl Chunk {
+    const EMPTY: Chunk = Chunk { used: 0, frames: [Frame(0); CHUNK as usize] };
+
+    /// Bits of the pages of a range that are in the chunk with a number.
+    fn bits(number: u64, pages: &Range<u64>) -> u64 {
+        let first = number * CHUNK;
+        let from = pages.start.max(first) - first;
+        let to = pages.end.min(first + CHUNK).saturating_sub(first);
+        if from >= to { 0 } else { u64::MAX >> (CHUNK - (to - from)) << from }
+    }
+}
+
+/// Numbers of the bits of a word, from the lowest on.
+fn each(mut bits: u64) -> impl Iterator<Item = u64> {
+    core::iter::from_fn(move || {
+        let at = bits.trailing_zeros();
+        bits &= bits.wrapping_sub(1);
+        (at < u64::BITS).then_some(u64::from(at))
+    })
+}
 
 impl Pages {
     /// Frame of a page.
     pub(super) fn get(&self, page: u64) -> Option<Frame> {
-        let number = self.0.get(&(page / CHUNK))?[(page % CHUNK) as usize];
-        number.checked_sub(1).map(Frame)
+        let chunk = self.0.get(&(page / CHUNK))?;
+        let at = page % CHUNK;
+        (chunk.used >> at & 1 != 0).then(|| chunk.frames[at as usize])
     }
 
     /// Bytes that all of it counts for.
@@ -44,20 +72,17 @@ impl Pages {
 
     /// Gives a page a frame.
     pub(super) fn set(&mut self, page: u64, frame: Frame) {
-        let chunk = self.0.entry(page / CHUNK).or_insert_with(|| Box::new([0; CHUNK as usize]));
-        chunk[(page % CHUNK) as usize] = frame.0 + 1;
+        let chunk = self.0.entry(page / CHUNK).or_insert_with(|| Box::new(Chunk::EMPTY));
+        chunk.used |= 1 << (page % CHUNK);
+        chunk.frames[(page % CHUNK) as usize] = frame;
     }
 
     /// Pages of a range that have frames.
     pub(super) fn among(&self, pages: Range<u64>) -> impl Iterator<Item = (u64, Frame)> {
         let chunks = pages.start / CHUNK..pages.end.div_ceil(CHUNK);
         self.0.range(chunks).flat_map(move |(number, chunk)| {
-            let first = number * CHUNK;
-            let from = pages.start.max(first) - first;
-            let to = pages.end.min(first + CHUNK) - first;
-            (from..to).filter_map(move |at| {
-                chunk[at as usize].checked_sub(1).map(|frame| (first + at, Frame(frame)))
-            })
+            let bits = chunk.used & Chunk::bits(*number, &pages);
+            each(bits).map(move |at| (number * CHUNK + at, chunk.frames[at as usize]))
         })
     }
 
@@ -65,12 +90,10 @@ impl Pages {
     pub(super) fn take(&mut self, pages: Range<u64>) -> Vec<(u64, Frame)> {
         let (mut all, mut empty) = (Vec::new(), Vec::new());
         for (number, chunk) in self.0.range_mut(pages.start / CHUNK..pages.end.div_ceil(CHUNK)) {
-            let first = number * CHUNK;
-            let (from, to) = (pages.start.max(first) - first, pages.end.min(first + CHUNK) - first);
-            for (page, place) in (first + from..).zip(&mut chunk[from as usize..to as usize]) {
-                all.extend(core::mem::take(place).checked_sub(1).map(|frame| (page, Frame(frame))));
-            }
-            if chunk.iter().all(|frame| *frame == 0) {
+            let bits = chunk.used & Chunk::bits(*number, &pages);
+            all.extend(each(bits).map(|at| (number * CHUNK + at, chunk.frames[at as usize])));
+            chunk.used &= !bits;
+            if chunk.used == 0 {
                 empty.push(*number);
             }
         }
@@ -83,7 +106,7 @@ impl Pages {
     /// Takes all frames.
     pub(super) fn take_all(&mut self, mut taken: impl FnMut(Frame)) {
         for chunk in core::mem::take(&mut self.0).into_values() {
-            chunk.iter().filter_map(|frame| frame.checked_sub(1)).for_each(|frame| taken(Frame(frame)));
+            each(chunk.used).for_each(|at| taken(chunk.frames[at as usize]));
         }
     }
 }
