@@ -37,7 +37,11 @@ fn follow(shared: &Shared, region: Region) -> ! {
                 let driver = link.driver;
                 shared.set_link(Some((link, address)));
                 while shared.has_link() && is_there(driver) {
-                    shared.poke();
+                    if !shared.poke() {
+                        // This task is being ended. The driver has something to tell at once as long as there are frames that nobody takes: without a pause both
+                        // would keep whoever ends the task from doing so.
+                        time::sleep(PAUSE);
+                    }
                 }
                 shared.set_link(None);
                 time::sleep(PAUSE);

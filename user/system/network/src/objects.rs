@@ -39,7 +39,7 @@ pub struct Socket {
 impl Drop for Socket {
     fn drop(&mut self) {
         self.shared.stack(|stack| stack.close(self.id));
-        self.shared.poke();
+        let _ = self.shared.poke();
     }
 }
 
@@ -47,7 +47,7 @@ impl Socket {
     /// Does something that the stack has to follow, unless it is refused.
     fn act<T>(&self, act: impl FnOnce(&mut Stack, Id) -> Result<T, Refusal>) -> Result<T, Failure> {
         let outcome = self.look(act)?;
-        self.shared.poke();
+        let _ = self.shared.poke();
         Ok(outcome)
     }
 
@@ -121,7 +121,7 @@ impl Stream::Relay for Socket {
             })
         })?;
         if was_crowded {
-            self.shared.poke();
+            let _ = self.shared.poke();
         }
         Ok(bytes)
     }
@@ -203,7 +203,7 @@ impl Host::Server for Hosted {
     }
     fn resolve(&self, name: &str) -> Result<Reference<Question::Client<View>>, Failure> {
         let socket = self.open(|stack, owner| stack.resolve(owner, name))?;
-        self.shared.poke();
+        let _ = self.shared.poke();
         served(door::serve(Question::Object(socket)))
     }
     fn address_at(&self, place: u32) -> Result<([u8; 16], u8), Failure> {

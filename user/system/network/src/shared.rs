@@ -55,9 +55,10 @@ impl Shared {
         act(&mut self.state.lock().stack)
     }
 
-    /// There is something to do for the thread that takes turns.
-    pub fn poke(&self) {
-        let _ = Client { server: self.first }.poke();
+    /// There is something to do for the thread that takes turns. False if that is gone, and with it, soon, the whole task.
+    #[must_use]
+    pub fn poke(&self) -> bool {
+        Client { server: self.first }.poke().is_ok()
     }
 
     /// There is a card, with this address, or there is none any more.
@@ -69,7 +70,7 @@ impl Shared {
         state.is_decided = true;
         drop(state);
         drop(before);
-        self.poke();
+        let _ = self.poke();
     }
 
     /// Whether there is a card.
