@@ -256,13 +256,21 @@ impl Kernel {
     /// one.
     #[inline]
     pub fn charge(&self, now: u64) -> Option<ThreadRef> {
-        let used = now - self.sched.since_ns.replace(now);
-        let running = self.sched.running.get();
-        let owner = ThreadRef::in_slot(running.slot())
-            .filter(|owner| running.slot() != 0 && owner.home_ref().same_owner(running))?;
+        let (owner, used) = self.uncharged(now);
+        self.sched.since_ns.set(now);
+        let owner = owner?;
         owner.home.time_ns.set(owner.home.time_ns.get() + used);
         owner.home.left_ns.set(owner.home.left_ns.get().saturating_sub(used));
         Some(owner)
+    }
+
+    /// Owner of the shuttle that the processor is on, if there still is one, and the time since the last charge.
+    #[inline]
+    pub fn uncharged(&self, now: u64) -> (Option<ThreadRef>, u64) {
+        let running = self.sched.running.get();
+        let owner = ThreadRef::in_slot(running.slot())
+            .filter(|owner| running.slot() != 0 && owner.home_ref().same_owner(running));
+        (owner, now - self.sched.since_ns.get())
     }
 
     /// Charges the shuttle of `owner`, which is about to change: if the processor is on it, the next dispatch looks at it anew.

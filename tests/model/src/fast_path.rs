@@ -516,11 +516,16 @@ impl Machine {
             all.extend(self.live.w);
             all.extend([self.live.rdx, self.live.rax, self.live.rip, self.live.rsp, self.live.r11 >> 32]);
         }
+        // Time is charged when the processor leaves a shuttle, or is asked: a user sees no difference.
+        let (charged, used) = k.uncharged(arch::now_ns());
         for thread in known.iter().filter_map(|&uid| k.thread(uid)) {
             let hot = &thread.hot;
+            let more = if charged == Some(thread) { used } else { 0 };
+            let (time, left) =
+                (thread.home.time_ns.get() + more, thread.home.left_ns.get().saturating_sub(more));
             let wait = thread.wait();
             all.extend([hot.uid.get(), hot.key.get(), hot.open_key.get(), hot.accept.get()]);
-            all.extend([thread.special.get() as u64, thread.home.time_ns.get(), thread.home.left_ns.get()]);
+            all.extend([thread.special.get() as u64, time, left]);
             // Who is about to get a message, or looks for a call, finds all its registers changed, and goes on on a shuttle of its own
             // or its caller's.
             let takes = thread.state.get() == State::Taking && thread.errand.get() == Errand::Ipc
