@@ -125,7 +125,7 @@ fn stop(thread: ThreadRef) {
 #[inline(always)]
 fn call_for(k: &Kernel, current: ThreadRef, partner: ThreadRef) -> Next {
     if current.hot.shuttle.get() != current.home_ref() {
-        keep_state(current, partner);
+        keep_state(k, current, partner);
     }
     let wait = wait_of(partner);
     if !takes_fault(wait, current) {
@@ -144,9 +144,18 @@ fn call_for(k: &Kernel, current: ThreadRef, partner: ThreadRef) -> Next {
 
 /// Keeps the extended state of a thread that faults on a borrowed shuttle. A foreign call that is taken at once passes it on, like a message.
 #[cold]
-fn keep_state(current: ThreadRef, partner: ThreadRef) {
-    if !(partner.wait() == Wait::Open && takes_call(partner, current)) {
+fn keep_state(k: &Kernel, current: ThreadRef, partner: ThreadRef) {
+    let is_borrowed = k.shuttle_of(current) != current;
+    if is_borrowed && !(partner.wait() == Wait::Open && takes_call(partner, current)) {
         extended::keep(current);
+    }
+}
+
+/// Lets the state of a thread that was [kept](extended::keep) go with the shuttle that the thread is about to lend for its fault, if that is its own.
+#[inline(always)]
+pub(super) fn send_state_along(thread: ThreadRef) {
+    if thread.special.get() & special::STATE_KEPT != 0 {
+        extended::goes_along(thread);
     }
 }
 
@@ -169,6 +178,7 @@ pub(super) fn post(k: &Kernel, thread: ThreadRef, partner: ThreadRef) {
     }
     k.wheel.remove(partner);
     k.shuttle_of(thread);
+    send_state_along(thread);
     let passed = k.pass_in(thread, partner, wait, true);
     deliver(partner, thread, passed);
     k.wake(partner);

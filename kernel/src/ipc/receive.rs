@@ -193,6 +193,7 @@ fn take(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Taken {
         Errand::Ipc => take_ipc(k, thread, sender),
         Errand::Fault | Errand::Exception => {
             k.lend(sender, thread);
+            fault::send_state_along(sender);
             fault::deliver(thread, sender, Passed::Lent);
             Taken::Message
         }

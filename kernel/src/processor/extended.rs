@@ -91,6 +91,15 @@ pub fn keep(current: ThreadRef) {
     current.set_special(special::STATE_KEPT, 0);
 }
 
+/// Sends what [`keep`] kept of a thread along with its own shuttle, which it lends: the borrowed one was taken back meanwhile. From now on that
+/// state is where the shuttle's is, and whoever is on the shuttle replaces it.
+#[cold]
+pub fn goes_along(thread: ThreadRef) {
+    if thread.hot.shuttle.get() == thread.home_ref() {
+        thread.set_special(0, special::STATE_KEPT);
+    }
+}
+
 /// Loads what [`keep`] kept of a thread, which is switched to.
 pub fn load_kept(to: ThreadRef) {
     to.extended.load();

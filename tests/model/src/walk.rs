@@ -166,3 +166,125 @@ fn nothing_stale_is_left_under_tags() {
 fn nothing_stale_is_left_where_tags_change_hands() {
     nothing_stale("hostile caches, few tags", Caches::FewTags);
 }
+
+/// Time that is not charged yet is seen, so that no step differs for when it is: a walk of ten million steps found one that did.
+#[test]
+fn time_is_seen_before_it_is_charged() {
+    let mut walk = Walk::new(true, Caches::None);
+    walk.perform(&Op::Advance { us: 3 });
+    let now = kernel::arch::now_ns();
+    let k = &walk.machine.world.k;
+    assert!(k.uncharged(now).1 > 0);
+    let before = walk.machine.observe(&walk.threads);
+    assert!(k.charge(now).is_some());
+    assert_eq!(walk.machine.observe(&walk.threads), before);
+}
+
+/// A thread faults on a borrowed shuttle, which is taken back before its pager takes the fault: so it lends its own. Its pager calls a third thread on that, which is
+/// interrupted. The state that was kept of the thread lay where that of its shuttle lies, so that it found the third one's.
+#[test]
+fn a_kept_state_goes_with_the_shuttle_of_its_thread() {
+    let program = [
+        Op::React { number: 20875978529227318, long: 6 },
+        Op::Advance { us: 11000 },
+        Op::Long {
+            form: 2,
+            ipc: Ipc {
+                dest: 30792611084387056,
+                from: 8140378694,
+                timeouts: 219043332095,
+                window: 0,
+                flags: 16896,
+                shown: 51924042607213378,
+                item: Some((1073856707, 1073765692)),
+            },
+            dope: 1056767,
+            address: 1073786872,
+        },
+        Op::Long {
+            form: 0,
+            ipc: Ipc {
+                dest: 0,
+                from: 1459697872,
+                timeouts: 214748364800,
+                window: 0,
+                flags: 36864,
+                shown: 13062331002590948,
+                item: None,
+            },
+            dope: 8192,
+            address: 1073942536,
+        },
+        Op::Intrude(Some(program::Control {
+            operation: 7,
+            whom: program::Whom::Partner,
+            target: 40429526786519610,
+            rsi: 70368744177664,
+            rdx: 0,
+            r10: 23,
+        })),
+        Op::ReplyWait { dest: 5335511797486605, label: 0 },
+        Op::Thread(program::Control {
+            operation: 7,
+            whom: program::Whom::Any,
+            target: 19092757225530616,
+            rsi: 1,
+            rdx: 200,
+            r10: 58,
+        }),
+        Op::React { number: 25626752765294503, long: 6 },
+        Op::React { number: 23834748891413897, long: 6 },
+        Op::React { number: 70849889408949528, long: 5 },
+        Op::DoorCall { number: 1, takes: 0, item: 0 },
+        Op::React { number: 18013375505521457, long: 4 },
+        Op::Fault { address: 1073839422, rights: 4 },
+        Op::Fault { address: 1073809199, rights: 2 },
+        Op::React { number: 58547506866568665, long: 4 },
+        Op::AnswerShown(Ipc {
+            dest: 50230664433937615,
+            from: 1310801805,
+            timeouts: 18446744071562067988,
+            window: 0,
+            flags: 4608,
+            shown: 16461097247174963,
+            item: Some((759, 1073911115)),
+        }),
+        Op::React { number: 25584321990072877, long: 6 },
+        Op::Flush { page: 3107, own: true },
+        Op::Intrude(Some(program::Control {
+            operation: 6,
+            whom: program::Whom::Stopped,
+            target: 56758268107193155,
+            rsi: 70368744177664,
+            rdx: 32768,
+            r10: 82,
+        })),
+        Op::ReplyWait { dest: 15202701915521705, label: 0 },
+        Op::React { number: 56552387020488420, long: 0 },
+        Op::Call { dest: 50761619579941573, takes: 2048 },
+        Op::Intrude(Some(program::Control {
+            operation: 4,
+            whom: program::Whom::Controlled,
+            target: 53738867801637954,
+            rsi: 2,
+            rdx: 0,
+            r10: 63,
+        })),
+        Op::Answer { label: 3, item: 0 },
+        Op::Long {
+            form: 0,
+            ipc: Ipc {
+                dest: 49190206206694066,
+                from: 2014855569,
+                timeouts: 4294967295,
+                window: 3367,
+                flags: 49664,
+                shown: 26568223710366726,
+                item: None,
+            },
+            dope: 2105345,
+            address: 1073827840,
+        },
+    ];
+    run(&program, &Mutex::default());
+}
