@@ -6,11 +6,12 @@
 
 use crate::as_on_linux::{Random, programs};
 use crate::served::Served;
+use linux::errno::Errno;
 use linux::frames::{Bytes, Frame, PAGE};
 use linux::memory::{Fault, Kind, Memory, Rights, Source};
 use linux::store::{Clock, Store};
+use std::cell::Cell;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering};
 use vfs::page::Plain;
 use vfs::remote::Remote;
 use vfs::{Attributes, How, Inode, Ram, Volume};
@@ -31,12 +32,18 @@ const OTHER: u64 = 0x20_0000;
 const SHARED: u64 = 0x30_0000;
 const PRIVATE: u64 = 0x40_0000;
 
-/// Nanoseconds since 1970.
-static NOW: AtomicU64 = AtomicU64::new(1_000_000_000_000);
+thread_local! {
+    /// Nanoseconds since 1970, of each test by itself.
+    static NOW: Cell<u64> = const { Cell::new(0) };
+}
+
+fn pass(nanoseconds: u64) {
+    NOW.set(NOW.get() + nanoseconds);
+}
 
 /// The server has whole seconds.
 fn seconds() -> u64 {
-    NOW.load(Ordering::Relaxed) / 1_000_000_000 * 1_000_000_000
+    NOW.get() / 1_000_000_000 * 1_000_000_000
 }
 
 struct Pages(Vec<Vec<u8>>);
@@ -68,8 +75,11 @@ impl Bytes for Pages {
     fn withdraw(&mut self, _: Frame) {}
 }
 
+type Sandbox = Store<Pages, Client>;
+
 struct Pair {
-    store: Store<Pages, Client>,
+    seed: u64,
+    store: Sandbox,
     memory: Memory,
     inode: Inode,
     other: Volume<Client>,
@@ -82,17 +92,28 @@ struct Pair {
     random: Random,
 }
 
+/// Whatever fails says by which seed it fails again.
+impl Drop for Pair {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("seed {}", self.seed);
+        }
+    }
+}
+
 impl Pair {
     fn new(seed: u64) -> Pair {
+        // Each seed begins at the same time, whatever ran before.
+        NOW.set(1_000_000_000_000);
         let served = Served::new(Ram::new(16 << 20, seconds), 100);
         let mut other = Volume::new(Remote::new(served.clone()).unwrap());
         let root = other.root();
         let file = other.open(root, b"a", CREATE, 0o600).unwrap();
         // Nobody has used it for long.
-        NOW.fetch_add(10_000_000_000, Ordering::Relaxed);
+        pass(10_000_000_000);
         let pages = Pages(vec![vec![0xee; PAGE as usize]; 18]);
         let mut store = Store::new(pages, Remote::new(served).unwrap());
-        store.clock = Clock(Box::new(|| NOW.load(Ordering::Relaxed)));
+        store.clock = Clock(Box::new(|| NOW.get()));
         store.volume.begin();
         let inode = store.volume.open(store.root, b"a", How::default(), 0).unwrap();
         let mut memory = Memory::default();
@@ -106,7 +127,7 @@ impl Pair {
         }
         let names: [&[u8]; 2] = [b"a", b"b"];
         let (model, touched, random) = (Vec::new(), BTreeSet::new(), Random(seed));
-        Pair { store, memory, inode, other, file, names, model, touched, random }
+        Pair { seed, store, memory, inode, other, file, names, model, touched, random }
     }
 
     fn put(&mut self, at: u64, bytes: &[u8]) {
@@ -125,16 +146,30 @@ impl Pair {
         (blocks > 0).then(|| (block * BLOCK + first, vec![value; len as usize]))
     }
 
-    /// After a call of the sandbox, pages behind the end of a file are nobody's.
-    fn settle(&mut self) {
+    /// A call or a fault of the process, from its beginning to its end: then pages are nobody's that it has found to be behind the end of a file.
+    fn enter<T>(&mut self, run: impl FnOnce(&mut Sandbox, &mut Memory) -> T) -> T {
+        self.store.volume.begin();
+        let done = run(&mut self.store, &mut self.memory);
         for source in self.store.take_cut() {
             self.memory.forget_source(&mut self.store.frames, source);
         }
+        done
+    }
+
+    /// The process writes to its memory. Whether it can.
+    fn poke(&mut self, place: u64, bytes: &[u8]) -> bool {
+        self.enter(|store, memory| store.write(memory, place, bytes).is_ok())
     }
 
     fn sync(&mut self) {
-        self.store.write_back_all(self.inode).unwrap();
+        let inode = self.inode;
+        self.enter(|store, _| store.write_back_all(inode)).unwrap();
         self.touched.clear();
+    }
+
+    /// The process gives frames back.
+    fn make_room(&mut self) {
+        self.enter(|store, memory| memory.discard(&mut store.frames, OTHER, 8 * PAGE)).unwrap();
     }
 
     /// A file ends here from now on.
@@ -145,18 +180,18 @@ impl Pair {
 
     /// Something that the sandbox does.
     fn act(&mut self) {
-        let len = self.model.len() as u64;
+        let (len, inode) = (self.model.len() as u64, self.inode);
         match self.random.below(12) {
             0..4 => {
                 let Some((at, bytes)) = self.piece(false) else { return };
                 // Across the border of two pages of the process.
                 let place = BUFFER + PAGE - self.random.below(BLOCK);
-                if self.store.write(&mut self.memory, place, &bytes).is_err() {
+                if !self.poke(place, &bytes) {
                     return;
                 }
                 let piece = (place, bytes.len() as u64);
-                let count = self.store.write_cached(&mut self.memory, self.inode, at, piece).unwrap();
-                assert_eq!(count, Some(piece.1));
+                let count = self.enter(|store, memory| store.write_cached(memory, inode, at, piece));
+                assert_eq!(count, Ok(Some(piece.1)));
                 self.put(at, &bytes);
             }
             4 => {
@@ -164,18 +199,18 @@ impl Pair {
                 let count = 1 + self.random.below((LEN_MAX - at).min(2 * PAGE));
                 let value = self.random.below(255) as u8 + 1;
                 let bytes = vec![value; count as usize];
-                assert_eq!(self.store.write_at(self.inode, at, &bytes), Ok(bytes.len()));
+                assert_eq!(self.enter(|store, _| store.write_at(inode, at, &bytes)), Ok(bytes.len()));
                 self.put(at, &bytes);
             }
             5 => {
                 let to = self.random.below(LEN_MAX);
-                self.store.truncate(self.inode, to).unwrap();
+                self.enter(|store, _| store.truncate(inode, to)).unwrap();
                 self.ends(to);
             }
             6 => self.sync(),
-            7 => self.store.write_late(self.inode).unwrap(),
+            7 => self.enter(|store, _| store.write_late(inode)).unwrap(),
             8 => {
-                let found = self.store.attributes(self.inode).unwrap();
+                let found = self.enter(|store, _| store.attributes(inode)).unwrap();
                 self.other.begin();
                 let seen = self.other.attributes(self.file).unwrap();
                 assert_eq!(Attributes { accessed: 0, ..found }, Attributes { accessed: 0, ..seen });
@@ -184,16 +219,15 @@ impl Pair {
             9 => {
                 // Some frames are used for something else, or not any more.
                 let at = OTHER + self.random.below(8) * PAGE;
-                if self.store.write(&mut self.memory, at, b"x").is_err() {
-                    self.memory.discard(&mut self.store.frames, OTHER, 8 * PAGE).unwrap();
+                if !self.poke(at, b"x") {
+                    self.make_room();
                 }
             }
             _ => {
                 // Without a call, but not before one has seen what the other client wrote to this page.
                 let Some((at, bytes)) = self.piece(false) else { return };
-                self.store.map_file(self.inode).unwrap();
-                self.settle();
-                if self.store.write(&mut self.memory, SHARED + at, &bytes).is_ok() {
+                self.enter(|store, _| store.map_file(inode)).unwrap();
+                if self.poke(SHARED + at, &bytes) {
                     self.put(at, &bytes);
                     self.touched.insert(at / PAGE);
                 }
@@ -240,34 +274,38 @@ impl Pair {
 
     /// The sandbox sees all of the file, by small reads, by large ones, and where it is mapped.
     fn compare(&mut self) {
-        self.store.volume.begin();
+        let inode = self.inode;
         let mut at = 0;
         while at < self.model.len() as u64 {
-            let len = 1 + self.random.below(PAGE);
-            let Ok(count) = self.store.read_cached(&mut self.memory, self.inode, at, (BUFFER, len)) else {
-                self.memory.discard(&mut self.store.frames, OTHER, 8 * PAGE).unwrap();
+            let piece = (BUFFER, 1 + self.random.below(PAGE));
+            let Ok(count) = self.enter(|store, memory| store.read_cached(memory, inode, at, piece)) else {
+                self.make_room();
                 continue;
             };
             let mut bytes = vec![0; count as usize];
-            self.store.read(&mut self.memory, BUFFER, &mut bytes).unwrap();
+            self.enter(|store, memory| store.read(memory, BUFFER, &mut bytes)).unwrap();
             assert!(count > 0, "at {at} of {}", self.model.len());
             self.same(&bytes, at, "small");
             at += count;
         }
-        self.settle();
         let mut all = vec![0; LEN_MAX as usize + 1];
-        let count = self.store.read_at(self.inode, 0, &mut all).unwrap();
+        let count = self.enter(|store, _| store.read_at(inode, 0, &mut all)).unwrap();
         assert_eq!(count, self.model.len());
         self.same(&all[..count], 0, "large");
+        self.compare_mapped();
+    }
+
+    /// The sandbox sees all of the file where it is mapped, and nothing behind its end.
+    fn compare_mapped(&mut self) {
         for page in 0..6 {
             let at = page * PAGE;
             for place in [SHARED, PRIVATE] {
                 let mut bytes = vec![0; PAGE as usize];
-                let found = self.store.page(&mut self.memory, place + at, Rights::READ);
+                let found = self.enter(|store, memory| store.page(memory, place + at, Rights::READ));
                 if at >= self.model.len() as u64 {
                     assert_eq!(found, Err(Fault::BehindEnd), "page {page}");
                 } else if found != Err(Fault::NoMemory) {
-                    self.store.read(&mut self.memory, place + at, &mut bytes).unwrap();
+                    self.enter(|store, memory| store.read(memory, place + at, &mut bytes)).unwrap();
                     let there = (self.model.len() - at as usize).min(PAGE as usize);
                     self.same(&bytes[..there], at, "mapped");
                     assert!(bytes[there..].iter().all(|byte| *byte == 0), "behind the end");
@@ -289,24 +327,69 @@ fn a_file_is_one_for_a_sandbox_and_another_client() {
         let mut pair = Pair::new(seed);
         for _ in 0..300 {
             match pair.random.below(8) {
-                0..4 => {
-                    pair.store.volume.begin();
-                    pair.act();
-                    pair.settle();
-                }
+                0..4 => pair.act(),
                 4..6 => pair.others_act(),
                 6 => pair.compare(),
                 _ => {
-                    NOW.fetch_add(pair.random.below(3_000_000_000), Ordering::Relaxed);
+                    pass(pair.random.below(3_000_000_000));
                 }
             }
         }
-        pair.store.volume.begin();
         pair.sync();
         pair.other.begin();
         let mut all = vec![0; LEN_MAX as usize + 1];
         let count = pair.other.read(pair.file, 0, &mut all).unwrap();
-        assert_eq!(&all[..count], pair.model, "seed {seed}");
+        assert_eq!(&all[..count], pair.model);
         pair.compare();
+    }
+}
+
+type Call = fn(&mut Sandbox, &mut Memory, Inode) -> Result<(), Errno>;
+
+/// Calls by which a sandbox finds that a file has ended, none of which changes it.
+const CALLS: [(&str, Call); 9] = [
+    ("a small read", |store, memory, file| store.read_cached(memory, file, 0, (BUFFER, 1)).map(|_| ())),
+    ("a large read", |store, _, file| store.read_at(file, 0, &mut [0; 8]).map(|_| ())),
+    ("a small write", |store, memory, file| {
+        store.write_cached(memory, file, LEN_MAX, (BUFFER, 1)).map(|count| assert_eq!(count, None))
+    }),
+    ("a large write", |store, _, file| store.write_at(file, 0, &[]).map(|_| ())),
+    ("an end", |store, _, file| {
+        let len = store.volume.len(file).unwrap();
+        store.truncate(file, len)
+    }),
+    ("a mapping", |store, _, file| store.map_file(file).map(|_| ())),
+    ("a sync", |store, _, file| store.write_back_all(file)),
+    ("late bytes", |store, _, file| store.write_late(file)),
+    ("attributes", |store, _, file| store.attributes(file).map(|_| ())),
+];
+
+/// An empty file has nothing to be read in small pieces: a large read, or any other call, may be the first that finds it so.
+#[test]
+fn pages_behind_the_end_go_with_the_call_that_finds_it() {
+    for len in [0, 1, PAGE, PAGE + 1] {
+        for (name, call) in CALLS {
+            let mut pair = Pair::new(1);
+            let bytes = vec![7; 2 * PAGE as usize];
+            assert_eq!(pair.other.write(pair.file, 0, &bytes), Ok(bytes.len()));
+            pair.put(0, &bytes);
+            pair.compare();
+            let inode = pair.inode;
+            // One byte is late, and goes with the others.
+            assert!(pair.poke(BUFFER, &[8]));
+            assert_eq!(
+                pair.enter(|store, memory| store.write_cached(memory, inode, 0, (BUFFER, 1))),
+                Ok(Some(1))
+            );
+            pair.put(0, &[8]);
+            pair.other.begin();
+            pair.other.truncate(pair.file, len).unwrap();
+            pair.ends(len);
+            let done = pair.enter(|store, memory| call(store, memory, inode));
+            println!("{name}, {len} bytes: {done:?}");
+            assert_eq!(done, Ok(()));
+            pair.compare_mapped();
+            pair.compare();
+        }
     }
 }

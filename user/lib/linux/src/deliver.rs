@@ -180,8 +180,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.spare_state.take().unwrap_or_else(|| Box::new(ThreadState::ZERO))
     }
 
-    /// A fault of a thread was answered: it takes a signal that has come meanwhile.
+    /// A fault of a thread was answered, and its page is mapped: it loses that again if the fault has found it behind the end of its file, and takes a signal that has
+    /// come meanwhile.
     pub fn after_fault(&mut self, tid: Tid) {
+        self.take_cut_pages();
         if self.has_signal(tid) {
             self.notify(tid);
         }

@@ -160,8 +160,15 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Takes pages from processes that lie behind the end of a file which was cut off: an access is an error from now on.
-    #[cold]
+    #[inline]
     pub(crate) fn take_cut_pages(&mut self) {
+        if !self.store.cut.is_empty() {
+            self.take_pages();
+        }
+    }
+
+    #[cold]
+    fn take_pages(&mut self) {
         for source in self.store.take_cut() {
             for process in self.processes.values() {
                 process.room.borrow_mut().memory.forget_source(&mut self.store.frames, source);

@@ -281,9 +281,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let was_making = core::mem::replace(&mut self.is_making, true);
         let outcome = calls::run(self, tid, registers);
         (self.current, self.is_making) = (before, was_making);
-        if !self.store.cut.is_empty() {
-            self.take_cut_pages();
-        }
+        self.take_cut_pages();
         match outcome {
             Ok(Outcome::Value(value)) => registers.rax = value,
             Err(error) => registers.rax = error.result(),
@@ -378,6 +376,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             self.look_at_files();
             self.look_at_signals();
         }
+        self.take_cut_pages();
         if !core::mem::take(&mut self.times_changed) {
             return;
         }
@@ -405,7 +404,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                     self.late_at = Some(now + calls::files::LATE_NS);
                 }
             }
-            self.take_cut_pages();
         }
         let due: Vec<Tid> = self
             .processes

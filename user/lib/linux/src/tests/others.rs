@@ -4,6 +4,7 @@ use super::late::{other_reads, other_writes, pwrite, world};
 use crate::errno::{EFAULT, ENOSPC};
 use crate::frames::PAGE;
 use crate::memory::{Fault, Rights};
+use crate::signal::Cause;
 use crate::tests::late::late_on_a_full_disk;
 use crate::world::{OWN, World};
 use linux_raw_sys::general::*;
@@ -240,6 +241,49 @@ fn a_file_that_others_cut_off_ends_there() {
     world.now(1, __NR_fsync, &[fd]).unwrap();
     assert_eq!(other_reads(&mut world, b"/f", 0, 20), b".....A....");
     assert_eq!(world.now(1, __NR_pread64, &[fd, 8, 10, 0]), Err(EFAULT));
+}
+
+/// The end of a process by an exception is no call, and finds all the same that a file was cut off. Where others have it mapped, they write to the next page then.
+#[test]
+fn a_page_goes_when_the_end_of_a_process_finds_it_behind_the_end() {
+    let mut world = world();
+    world.file(b"/f", &[b'.'; PAGE as usize], 0o644);
+    let fd = world.open(1, "/f", O_RDWR).unwrap();
+    let shared = map(&mut world, fd, PROT_READ | PROT_WRITE, MAP_SHARED);
+    let private = map(&mut world, fd, PROT_READ | PROT_WRITE, MAP_PRIVATE);
+    assert_eq!(byte(&mut world, private), b'.');
+    let child = world.fork(1);
+    world.put(child, shared, b"1");
+    let inode = inode(&mut world, b"/f");
+    world.system.store.volume.truncate(inode, 0).unwrap();
+    world.system.exception(child, 11, Cause::KERNEL, [0; 3]);
+    assert_eq!(world.system.fault(1, private, Rights::READ), Err(Fault::BehindEnd));
+    other_writes(&mut world, b"/f", 0, &[b'B'; PAGE as usize]);
+    world.put(1, private, b"2");
+    world.now(1, __NR_fsync, &[fd]).unwrap();
+    assert_eq!([private, private + 1].map(|at| byte(&mut world, at)), *b"2B");
+}
+
+/// A fault for which frames are short writes late bytes first, and finds that their file was cut off.
+#[test]
+fn a_page_goes_when_a_fault_finds_it_behind_the_end() {
+    let mut world = world();
+    world.file(b"/f", &[b'.'; 2 * PAGE as usize], 0o644);
+    let fd = world.open(1, "/f", O_RDWR).unwrap();
+    let private = world.now(1, __NR_mmap, &[0, 2 * PAGE, 3, MAP_PRIVATE.into(), fd, 0]).unwrap() + PAGE;
+    assert_eq!(byte(&mut world, private), b'.');
+    pwrite(&mut world, fd, b"A", 0);
+    let kind = (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE).into();
+    let many = world.now(1, __NR_mmap, &[0, 2000 * PAGE, 3, kind, u64::MAX, 0]).unwrap();
+    let inode = inode(&mut world, b"/f");
+    world.system.store.volume.truncate(inode, 0).unwrap();
+    for page in 0..2000 {
+        if world.system.fault(1, many + page * PAGE, Rights::WRITE).is_err() {
+            break;
+        }
+        world.system.after_fault(1);
+    }
+    assert_eq!(world.system.fault(1, private, Rights::READ), Err(Fault::BehindEnd));
 }
 
 #[test]
