@@ -14,6 +14,7 @@ use crate::errno::{
 };
 use crate::open::Open;
 use alloc::collections::VecDeque;
+use crate::places::shorten_queue;
 use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
@@ -483,6 +484,7 @@ impl Socket {
             let is_read = count == message.left().len();
             if peeks {
                 found.files.extend(message.flight.files().iter().cloned());
+        shorten_queue(&mut queue);
                 at += 1;
             } else {
                 message.read += count;
@@ -515,6 +517,7 @@ impl Socket {
             whole,
             credentials: Some(message.credentials),
             from: message.from.clone(),
+            shorten_queue(&mut queue);
             ..Received::default()
         };
         let count = whole.min(room);

@@ -11,6 +11,7 @@ mod opened;
 mod others;
 pub(crate) mod random;
 mod world;
+mod places;
 
 use crate::errno::{EEXIST, EINVAL, ENOMEM};
 use crate::executable::{self, Executable, HEAD_BYTES, Told};
