@@ -82,6 +82,49 @@ fn connections_that_were_accepted_leave_no_places() {
 }
 
 #[test]
+fn sockets_wait_for_room_at_one_other() {
+    let mut world = world();
+    let full: Vec<(u64, [u64; 2])> = (0..20)
+        .map(|number| {
+            let fd = socket(&mut world, SOCK_DGRAM);
+            let address = bind(&mut world, fd, &std::format!("full{number}"));
+            // Each has its address at a place of its own.
+            let bytes = ["\x01\0\0", &std::format!("full{number}")].concat();
+            (fd, [world.put(1, 4096 + number * 64, bytes.as_bytes()), address[1]])
+        })
+        .collect();
+    let sends = socket(&mut world, SOCK_DGRAM);
+    for (_, [at, len]) in &full {
+        while let super::world::Did::Value(1) =
+            world.call(1, nr::__NR_sendto, &[sends, DATA, 1, 0, *at, *len])
+        {}
+    }
+    let senders: Vec<u64> = (0..40).map(|_| socket(&mut world, SOCK_DGRAM)).collect();
+    for sender in &senders {
+        for (_, [at, len]) in &full {
+            assert_eq!(world.bad(1, nr::__NR_sendto, &[*sender, DATA, 1, 0, *at, *len]), EAGAIN);
+            world.good(1, nr::__NR_connect, &[*sender, *at, *len]);
+            assert_eq!(world.bad(1, nr::__NR_write, &[*sender, DATA, 1]), EAGAIN);
+        }
+    }
+    let waiting = |world: &World| full.iter().map(|(fd, _)| places(world, *fd)).sum::<usize>();
+    // Queues have 11 messages, and other lists four places at least.
+    assert!(waiting(&world) <= full.len() * 20 + 2 * senders.len() + FEW, "{}", waiting(&world));
+    // All hear of room at the last one, and those that are closed are forgotten.
+    for sender in &senders[1..] {
+        world.good(1, nr::__NR_close, &[*sender]);
+    }
+    assert!(waiting(&world) <= full.len() * 20 + FEW);
+    let polled = world.put_words(1, 0, &[senders[0] | u64::from(nr::POLLOUT) << 32]);
+    assert_eq!(world.good(1, nr::__NR_poll, &[polled, 1, 0]), 0);
+    world.good(1, nr::__NR_fork, &[]);
+    assert_eq!(world.call(1, nr::__NR_poll, &[polled, 1, u64::MAX]), super::world::Did::Waits);
+    world.good(2, nr::__NR_read, &[full[19].0, DATA, 1]);
+    assert_eq!(world.outcome(1), super::world::Did::Value(1));
+    world.check();
+}
+
+#[test]
 fn entries_that_were_removed_leave_no_places() {
     let mut world = world();
     let list = world.good(1, nr::__NR_epoll_create1, &[0]);
