@@ -142,6 +142,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             if at.is_none() {
                 open.offset.set(position + count);
             }
+        self.let_mapped_files_go();
             if self.late_at.is_none() {
                 self.late_at = Some(self.machine.now() + LATE_NS);
                 self.times_changed = true;
