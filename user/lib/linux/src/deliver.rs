@@ -166,10 +166,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
-    /// A fault of a thread was answered: it takes a signal that has come meanwhile.
+    /// A fault of a thread was answered: it takes a signal that has come meanwhile. If its process ends by that, others may have waited for it.
     pub fn after_fault(&mut self, tid: Tid) {
         if self.has_signal(tid) {
             self.notify(tid);
+            self.settle();
         }
     }
 
@@ -289,7 +290,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 }
             }
         }
-        self.settle();
+        // A call that is made settles at its end: until then there are signals that wait for it.
+        if !self.is_making {
+            self.settle();
+        }
     }
 
     /// Begins a handler.

@@ -13,6 +13,7 @@ pub(crate) mod random;
 mod world;
 mod places;
 
+mod waits;
 use crate::errno::{EEXIST, EINVAL, ENOMEM};
 use crate::executable::{self, Executable, HEAD_BYTES, Told};
 use crate::frames::{Bytes, Frame, Frames, PAGE};
