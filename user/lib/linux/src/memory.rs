@@ -426,8 +426,8 @@ impl Memory {
         }
         let kind = region.kind.from(from.start - first);
         let old_len = from.end - from.start;
-        // Pieces of the region on both sides, and the new one.
-        self.check_regions(frames, 2)?;
+        // The new one, and pieces on both sides of what is taken out of regions: here, and where it goes. Nothing may fail once pages have been taken.
+        self.check_regions(frames, if matches!(to, Move::To(_)) { 3 } else { 2 })?;
         if let Move::To(at) = to {
             let target = Memory::range(at, len)?;
             if at < FIRST || target.start < from.end && from.start < target.end {
