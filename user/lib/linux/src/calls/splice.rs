@@ -136,6 +136,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         pipe.pipe.borrow().peek(&mut bytes);
         let count = match self.put(to.open, &bytes, at, true) {
+        self.limit_write(tid, to.open, at, &mut bytes)?;
             Err(EAGAIN) => return wait(self, to, has_no_time),
             count => count?,
         };
@@ -244,7 +245,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         let mut bytes = vec![0; len.min(PIECE_MAX) as usize];
         let Taken::Bytes(found) = self.take(from.open, &mut bytes, Some(begin))? else { return Err(EINVAL) };
-        let count = if found > 0 { self.put(to.open, &bytes[..found], Some(end), false)? } else { 0 };
+        bytes.truncate(found);
+        self.limit_write(tid, to.open, Some(end), &mut bytes)?;
+        let count = if found > 0 { self.put(to.open, &bytes, Some(end), false)? } else { 0 };
         for (side, at, before) in [(from, named, begin), (to, other, end)] {
             self.move_position(tid, side, at, count)?;
             if at.is_none() {
