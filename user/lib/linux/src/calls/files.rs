@@ -142,11 +142,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let position = at.unwrap_or(open.offset.get());
         let room = self.room(tid)?;
         let count = self.store.write_cached(&mut room.borrow_mut().memory, *inode, position, piece)?;
+        self.let_mapped_files_go();
         if let Some(count) = count {
             if at.is_none() {
                 open.offset.set(position + count);
             }
-        self.let_mapped_files_go();
             if self.late_at.is_none() {
                 self.late_at = Some(self.machine.now() + LATE_NS);
                 self.times_changed = true;
@@ -406,7 +406,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 }
 
 /// Whether a write goes on until all bytes are in, and somebody who writes without readers hears of it by a signal.
-fn is_stream(open: &Open) -> bool {
+pub(super) fn is_stream(open: &Open) -> bool {
     match &open.object {
         Object::Writer(_) | Object::Fifo(_) => true,
         Object::Socket(socket) => socket.kind == crate::socket::Kind::Stream,
@@ -498,6 +498,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             {
                 return Ok(Outcome::Wait(self.events_of(&to), None));
             }
+            Err(EPIPE) if is_stream(&to) => return self.tell_broken(tid),
             count => count? as u64,
         };
         match at {

@@ -1,6 +1,6 @@
 //! Bytes that go from one descriptor to another and not through memory of the process: `splice`, `tee`, `vmsplice`, `copy_file_range`.
 
-use super::files::{PIECE_MAX, Taken, position};
+use super::files::{PIECE_MAX, Taken, is_stream, position};
 use super::number;
 use crate::errno::{EAGAIN, EBADF, EINVAL, EISDIR, EOPNOTSUPP, EPIPE, ESPIPE, Result};
 use crate::frames::Bytes;
@@ -80,7 +80,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok((from, to))
     }
 
-    fn tell_broken(&mut self, tid: Tid) -> Answer {
+    /// Nobody reads what a call writes: its thread hears so by a signal, too.
+    pub(super) fn tell_broken(&mut self, tid: Tid) -> Answer {
         let pid = self.pid(tid)?;
         let _ = self.send_to_thread(tid, SIGPIPE, Cause::process(pid, 0));
         Err(EPIPE)
@@ -135,9 +136,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return self.nothing_in(pipe, from, has_no_time);
         }
         pipe.pipe.borrow().peek(&mut bytes);
-        let count = match self.put(to.open, &bytes, at, true) {
         self.limit_write(tid, to.open, at, &mut bytes)?;
+        let count = match self.put(to.open, &bytes, at, true) {
             Err(EAGAIN) => return wait(self, to, has_no_time),
+            Err(EPIPE) if is_stream(to.open) => return self.tell_broken(tid),
             count => count?,
         };
         // They are the other side's now.
