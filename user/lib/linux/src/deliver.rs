@@ -223,6 +223,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return self.trace_later(|of| of == tid);
         };
         let Some(blocked) = self.unblock(tid) else { return };
+        self.tell_rest(tid, &blocked);
         self.give_up_opening(tid);
         let mut registers = blocked.registers;
         let number = registers.rax;
