@@ -3,17 +3,19 @@
 mod budget;
 mod bytes;
 mod cache;
+mod counted;
+mod crossings;
 mod held;
 mod hostile;
 mod late;
 mod limits;
 mod opened;
 mod others;
-pub(crate) mod random;
-mod world;
 mod places;
-
+pub(crate) mod random;
 mod waits;
+mod world;
+
 use crate::errno::{EEXIST, EINVAL, ENOMEM};
 use crate::executable::{self, Executable, HEAD_BYTES, Told};
 use crate::frames::{Bytes, Frame, Frames, PAGE};
