@@ -111,11 +111,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.sys_clock_nanosleep(tid, [CLOCK_MONOTONIC.into(), 0, time, 0, 0, 0])
     }
 
-    pub(crate) fn sys_clock_nanosleep(
-        &mut self,
-        tid: Tid,
-        [clock, flags, time, ..]: [u64; 6],
-    ) -> Answer {
+    pub(crate) fn sys_clock_nanosleep(&mut self, tid: Tid, [clock, flags, time, ..]: [u64; 6]) -> Answer {
         if time == 0 {
             return Err(EFAULT);
         }

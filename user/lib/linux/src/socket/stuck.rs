@@ -25,7 +25,7 @@ impl Socket {
         }
     }
 
-    /// It is in no list any more of those that have found no room.
+    /// Takes it out of the list of those that have found no room.
     pub(super) fn leave_stuck(&self) {
         if let Some(at) = self.stuck_at.take().upgrade() {
             let mut stuck = at.stuck.borrow_mut();

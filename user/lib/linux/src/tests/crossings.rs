@@ -19,10 +19,10 @@ use vfs::{FileSystem, Inode, Ram};
 /// Longest file.
 const LEN_MAX: u64 = 6 * PAGE;
 
-/// Where each process has the file mapped.
+/// Address at which each process has the file mapped.
 const PLACE: u64 = 0x3000_0000;
 
-/// Where pieces lie in memory of a process: so that they cross a page, and there is room for the longest.
+/// Address of pieces in memory of a process: so that they cross a page, and there is room for the longest.
 const PIECE: u64 = OWN + 2 * PAGE - 100;
 
 /// Pages that a process has mapped.
@@ -349,7 +349,7 @@ fn a_file_of_which_nobody_knows_others_is_a_row_of_bytes() {
     }
 }
 
-/// It is known whether others have changed something, as in a sandbox.
+/// Changes of others are known, as in a sandbox.
 #[test]
 fn a_file_of_which_others_are_known_is_a_row_of_bytes() {
     for seed in 1..=rounds() {

@@ -69,7 +69,7 @@ fn a_file_is_no_longer_than_it_may_be() {
     assert_eq!(other_reads(&mut world, b"/f", 0, 100), b"text01234");
 }
 
-/// Also where it is long already, and by whatever call bytes come.
+/// Limit of files that are longer already, by whatever call bytes come.
 #[test]
 fn no_call_writes_behind_the_longest_file() {
     let mut world = world();

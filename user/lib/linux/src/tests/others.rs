@@ -321,7 +321,7 @@ fn a_mapping_that_goes_leaves_its_bytes() {
     }
 }
 
-/// What cannot be written back when it is unmapped keeps nobody from unmapping it, nor other files from getting theirs; a sync tells.
+/// Bytes that cannot be written back when they are unmapped keep nobody from unmapping them, nor other files from getting theirs; a sync tells.
 #[test]
 fn unmapping_does_not_fail_for_want_of_room() {
     let (mut world, fd, full) = late_on_a_full_disk();

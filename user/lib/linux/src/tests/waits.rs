@@ -18,7 +18,7 @@ fn who_ends_behind_a_fault_is_heard_of() {
     world.check();
 }
 
-/// Who sleeps again for the time that a handler has left sleeps no longer than was wanted, however often a signal comes.
+/// Sleeps for the time that a handler has left are no longer together than the one that was wanted, however often a signal comes.
 #[test]
 fn a_sleep_that_a_handler_ends_has_a_rest() {
     for number in [nr::__NR_nanosleep, nr::__NR_clock_nanosleep] {
