@@ -181,11 +181,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// A fault of a thread was answered, and its page is mapped: it loses that again if the fault has found it behind the end of its file, and takes a signal that has
-    /// come meanwhile.
+    /// come meanwhile. If its process ends by that, others may have waited for it.
     pub fn after_fault(&mut self, tid: Tid) {
         self.take_cut_pages();
         if self.has_signal(tid) {
             self.notify(tid);
+            self.settle();
         }
     }
 
@@ -238,6 +239,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return self.trace_later(|of| of == tid);
         };
         let Some(blocked) = self.unblock(tid) else { return };
+        self.tell_rest(tid, &blocked);
         self.give_up_opening(tid);
         let mut registers = blocked.registers;
         let number = registers.rax;
@@ -340,7 +342,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             self.end_process(pid, Status::killed(signal));
         }
         self.spare_state = Some(state);
-        self.settle();
+        // A call that is made settles at its end: until then there are signals that wait for it.
+        if !self.is_making {
+            self.settle();
+        }
     }
 
     /// Begins a handler.

@@ -36,6 +36,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.unblock(tid);
         self.give_up_opening(tid);
         self.leave_locks(tid);
+        self.waiting.remove(&tid);
         let clear = self.threads.get(&tid).map_or(0, |thread| thread.clear);
         if clear != 0 && self.write(tid, clear, &[0; 4]).is_ok() {
             let _ = self.wake_at(tid, clear, 1);

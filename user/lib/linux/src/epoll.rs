@@ -8,6 +8,7 @@
 use crate::budget::Share;
 use crate::errno::{EEXIST, EINVAL, ENOENT, ENOMEM, ENOSPC, Result};
 use crate::open::{Object, Open};
+use crate::places::{shorten, shorten_queue};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
@@ -117,6 +118,12 @@ impl Epoll {
         self.entries.borrow().len() * ENTRY_BYTES
     }
 
+    /// Places of the queue of entries that have heard of something.
+    #[cfg(test)]
+    pub fn places(&self) -> usize {
+        self.heard.borrow().capacity()
+    }
+
     /// Adds an entry. `ENOMEM`: the budget has no room for it.
     pub fn add(&self, fd: u32, open: &Rc<Open>, source: Source, wanted: Wanted) -> Result<()> {
         Epoll::check(wanted, matches!(open.object, Object::Epoll(_)))?;
@@ -149,9 +156,12 @@ impl Epoll {
     pub fn remove(&self, key: Key) -> Result<Source> {
         let entry = self.entries.borrow_mut().remove(&key).ok_or(ENOENT)?;
         self.share.borrow_mut().set(self.bytes());
+        let mut heard = self.heard.borrow_mut();
         if entry.is_queued {
-            self.heard.borrow_mut().retain(|heard| *heard != key);
+            heard.retain(|heard| *heard != key);
         }
+        // There have been as many at most as there were entries.
+        shorten_queue(&mut heard);
         Ok(entry.source)
     }
 
@@ -256,6 +266,12 @@ impl Watches {
         self.by_source.contains_key(&source)
     }
 
+    /// Places of all lists.
+    #[cfg(test)]
+    pub fn places(&self) -> usize {
+        self.by_source.values().map(Vec::capacity).sum()
+    }
+
     /// Whether there is room for one more.
     pub fn check_room(&self) -> Result<()> {
         if self.count >= ENTRIES_MAX { Err(ENOSPC) } else { Ok(()) }
@@ -272,6 +288,7 @@ impl Watches {
         let before = watches.len();
         watches.retain(keep);
         self.count -= before - watches.len();
+        shorten(watches);
         if watches.is_empty() {
             self.by_source.remove(&source);
         }

@@ -217,6 +217,12 @@ impl Inotify {
         self.state.borrow().events.is_empty()
     }
 
+    /// Places of the queue.
+    #[cfg(test)]
+    pub fn places(&self) -> usize {
+        self.state.borrow().events.capacity()
+    }
+
     /// Reads events that fit, whole ones. `EINVAL`: not even the first one does.
     pub fn read(&self, to: &mut [u8]) -> Result<usize> {
         let mut state = self.state.borrow_mut();
@@ -232,6 +238,7 @@ impl Inotify {
         }
         let bytes = state.bytes_with(state.cost);
         state.share.set(bytes);
+        crate::places::shorten_queue(&mut state.events);
         if done == 0 && !state.events.is_empty() { Err(EINVAL) } else { Ok(done) }
     }
 }

@@ -11,6 +11,8 @@ use alloc::vec::Vec;
 pub struct Kept {
     /// Timers that send signals.
     pub alarms: Alarms,
+    /// When the machine began, in nanoseconds since 1970, as it was read once: the clocks are read one after the other, and their difference is another one each time.
+    pub began: u64,
     /// Pipes that have names.
     pub fifos: Fifos,
     /// Name of the sandbox, if it was given another one.

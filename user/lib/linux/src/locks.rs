@@ -2,6 +2,7 @@
 
 use crate::errno::{EAGAIN, ENOLCK, Result};
 use crate::machine::Tid;
+use crate::places::shorten;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
@@ -79,6 +80,12 @@ impl Locks {
         self.count
     }
 
+    /// Places of all lists.
+    #[cfg(test)]
+    pub fn places(&self) -> usize {
+        self.bytes.values().chain(self.files.values()).map(Vec::capacity).sum()
+    }
+
     /// The first lock that keeps a wanted one out.
     pub fn find(&mut self, kind: Kind, inode: u64, wanted: &Lock) -> Option<Lock> {
         let locks = self.of(kind).get(&inode)?;
@@ -111,6 +118,7 @@ impl Locks {
         });
         let joined = before - locks.len();
         locks.push(whole);
+        shorten(locks);
         self.count = self.count + 1 - joined;
         self.owners.entry(lock.owner).or_default().insert(inode);
         Ok(())
@@ -135,6 +143,7 @@ impl Locks {
             false
         });
         locks.append(&mut rest);
+        shorten(locks);
         let (after, is_empty) = (locks.len(), locks.is_empty());
         if is_empty {
             self.of(kind).remove(&inode);
@@ -173,6 +182,7 @@ impl Locks {
         let before = locks.len();
         let owners: Vec<Owner> = locks.iter().map(|lock| lock.owner).collect();
         locks.retain(|lock| matches!(lock.owner, Owner::Open(_)));
+        shorten(locks);
         let (removed, is_empty) = (before - locks.len(), locks.is_empty());
         if is_empty {
             self.bytes.remove(&inode);

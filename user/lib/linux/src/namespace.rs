@@ -16,6 +16,8 @@ pub struct View {
     pub own: u32,
     /// All processes.
     pub processes: BTreeMap<u32, Paths>,
+    /// The process whose descriptors were looked at last: the one of which they are in [`Paths`].
+    shown: u32,
     /// Pseudo-terminals with names: owner and group of each.
     pub terminals: BTreeMap<u32, (u32, u32)>,
     /// Code that processes call in place of system calls: pages that are mapped where a program begins, if there are some.
@@ -23,6 +25,17 @@ pub struct View {
 }
 
 impl View {
+    /// Paths of a process, to be made anew. Descriptors of the one before are forgotten: those of all would be more than this program has memory for.
+    pub fn show(&mut self, pid: u32) -> Option<&mut Paths> {
+        let before = core::mem::replace(&mut self.shown, pid);
+        if before != pid
+            && let Some(paths) = self.processes.get_mut(&before)
+        {
+            paths.descriptors = BTreeMap::new();
+        }
+        self.processes.get_mut(&pid)
+    }
+
     /// Whether a directory has a number in it.
     fn has(&self, directory: Special, number: u32) -> bool {
         match directory {
@@ -127,14 +140,18 @@ impl<F: FileSystem> Namespace<F> {
             Special::Terminals => {
                 names.extend(view.terminals.keys().map(|number| format!("{number}").into_bytes()))
             }
-            Special::Descriptors(process) => {
-                let of = view.processes.get(&process);
-                let numbers = of.into_iter().flat_map(|of| of.descriptors.keys());
-                names.extend(numbers.map(|number| format!("{number}").into_bytes()));
-            }
             _ => {}
         }
-        let found = names.into_iter().zip(1..).skip(cursor as usize).take(count_max);
+        // A cursor is the number of the next descriptor: programs that close those which they have found get the others all the same.
+        let first = u32::try_from(cursor).unwrap_or(u32::MAX);
+        let of = match special {
+            Special::Descriptors(process) => view.processes.get(&process),
+            _ => None,
+        };
+        let numbers = of.into_iter().flat_map(|of| of.descriptors.range(first..));
+        let descriptors =
+            numbers.map(|(number, _)| (format!("{number}").into_bytes(), u64::from(*number) + 1));
+        let found = names.into_iter().zip(1..).skip(cursor as usize).chain(descriptors).take(count_max);
         let entry = |(name, next): (Vec<u8>, u64)| {
             let found = special.lookup(&name, view.own, |number| view.has(special, number))?;
             let kind = self.special_attributes(found).kind;

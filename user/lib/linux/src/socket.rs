@@ -6,6 +6,7 @@
 
 mod flight;
 mod listening;
+mod stuck;
 mod traffic;
 
 use crate::budget::Share;
@@ -13,6 +14,7 @@ use crate::errno::{
     EAGAIN, ECONNRESET, EINVAL, EMSGSIZE, ENOBUFS, ENOTCONN, EPIPE, ETOOMANYREFS, Errno, Result,
 };
 use crate::open::Open;
+use crate::places::shorten_queue;
 use alloc::collections::VecDeque;
 use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
@@ -179,6 +181,8 @@ pub struct Socket {
     listening: RefCell<Option<Listening>>,
     /// Sockets that have found no room here.
     stuck: RefCell<Vec<Weak<Socket>>>,
+    /// The socket that has it in such a list.
+    stuck_at: RefCell<Weak<Socket>>,
     /// The process at the other end.
     pub peer_credentials: Cell<Credentials>,
     /// How often its descriptor is on the way.
@@ -191,6 +195,7 @@ impl Drop for Socket {
     fn drop(&mut self) {
         self.traffic.sockets.set(self.traffic.sockets.get().saturating_sub(1));
         self.traffic.carriers.borrow_mut().remove(&self.number);
+        self.leave_stuck();
     }
 }
 
@@ -222,6 +227,7 @@ impl Socket {
             place: Cell::new(None),
             listening: RefCell::default(),
             stuck: RefCell::default(),
+            stuck_at: RefCell::default(),
             peer_credentials: Cell::new(Credentials::NOBODY),
             in_flight: Cell::new(0),
             _share: share,
@@ -288,24 +294,6 @@ impl Socket {
     /// Bytes on the way that are charged to it: `TIOCOUTQ`.
     pub fn sent(&self) -> usize {
         self.sent.get()
-    }
-
-    /// Whether a datagram from another socket has to wait until others are read. It hears of that.
-    fn is_full_for(&self, sender: &Rc<Socket>) -> bool {
-        let is_peer = self.peer().is_some_and(|peer| peer.number == sender.number);
-        let is_full = !is_peer && self.number != sender.number && self.queue.borrow().len() > STRANGERS_MAX;
-        let mut stuck = self.stuck.borrow_mut();
-        if is_full && !stuck.iter().any(|other| other.as_ptr() == Rc::as_ptr(sender)) {
-            stuck.retain(|other| other.strong_count() > 0);
-            stuck.push(Rc::downgrade(sender));
-        }
-        is_full
-    }
-
-    /// Numbers of sockets that have found no room.
-    fn take_stuck(&self) -> impl Iterator<Item = u64> {
-        let stuck = core::mem::take(&mut *self.stuck.borrow_mut());
-        stuck.into_iter().filter_map(|other| other.upgrade().map(|other| other.number))
     }
 
     /// Readiness: bits of `poll`.
@@ -496,6 +484,7 @@ impl Socket {
                 break;
             }
         }
+        shorten_queue(&mut queue);
         found.senders.dedup();
         found.whole = found.bytes.len();
         Ok(found)
@@ -528,6 +517,7 @@ impl Socket {
             found.bytes.truncate(count);
             found.senders.extend(message.sender.upgrade().map(|sender| sender.number));
             found.senders.extend(self.take_stuck());
+            shorten_queue(&mut queue);
         }
         Ok(found)
     }

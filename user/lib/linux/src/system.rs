@@ -129,6 +129,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// No processes.
     pub fn new(machine: M, store: Store<B, F>, threads_max: usize) -> System<M, B, F> {
         let budget = store.frames.budget.clone();
+        let began = machine.date().saturating_sub(machine.now());
         System {
             machine,
             store,
@@ -155,7 +156,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             waiting: BTreeMap::new(),
             sockets: Sockets::within(&budget),
             budget,
-            kept: Kept::default(),
+            kept: Kept { began, ..Kept::default() },
             threads_max,
             ended: None,
             trace: None,

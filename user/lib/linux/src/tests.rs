@@ -3,13 +3,17 @@
 mod budget;
 mod bytes;
 mod cache;
+mod counted;
+mod crossings;
 mod held;
 mod hostile;
 mod late;
 mod limits;
 mod opened;
 mod others;
+mod places;
 pub(crate) mod random;
+mod waits;
 mod world;
 
 use crate::errno::{EEXIST, EINVAL, ENOMEM};

@@ -7,6 +7,7 @@ use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::node::Node;
 use crate::open::Object;
+use crate::special::Special;
 use crate::system::{Answer, System};
 use alloc::vec::Vec;
 use linux_raw_sys::general;
@@ -26,6 +27,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(EBADF);
         }
         let Object::Directory { inode, .. } = &open.object else { return Err(crate::errno::ENOTDIR) };
+        if let Some(Special::Descriptors(pid)) = Special::of(*inode) {
+            self.show_descriptors(pid);
+        }
         let room = len.min(PIECE_MAX) as usize;
         let mut bytes = Vec::new();
         let mut at = open.offset.get();

@@ -128,16 +128,21 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         number(Ok(count))
     }
 
-    /// Overwrites a little of a file. Nothing if it has to become longer, or is to be written to at once.
+    /// Overwrites a little of a file. Nothing if it has to become longer, or is to be written to at once, or only up to some byte.
     fn write_cached(&mut self, tid: Tid, open: &Open, piece: Piece, at: Option<u64>) -> Result<Option<u64>> {
         let Object::File { inode, .. } = &open.object else { return Ok(None) };
-        if open.has(O_APPEND) || open.has(general::O_DSYNC) || piece.1 > CACHED_MAX {
+        if open.has(O_APPEND)
+            || open.has(general::O_DSYNC)
+            || piece.1 > CACHED_MAX
+            || self.has_longest(tid)?
+        {
             return Ok(None);
         }
         self.unmark(*inode)?;
         let position = at.unwrap_or(open.offset.get());
         let room = self.room(tid)?;
         let count = self.store.write_cached(&mut room.borrow_mut().memory, *inode, position, piece)?;
+        self.let_mapped_files_go();
         if let Some(count) = count {
             if at.is_none() {
                 open.offset.set(position + count);
@@ -401,7 +406,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 }
 
 /// Whether a write goes on until all bytes are in, and somebody who writes without readers hears of it by a signal.
-fn is_stream(open: &Open) -> bool {
+pub(super) fn is_stream(open: &Open) -> bool {
     match &open.object {
         Object::Writer(_) | Object::Fifo(_) => true,
         Object::Socket(socket) => socket.kind == crate::socket::Kind::Stream,
@@ -485,12 +490,15 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         };
         let mut bytes = vec![0; count.min(PIECE_MAX) as usize];
         let Taken::Bytes(found) = self.take(&from, &mut bytes, Some(start))? else { return Err(EINVAL) };
-        let count = match self.put(&to, &bytes[..found], None, false) {
+        bytes.truncate(found);
+        self.limit_write(tid, &to, None, &mut bytes)?;
+        let count = match self.put(&to, &bytes, None, false) {
             Err(EAGAIN)
                 if matches!(to.object, Object::Socket(_) | Object::Inet(_)) && !to.has(O_NONBLOCK) =>
             {
                 return Ok(Outcome::Wait(self.events_of(&to), None));
             }
+            Err(EPIPE) if is_stream(&to) => return self.tell_broken(tid),
             count => count? as u64,
         };
         match at {
@@ -545,16 +553,19 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(crate) fn sys_fallocate(&mut self, tid: Tid, [fd, mode, at, len, ..]: [u64; 6]) -> Answer {
         let open = self.open_file(tid, fd)?;
         if let Object::Memory(file) = &open.object {
-            return self.allocate_memory(file, mode, at, len);
+            return self.allocate_memory(tid, file, mode, (at, len));
         }
         let Object::File { inode, .. } = &open.object else { return Err(ESPIPE) };
-        if !open.is_writable() {
-            return Err(EBADF);
+        if position(at).is_err() || len == 0 || len > i64::MAX as u64 {
+            return Err(EINVAL);
         }
         if mode != 0 {
             return Err(crate::errno::EOPNOTSUPP);
         }
-        let end = at.checked_add(len).filter(|end| *end <= i64::MAX as u64 && len > 0).ok_or(EFBIG)?;
+        if !open.is_writable() {
+            return Err(EBADF);
+        }
+        let end = position(at + len).map_err(|_| EFBIG)?;
         let before = self.store.volume.len(*inode)?;
         self.check_length(tid, before, end)?;
         if before < end {

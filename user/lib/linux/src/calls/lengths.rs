@@ -15,6 +15,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(self.process(tid)?.limits.get(RLIMIT_FSIZE as usize).map_or(u64::MAX, |limit| limit[0]))
     }
 
+    /// Whether files of a process end somewhere, so that each write is to be looked at.
+    pub(super) fn has_longest(&mut self, tid: Tid) -> Result<bool> {
+        Ok(self.longest_file(tid)? != u64::MAX)
+    }
+
     /// A file of a process would be too long: it hears so by a signal.
     fn refuse_length<T>(&mut self, tid: Tid) -> Result<T> {
         let _ = self.send_to_thread(tid, SIGXFSZ, Cause::KERNEL);

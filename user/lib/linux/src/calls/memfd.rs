@@ -89,12 +89,19 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Makes memory behind a descriptor long enough for a piece.
-    pub(super) fn allocate_memory(&mut self, file: &MemoryFile, mode: u64, at: u64, len: u64) -> Answer {
+    pub(super) fn allocate_memory(
+        &mut self,
+        tid: Tid,
+        file: &MemoryFile,
+        mode: u64,
+        (at, len): (u64, u64),
+    ) -> Answer {
         if mode != 0 {
             return Err(EOPNOTSUPP);
         }
         let end = position(at)?.checked_add(len).filter(|_| len > 0).ok_or(EINVAL)?;
         let before = self.store.frames.object_len(file.object);
+        self.check_length(tid, before, end)?;
         if end > before {
             self.truncate_memory(file, end)?;
         }

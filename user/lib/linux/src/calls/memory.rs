@@ -4,10 +4,11 @@ use super::{done, number};
 use crate::errno::{EACCES, EBADF, EFAULT, EINVAL, ENODEV, ENOMEM, EOVERFLOW, Result};
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
-use crate::memory::{END, Kind, Move, Rights, Source};
+use crate::memory::{END, FileNumber, Kind, Move, Rights, Source};
 use crate::open::Object;
 use crate::special::{Device, Special};
 use crate::system::{Answer, DONE, System};
+use alloc::collections::BTreeSet;
 use linux_raw_sys::general::{
     MADV_DONTNEED, MADV_FREE, MAP_ANONYMOUS, MAP_FIXED, MAP_FIXED_NOREPLACE, MAP_GROWSDOWN, MAP_PRIVATE,
     MAP_SHARED, MAP_SHARED_VALIDATE, MAP_TYPE, MREMAP_FIXED, MREMAP_MAYMOVE, MS_ASYNC, MS_INVALIDATE,
@@ -62,12 +63,18 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let room = self.room(tid)?;
         let mut room = room.borrow_mut();
         let frames = &mut self.store.frames;
+        let mut written = BTreeSet::new();
         let mapped = match flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) {
             0 => room.memory.map_near(frames, at, len, kind),
-            MAP_FIXED => room.memory.map(frames, Some(at), len, kind, true),
+            MAP_FIXED => {
+                written = room.memory.shared_files(at..at.saturating_add(len));
+                room.memory.map(frames, Some(at), len, kind, true)
+            }
             _ => room.memory.map(frames, Some(at), len, kind, false),
         };
         own.into_iter().for_each(|file| frames.leave_object(file));
+        drop(room);
+        self.bring_unmapped(written);
         number(mapped)
     }
 
@@ -114,12 +121,17 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let written = room.memory.shared_files(at..at.saturating_add(len));
         room.memory.unmap(&mut self.store.frames, at, len)?;
         drop(room);
-        // Nobody would look for it at the end of the process.
+        self.bring_unmapped(written);
+        DONE
+    }
+
+    /// Gives files what a process has written to pages that it does not have any more: nobody would look for it at its end. What cannot be written stays, and
+    /// is told by a sync, as in Linux.
+    fn bring_unmapped(&mut self, written: BTreeSet<FileNumber>) {
         for file in written {
-            self.store.write_back_all(Inode(file.0))?;
+            let _ = self.store.write_back_all(Inode(file.0));
         }
         self.let_removed_files_go();
-        DONE
     }
 
     pub(crate) fn sys_mprotect(&mut self, tid: Tid, [at, len, protection, ..]: [u64; 6]) -> Answer {
@@ -141,7 +153,18 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             self.check_limit(tid, len - old_len)?;
         }
         let room = self.room(tid)?;
-        number(room.borrow_mut().memory.remap(&mut self.store.frames, (old, old_len), len, how))
+        let mut room = room.borrow_mut();
+        let mut written = BTreeSet::new();
+        if len < old_len {
+            written = room.memory.shared_files(old.saturating_add(len)..old.saturating_add(old_len));
+        }
+        if let Move::To(to) = how {
+            written.append(&mut room.memory.shared_files(to..to.saturating_add(len)));
+        }
+        let moved = room.memory.remap(&mut self.store.frames, (old, old_len), len, how);
+        drop(room);
+        self.bring_unmapped(written);
+        number(moved)
     }
 
     pub(crate) fn sys_madvise(&mut self, tid: Tid, [at, len, advice, ..]: [u64; 6]) -> Answer {

@@ -9,6 +9,7 @@ use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::node::Node;
 use crate::open::{OPEN_BYTES, Object, Open};
+use crate::process::Process;
 use crate::special::{Device, OfProcess, Special};
 use crate::store::PATH_MAX;
 use crate::system::{Answer, DONE, Outcome, System};
@@ -90,13 +91,25 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Some(b"exe" | b"cwd") => None,
             _ => return,
         };
+        self.show_links(pid, process, wanted);
+    }
+
+    /// Notes where the links of a process lead; of those in `fd` the wanted one, and that the others are there.
+    fn show_links(&self, pid: Tid, process: &Process, wanted: Option<u32>) {
         let mut view = self.store.view.borrow_mut();
-        let Some(paths) = view.processes.get_mut(&pid) else { return };
+        let Some(paths) = view.show(pid) else { return };
         paths.program.clone_from(&process.program);
         paths.directory.clone_from(&process.directory);
         let name = |number: u32, open: &Open| if Some(number) == wanted { open.name() } else { Vec::new() };
         let all = process.descriptors.iter();
         paths.descriptors = all.map(|(at, descriptor)| (at, name(at, &descriptor.open))).collect();
+    }
+
+    /// Descriptors of a process are about to be listed.
+    pub(super) fn show_descriptors(&self, pid: Tid) {
+        if let Some(process) = self.processes.get(&pid) {
+            self.show_links(pid, process, None);
+        }
     }
 
     /// Attributes of what is at a path.

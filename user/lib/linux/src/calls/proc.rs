@@ -100,7 +100,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 let (used, all) = (used / TICK, now / TICK);
                 let idle = all.saturating_sub(used);
                 let times = format!("{used} 0 0 {idle} 0 0 0 0 0 0");
-                let begun = (self.machine.date() - now.min(self.machine.date())) / SECOND;
+                let begun = self.kept.began / SECOND;
                 let count = self.processes.len();
                 format!(
                     "cpu  {times}\ncpu0 {times}\nintr 0\nctxt 0\nbtime {begun}\nprocesses {count}\nprocs_running 1\nprocs_blocked 0\n"
@@ -126,7 +126,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Content::Text(text) => text.as_bytes().to_vec(),
             Content::Told(Teller::HostName) => [name().as_slice(), b"\n"].concat(),
             // It tells runs of the machine apart, and nothing else.
-            Content::Told(Teller::BootId) => uuid(self.machine.date() - self.machine.now()),
+            Content::Told(Teller::BootId) => uuid(self.kept.began),
             Content::Told(Teller::Uuid) => uuid(self.machine.date()),
         };
         Ok(text.into())

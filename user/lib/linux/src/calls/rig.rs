@@ -9,6 +9,7 @@ use crate::store::Store;
 use crate::system::{Next, System};
 use abi::ThreadState;
 use abi::state::register;
+use core::cell::Cell;
 use linux_raw_sys::general::{self as nr, O_CREAT, O_RDWR};
 use std::collections::BTreeMap;
 use std::vec;
@@ -68,6 +69,17 @@ pub struct Fake {
     /// Results of calls that have waited.
     pub answers: BTreeMap<Tid, u64>,
     spaces: u64,
+    /// Whether time goes on by itself: from one look at the clock to the next it is longer each time.
+    pub runs: bool,
+    looks: Cell<u64>,
+}
+
+impl Fake {
+    fn look(&self) -> u64 {
+        let looks = self.looks.get() + u64::from(self.runs);
+        self.looks.set(looks);
+        self.now + looks * looks
+    }
 }
 
 fn state() -> ThreadState {
@@ -108,10 +120,10 @@ impl Machine for Fake {
         0
     }
     fn now(&self) -> u64 {
-        self.now
+        self.look()
     }
     fn date(&self) -> u64 {
-        self.now + 1_700_000_000_000_000_000
+        self.look() + 1_700_000_000_000_000_000
     }
     fn used(&self, _: Tid) -> u64 {
         0

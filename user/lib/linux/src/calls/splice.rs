@@ -1,6 +1,6 @@
 //! Bytes that go from one descriptor to another and not through memory of the process: `splice`, `tee`, `vmsplice`, `copy_file_range`.
 
-use super::files::{PIECE_MAX, Taken, position};
+use super::files::{PIECE_MAX, Taken, is_stream, position};
 use super::number;
 use crate::errno::{EAGAIN, EBADF, EINVAL, EISDIR, EOPNOTSUPP, EPIPE, ESPIPE, Result};
 use crate::frames::Bytes;
@@ -80,7 +80,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok((from, to))
     }
 
-    fn tell_broken(&mut self, tid: Tid) -> Answer {
+    /// Nobody reads what a call writes: its thread hears so by a signal, too.
+    pub(super) fn tell_broken(&mut self, tid: Tid) -> Answer {
         let pid = self.pid(tid)?;
         let _ = self.send_to_thread(tid, SIGPIPE, Cause::process(pid, 0));
         Err(EPIPE)
@@ -135,8 +136,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return self.nothing_in(pipe, from, has_no_time);
         }
         pipe.pipe.borrow().peek(&mut bytes);
+        self.limit_write(tid, to.open, at, &mut bytes)?;
         let count = match self.put(to.open, &bytes, at, true) {
             Err(EAGAIN) => return wait(self, to, has_no_time),
+            Err(EPIPE) if is_stream(to.open) => return self.tell_broken(tid),
             count => count?,
         };
         // They are the other side's now.
@@ -244,7 +247,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         let mut bytes = vec![0; len.min(PIECE_MAX) as usize];
         let Taken::Bytes(found) = self.take(from.open, &mut bytes, Some(begin))? else { return Err(EINVAL) };
-        let count = if found > 0 { self.put(to.open, &bytes[..found], Some(end), false)? } else { 0 };
+        bytes.truncate(found);
+        self.limit_write(tid, to.open, Some(end), &mut bytes)?;
+        let count = if found > 0 { self.put(to.open, &bytes, Some(end), false)? } else { 0 };
         for (side, at, before) in [(from, named, begin), (to, other, end)] {
             self.move_position(tid, side, at, count)?;
             if at.is_none() {

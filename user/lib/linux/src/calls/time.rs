@@ -3,7 +3,8 @@
 use super::{done, number};
 use crate::errno::{EFAULT, EINVAL, Result};
 use crate::frames::Bytes;
-use crate::machine::{Machine, Tid};
+use crate::machine::{Machine, Registers, Tid};
+use crate::process::Blocked;
 use crate::system::{Answer, DONE, Outcome, System};
 use alloc::vec::Vec;
 use linux_raw_sys::general::{
@@ -106,15 +107,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         number(Ok(self.machine.now() / TICK))
     }
 
-    pub(crate) fn sys_nanosleep(&mut self, tid: Tid, [time, left, ..]: [u64; 6]) -> Answer {
-        self.sys_clock_nanosleep(tid, [CLOCK_MONOTONIC.into(), 0, time, left, 0, 0])
+    pub(crate) fn sys_nanosleep(&mut self, tid: Tid, [time, ..]: [u64; 6]) -> Answer {
+        self.sys_clock_nanosleep(tid, [CLOCK_MONOTONIC.into(), 0, time, 0, 0, 0])
     }
 
-    pub(crate) fn sys_clock_nanosleep(
-        &mut self,
-        tid: Tid,
-        [clock, flags, time, left, ..]: [u64; 6],
-    ) -> Answer {
+    pub(crate) fn sys_clock_nanosleep(&mut self, tid: Tid, [clock, flags, time, ..]: [u64; 6]) -> Answer {
         if time == 0 {
             return Err(EFAULT);
         }
@@ -134,12 +131,22 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if until.is_some_and(|until| until <= self.machine.now()) {
             return DONE;
         }
-        if left != 0 && flags as u32 & TIMER_ABSTIME == 0 {
-            // The rest that a signal leaves is not known yet: at most this.
-            let left_now = until.unwrap_or(0).saturating_sub(self.machine.now());
-            self.write_words(tid, left, &[left_now / SECOND, left_now % SECOND])?;
-        }
         Ok(Outcome::Wait(Vec::new(), until))
+    }
+
+    /// A handler ends a wait: of a sleep, the time that is left is written where the call wants it. Who sleeps for that again, and again, wakes in the end.
+    pub(crate) fn tell_rest(&mut self, tid: Tid, blocked: &Blocked) {
+        let Registers { rax, rsi, r10, .. } = blocked.registers;
+        let left = match u32::try_from(rax) {
+            Ok(general::__NR_nanosleep) => rsi,
+            Ok(general::__NR_clock_nanosleep) if rsi as u32 & TIMER_ABSTIME == 0 => r10,
+            _ => 0,
+        };
+        if left != 0 {
+            let rest = blocked.until.unwrap_or(0).saturating_sub(self.machine.now());
+            // The sleep is over all the same.
+            let _ = self.write_words(tid, left, &[rest / SECOND, rest % SECOND]);
+        }
     }
 
     pub(crate) fn sys_alarm(&mut self, tid: Tid, [seconds, ..]: [u64; 6]) -> Answer {

@@ -43,7 +43,18 @@ impl Socket {
 
     /// Takes the connection that has waited longest.
     pub fn take_connection(&self) -> Option<Rc<Socket>> {
-        self.listening.borrow_mut().as_mut()?.waiting.pop_front()
+        let mut listening = self.listening.borrow_mut();
+        let waiting = &mut listening.as_mut()?.waiting;
+        let taken = waiting.pop_front();
+        crate::places::shorten_queue(waiting);
+        taken
+    }
+
+    /// Places of the queues of messages and of connections, and of the list of sockets that have found no room.
+    #[cfg(test)]
+    pub fn places(&self) -> usize {
+        let waiting = self.listening.borrow().as_ref().map_or(0, |listening| listening.waiting.capacity());
+        self.queue.borrow().capacity() + waiting + self.stuck.borrow().capacity()
     }
 
     /// Connections that wait to be accepted.

@@ -2,7 +2,7 @@
 
 use super::Store;
 use super::pages::{Page, WHOLE};
-use crate::errno::{EFAULT, EINVAL, ENOMEM, Result};
+use crate::errno::{EFAULT, EFBIG, ENOMEM, Result};
 use crate::frames::{Bytes, Frame, PAGE};
 use crate::memory::{FileNumber, Memory, Rights, Source};
 use alloc::vec;
@@ -48,7 +48,7 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
     /// Writes a file, and the pages of it that are here.
     pub fn write_at(&mut self, inode: Inode, offset: u64, from: &[u8]) -> Result<usize> {
         if offset.checked_add(from.len() as u64).is_none_or(|end| end > i64::MAX as u64) {
-            return Err(EINVAL);
+            return Err(EFBIG);
         }
         let before = self.look(inode)?;
         let count = self.volume.write(inode, offset, from)?;

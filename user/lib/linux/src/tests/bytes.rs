@@ -7,6 +7,7 @@ use crate::open::OPEN_BYTES;
 use crate::pipe;
 use linux_raw_sys::general as nr;
 use std::vec;
+use std::vec::Vec;
 
 fn world() -> World {
     World::new(2048, 16)
@@ -242,7 +243,7 @@ fn links_of_processes_lead_where_they_do() {
     let path = world.put(1, 0, b"/proc/self/fd");
     let directory = world.good(1, nr::__NR_open, &[path, nr::O_DIRECTORY.into(), 0]);
     // Two of each directory, and four, and this one.
-    assert_eq!(world.good(1, nr::__NR_getdents64, &[directory, DATA, PAGE]), 2 * 24 + 4 * 24);
+    assert_eq!(world.good(1, nr::__NR_getdents64, &[directory, DATA, PAGE]), 2 * 24 + 5 * 24);
 }
 
 #[test]
@@ -296,4 +297,64 @@ fn everything_open_has_a_budget() {
     assert!(count > 3000 && count < (1 << 20) / OPEN_BYTES, "{count}");
     world.good(1, nr::__NR_close_range, &[3, u32::MAX.into(), 0]);
     world.good(1, nr::__NR_eventfd2, &[0, 0]);
+}
+
+/// Descriptors of other processes that somebody looks at are not kept: those of all processes would be more than this program has memory for.
+#[test]
+fn descriptors_are_listed_of_one_process_at_a_time() {
+    let mut world = world();
+    let limit = world.put_words(1, 0, &[4096, 4096]);
+    world.good(1, nr::__NR_setrlimit, &[nr::RLIMIT_NOFILE.into(), limit]);
+    for _ in 0..1000 {
+        world.good(1, nr::__NR_dup, &[0]);
+    }
+    let children: Vec<u64> = (0..4).map(|_| world.good(1, nr::__NR_fork, &[])).collect();
+    let mut listed = Vec::new();
+    for child in &children {
+        let path = world.put(1, 0, std::format!("/proc/{child}/fd").as_bytes());
+        listed.push(world.good(1, nr::__NR_open, &[path, nr::O_DIRECTORY.into(), 0]));
+        let path = world.put(1, 0, std::format!("/proc/{child}/fd/7").as_bytes());
+        assert_eq!(world.good(1, nr::__NR_readlink, &[path, DATA + 512, 100]), 10);
+        let view = world.system.store.view.borrow();
+        let kept: usize = view.processes.values().map(|paths| paths.descriptors.len()).sum();
+        assert!(kept <= 1003, "{kept}");
+    }
+    for fd in listed {
+        let mut bytes = 0;
+        loop {
+            match world.good(1, nr::__NR_getdents64, &[fd, DATA, PAGE]) {
+                0 => break,
+                count => bytes += count,
+            }
+        }
+        assert_eq!(bytes, 1005 * 24);
+    }
+}
+
+/// Descriptors that are closed while they are listed, as programs do that close all of them, keep none of the others from being listed.
+#[test]
+fn descriptors_are_closed_while_they_are_listed() {
+    let mut world = world();
+    for _ in 0..300 {
+        world.good(1, nr::__NR_dup, &[0]);
+    }
+    let path = world.put(1, 0, b"/proc/self/fd");
+    let directory = world.good(1, nr::__NR_open, &[path, nr::O_DIRECTORY.into(), 0]);
+    let mut listed = 0;
+    loop {
+        let count = world.good(1, nr::__NR_getdents64, &[directory, DATA, 512]);
+        if count == 0 {
+            break;
+        }
+        for at in (0..count).step_by(24) {
+            let name = bytes::<5>(&mut world, 1, DATA + at + 19);
+            let name = std::string::String::from_utf8_lossy(&name);
+            let Ok(fd) = name.trim_end_matches('\0').parse::<u64>() else { continue };
+            listed += 1;
+            if fd != directory {
+                world.good(1, nr::__NR_close, &[fd]);
+            }
+        }
+    }
+    assert_eq!(listed, 304);
 }

@@ -116,3 +116,20 @@ fn files_that_are_written_are_closed() {
     let now = world.system.store.volume.open_count();
     assert!(now < before + 140, "{before} {now}");
 }
+
+/// A file that is overwritten is kept open for its pages, and not for ever.
+#[test]
+fn files_that_are_overwritten_are_closed() {
+    let mut world = world();
+    let before = world.system.store.volume.open_count();
+    for round in 0..400 {
+        let path = std::format!("/{round}");
+        world.file(path.as_bytes(), b"text", 0o644);
+        let fd = world.open(1, &path, O_WRONLY).unwrap();
+        assert_eq!(world.write(1, fd, b"T"), Some(Ok(1)));
+        world.now(1, __NR_close, &[fd]).unwrap();
+        let now = world.system.store.volume.open_count();
+        assert!(now < before + 140, "{before} {now}");
+    }
+    assert_eq!(other_reads(&mut world, b"/399", 0, 4), b"Text");
+}

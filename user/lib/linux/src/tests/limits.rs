@@ -179,6 +179,30 @@ fn regions_of_a_process_are_so_many() {
     assert!(count(&world) < 10);
 }
 
+/// A move that fails for want of regions has taken nothing: pages of the process are where they were, and frames are somebody's.
+#[test]
+fn a_move_that_cannot_be_loses_no_pages() {
+    let mut world = world();
+    let (from, to, holes) = (0x1000_0000, 0x2000_0000, 0x4000_0000);
+    map(&mut world, from, 3 * PAGE, 3);
+    map(&mut world, to, 3 * PAGE, 0);
+    map(&mut world, holes, 2 * (REGIONS_MAX as u64 + 100) * PAGE, 0);
+    let count = |world: &World| world.system.processes[&1].room.borrow().memory.regions().count();
+    for hole in 1..=(REGIONS_MAX - 2 - count(&world)) as u64 {
+        world.good(1, nr::__NR_munmap, &[holes + 2 * hole * PAGE, PAGE]);
+    }
+    assert_eq!(count(&world), REGIONS_MAX - 2);
+    world.system.write(1, from + PAGE, b"text").unwrap();
+    let used = world.system.store.frames.used();
+    let how = u64::from(nr::MREMAP_MAYMOVE | nr::MREMAP_FIXED);
+    assert_eq!(world.bad(1, nr::__NR_mremap, &[from + PAGE, PAGE, PAGE, how, to + PAGE]), ENOMEM);
+    let mut bytes = [0; 4];
+    world.system.read(1, from + PAGE, &mut bytes).unwrap();
+    assert_eq!(&bytes, b"text");
+    world.good(1, nr::__NR_munmap, &[from, 3 * PAGE]);
+    assert_eq!(world.system.store.frames.used(), used - 1);
+}
+
 #[test]
 fn tables_of_all_memories_have_a_limit() {
     let mut world = World::new(2048, 64);

@@ -1,10 +1,11 @@
 //! Files that are opened once more by way of their descriptors, written at their end, and as long as they may be.
 
 use super::late::{other_reads, pwrite, world};
-use crate::errno::{EACCES, EEXIST, EFBIG, ENOTDIR};
+use crate::errno::{EACCES, EEXIST, EFBIG, EINVAL, ENOTDIR};
 use crate::frames::PAGE;
 use crate::world::{HANDLER, OWN};
 use linux_raw_sys::general::*;
+use std::vec::Vec;
 
 #[test]
 fn a_descriptor_leads_to_its_file_whatever_its_name_is() {
@@ -66,4 +67,59 @@ fn a_file_is_no_longer_than_it_may_be() {
     assert_eq!(world.now(1, __NR_ftruncate, &[fd, 11]), Err(EFBIG));
     world.now(1, __NR_ftruncate, &[fd, 9]).unwrap();
     assert_eq!(other_reads(&mut world, b"/f", 0, 100), b"text01234");
+}
+
+/// Limit of files that are longer already, by whatever call bytes come.
+#[test]
+fn no_call_writes_behind_the_longest_file() {
+    let mut world = world();
+    world.file(b"/f", &[b'.'; 20], 0o644);
+    world.file(b"/g", b"0123456789", 0o644);
+    let (fd, from) = (world.open(1, "/f", O_RDWR).unwrap(), world.open(1, "/g", O_RDWR).unwrap());
+    let words = [10u64, 10].map(u64::to_le_bytes).concat();
+    world.put(1, OWN, &words);
+    world.now(1, __NR_prlimit64, &[0, RLIMIT_FSIZE.into(), OWN, 0]).unwrap();
+    world.action(1, SIGXFSZ, 1);
+    assert_eq!(world.now(1, __NR_pwrite64, &[fd, OWN, 1, 12]), Err(EFBIG));
+    assert_eq!(pwrite(&mut world, fd, b"abc", 8), 2);
+    world.put(1, OWN, &[8u64, 0].map(u64::to_le_bytes).concat());
+    assert_eq!(world.now(1, __NR_copy_file_range, &[from, OWN + 8, fd, OWN, 5]), Ok(2));
+    assert_eq!(world.now(1, __NR_copy_file_range, &[from, OWN + 8, fd, OWN, 5]), Err(EFBIG));
+    world.now(1, __NR_lseek, &[fd, 7, SEEK_SET.into()]).unwrap();
+    assert_eq!(world.now(1, __NR_sendfile, &[fd, from, 0, 5]), Ok(3));
+    assert_eq!(world.now(1, __NR_sendfile, &[fd, from, 0, 5]), Err(EFBIG));
+    world.now(1, __NR_pipe2, &[OWN, 0]).unwrap();
+    let (reader, writer) = (world.number(1, OWN).into(), world.number(1, OWN + 4).into());
+    assert_eq!(world.write(1, writer, b"pipe"), Some(Ok(4)));
+    world.now(1, __NR_lseek, &[fd, 9, SEEK_SET.into()]).unwrap();
+    assert_eq!(world.now(1, __NR_splice, &[reader, 0, fd, 0, 4, 0]), Ok(1));
+    assert_eq!(world.now(1, __NR_splice, &[reader, 0, fd, 0, 4, 0]), Err(EFBIG));
+    assert_eq!(world.read(1, reader, 9), Some(Ok(b"ipe".to_vec())), "they are still there");
+    world.put(1, OWN, b"m\0");
+    let memory = world.now(1, __NR_memfd_create, &[OWN, 0]).unwrap();
+    assert_eq!(world.now(1, __NR_fallocate, &[memory, 0, 0, 11]), Err(EFBIG));
+    world.now(1, __NR_fallocate, &[memory, 0, 0, 10]).unwrap();
+    world.now(1, __NR_fsync, &[fd]).unwrap();
+    assert_eq!(other_reads(&mut world, b"/f", 7, 13), b"01p..........");
+}
+
+#[test]
+fn files_end_before_the_last_position() {
+    let mut world = world();
+    world.file(b"/f", b"text", 0o644);
+    let fd = world.open(1, "/f", O_RDWR).unwrap();
+    let last = i64::MAX as u64;
+    assert_eq!(world.now(1, __NR_pwrite64, &[fd, OWN, 1, last]), Err(EFBIG));
+    assert_eq!(world.now(1, __NR_pwrite64, &[fd, OWN, 2 * PAGE, last - PAGE]), Err(EFBIG));
+    assert_eq!(world.now(1, __NR_pread64, &[fd, OWN, PAGE, last]), Ok(0));
+    assert_eq!(world.now(1, __NR_lseek, &[fd, last, SEEK_SET.into()]), Ok(last));
+    assert_eq!(world.write(1, fd, b"x"), Some(Err(EFBIG)));
+    assert_eq!(world.read(1, fd, 1), Some(Ok(Vec::new())));
+    let fallocate =
+        |world: &mut crate::world::World, at: u64, len: u64| world.now(1, __NR_fallocate, &[fd, 0, at, len]);
+    for (at, len) in [(0, 0), (1 << 63, 1), (0, 1 << 63)] {
+        assert_eq!(fallocate(&mut world, at, len), Err(EINVAL));
+    }
+    assert_eq!(fallocate(&mut world, last, 1), Err(EFBIG));
+    assert_eq!(fallocate(&mut world, last - 1, last), Err(EFBIG));
 }

@@ -335,3 +335,56 @@ fn bytes_that_cannot_be_written_outlive_their_descriptor() {
     world.wait(2_000_000_000);
     assert_eq!(other_reads(&mut world, b"/sparse", PAGE, 4), b"text");
 }
+
+/// Bytes that a process has written where it has a file mapped are the file's also if something else is mapped there, or what is mapped becomes shorter.
+#[test]
+fn a_mapping_that_goes_leaves_its_bytes() {
+    let mut world = world();
+    world.file(b"/f", &[b'.'; 2 * PAGE as usize], 0o644);
+    let fd = world.open(1, "/f", O_RDWR).unwrap();
+    let anonymous = u64::from(MAP_PRIVATE | MAP_ANONYMOUS);
+    let fixed = u64::from(MREMAP_MAYMOVE | MREMAP_FIXED);
+    for kind in 0..4u8 {
+        let at = world.now(1, __NR_mmap, &[0, 2 * PAGE, 3, MAP_SHARED.into(), fd, 0]).unwrap();
+        let other = world.now(1, __NR_mmap, &[0, PAGE, 3, anonymous, 0, 0]).unwrap();
+        world.put(1, at + PAGE, &[b'a' + kind]);
+        let done = match kind {
+            0 => {
+                let over = anonymous | u64::from(MAP_FIXED);
+                world.now(1, __NR_mmap, &[at + PAGE, PAGE, 3, over, 0, 0])
+            }
+            1 => world.now(1, __NR_mremap, &[at, 2 * PAGE, PAGE, 0]),
+            2 => world.now(1, __NR_mremap, &[other, PAGE, PAGE, fixed, at + PAGE]),
+            _ => {
+                let to = world.now(1, __NR_mmap, &[0, PAGE, 3, anonymous, 0, 0]).unwrap();
+                world.now(1, __NR_mremap, &[at, 2 * PAGE, PAGE, fixed, to])
+            }
+        };
+        done.unwrap();
+        assert_eq!(other_reads(&mut world, b"/f", PAGE, 1), [b'a' + kind], "kind {kind}");
+    }
+}
+
+/// Bytes that cannot be written back when they are unmapped keep nobody from unmapping them, nor other files from getting theirs; a sync tells.
+#[test]
+fn unmapping_does_not_fail_for_want_of_room() {
+    let (mut world, fd, full) = late_on_a_full_disk();
+    world.system.store.volume.truncate(full, 0).unwrap();
+    world.file(b"/other", b"other", 0o644);
+    let other = world.open(1, "/other", O_RDWR).unwrap();
+    let at = world.now(1, __NR_mmap, &[0, 2 * PAGE, 3, MAP_SHARED.into(), fd, 4 * PAGE]).unwrap();
+    let over = u64::from(MAP_SHARED | MAP_FIXED);
+    world.now(1, __NR_mmap, &[at + PAGE, PAGE, 3, over, other, 0]).unwrap();
+    world.put(1, at, b"sparse");
+    world.put(1, at + PAGE, b"OTHER");
+    let mut end = 0;
+    while let Ok(count) = world.system.store.volume.write(full, end, &[1; PAGE as usize]) {
+        end += count as u64;
+    }
+    world.now(1, __NR_munmap, &[at, 2 * PAGE]).unwrap();
+    assert_eq!(other_reads(&mut world, b"/other", 0, 5), b"OTHER");
+    assert_eq!(world.now(1, __NR_fsync, &[fd]), Err(ENOSPC));
+    world.system.store.volume.truncate(full, 0).unwrap();
+    world.now(1, __NR_fsync, &[fd]).unwrap();
+    assert_eq!(other_reads(&mut world, b"/sparse", 4 * PAGE, 6), b"sparse");
+}

@@ -109,3 +109,16 @@ fn a_process_says_what_it_is() {
     }
     assert!(text(&mut rig, "/proc/diskstats").is_empty());
 }
+
+/// Runs of the machine are told apart by a number that is the same whenever it is read.
+#[test]
+fn a_run_of_the_machine_has_one_number() {
+    let mut rig = Rig::begun();
+    let first = text(&mut rig, "/proc/sys/kernel/random/boot_id");
+    rig.system.machine.runs = true;
+    for _ in 0..3 {
+        assert_eq!(text(&mut rig, "/proc/sys/kernel/random/boot_id"), first);
+    }
+    let stat = text(&mut rig, "/proc/stat");
+    assert!(stat.contains("\nbtime 1700000000\n"), "{stat}");
+}

@@ -257,3 +257,22 @@ fn a_sandbox_has_a_name_and_no_machine() {
     assert_eq!([0, 4, 8].map(|at| rig.half(to + at)), [5, 0, 0]);
     assert_eq!(rig.call(__NR_setregid, &[8, same]), 0);
 }
+
+/// A call that is answered by `EPIPE` comes with a signal, as that of a write does.
+#[test]
+fn nobody_who_reads_is_told_by_a_signal() {
+    for number in [__NR_sendfile, __NR_splice] {
+        let mut rig = Rig::begun();
+        let fd = file(&mut rig, "/tmp/a", b"hello");
+        let [reader, writer] = pipe(&mut rig, 0);
+        let unix = linux_raw_sys::net::AF_UNIX.into();
+        let [one, other] = rig.two(__NR_socketpair, &[unix, 1, 0], 3);
+        rig.write(writer, b"hello");
+        rig.call(__NR_close, &[other]);
+        let set = rig.put(&(1u64 << (SIGPIPE - 1)).to_le_bytes());
+        rig.call(__NR_rt_sigprocmask, &[SIG_BLOCK.into(), set, 0, 8]);
+        let arguments = if number == __NR_splice { [reader, 0, one, 0, 5, 0] } else { [one, fd, 0, 5, 0, 0] };
+        assert_eq!(rig.call(number, &arguments), error(EPIPE));
+        assert_eq!((rig.call(__NR_rt_sigpending, &[set, 8]), rig.half(set)), (0, 1 << (SIGPIPE - 1)));
+    }
+}
