@@ -228,7 +228,8 @@ pub mod thread_op {
     pub const INTERRUPT_MESSAGE: u32 = 23;
     /// Return from a foreign call that was left unanswered. In: `rsi` address of its [registers](crate::foreign::Registers), a multiple of 8. The
     /// caller must be the handler for which the thread waits; it goes on behind its call, where it stood, with these registers. A page of the
-    /// block that the caller lacks is its page fault, as for [`GET_STATE`].
+    /// block that the caller lacks is its page fault, as for [`GET_STATE`]. A caller that works on the thread's time goes on on its own; then it finds
+    /// the FS base and vector registers undefined, as after an ipc.
     pub const FOREIGN_RETURN: u32 = 24;
     /// Number of sub-operations.
     pub const COUNT: u32 = 25;

@@ -16,7 +16,7 @@ use std::collections::{HashMap, HashSet};
 pub enum Departure {
     /// By an interrupt, or a system call that hands nothing over.
     Keeps,
-    /// By an ipc, or a call or a return through a door.
+    /// By an ipc, a call or a return through a door, or a return from a foreign call.
     Hands,
     /// By a fault or an exception, or by a call that may fault.
     Faults,
@@ -32,6 +32,7 @@ impl Departure {
             Call::ThreadControl as u32 | thread_op::GET_STATE << 8,
             Call::ThreadControl as u32 | thread_op::SET_STATE << 8,
         ];
+        const LATE_RETURN: u32 = Call::ThreadControl as u32 | thread_op::FOREIGN_RETURN << 8;
         const OTHERS: [Call; 6] = [
             Call::Flush,
             Call::ThreadControl,
@@ -45,6 +46,7 @@ impl Departure {
         } else if Op::of(rax).form().is_some()
             || Op::of(rax).is_foreign_return()
             || rax & 0xffff_ffff == SERVE
+            || rax as u32 == LATE_RETURN
         {
             Departure::Hands
         } else if STATES.contains(&(rax as u32)) {
