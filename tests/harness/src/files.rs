@@ -77,7 +77,7 @@ const COMMANDS: &[Says] = &[
     ("rmdir /z", &["rmdir: /z: the directory is not empty"]),
     ("rmdir /disk", &["rmdir: /disk: busy"]),
     ("mount", &["/            ram", "/disk        disk", "/boot        boot", "/etc         boot/etc"]),
-    ("mount /disk", &["usage: mount"]),
+    ("mount /disk", &["usage: mount [SOURCE PATH]"]),
     ("mv /z/other /disk/other", &["mv: /z/other: in another file system"]),
     ("mkdir /z/other", &["mkdir: /z/other: the name is taken"]),
     ("cat /z/other/x", &["cat: /z/other/x: not a directory"]),

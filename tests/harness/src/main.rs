@@ -25,6 +25,7 @@ mod interactive;
 mod leaks;
 mod linux;
 mod monitor;
+mod mounting;
 mod networks;
 mod peer;
 mod person;
@@ -81,6 +82,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(files::trials(world));
     trials.extend(edges::trials(world));
     trials.extend(pipes::trials(world));
+    trials.extend(mounting::trials(world));
     trials.extend(stacked::trials(world));
     trials.extend(restarts::trials(world));
     trials.extend(power_cuts::trials(world));

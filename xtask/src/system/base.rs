@@ -193,6 +193,7 @@ impl Change for Entry {
             bus: self.bus.or(base.bus),
             archive: self.archive.or(base.archive),
             operator: self.operator.or(base.operator),
+            mount: self.mount.or(base.mount),
             sandbox: self.sandbox.or(base.sandbox),
         }
     }

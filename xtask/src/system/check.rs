@@ -115,6 +115,7 @@ impl Checker<'_> {
             reads_archive: false,
             contiguous_max: 0,
             is_operator: false,
+            may_mount: false,
         }
     }
 
@@ -169,6 +170,7 @@ impl Checker<'_> {
             reads_archive: entry.archive.unwrap_or(false),
             contiguous_max,
             is_operator: entry.operator.unwrap_or(false),
+            may_mount: entry.mount.unwrap_or(false),
             ..self.rights(line, &rights)
         }
     }
@@ -232,6 +234,7 @@ impl Checker<'_> {
                 reads_archive: parts.iter().any(|part| part.reads_archive),
                 contiguous_max: sum(|part| part.contiguous_max),
                 is_operator: false,
+                may_mount: parts.iter().any(|part| part.may_mount),
             });
         }
         programs

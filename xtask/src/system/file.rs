@@ -73,6 +73,8 @@ pub struct Entry {
     pub archive: Option<bool>,
     /// Whether it may start programs, and end programs that it did not start.
     pub operator: Option<bool>,
+    /// Whether it may mount and unmount file systems.
+    pub mount: Option<bool>,
     /// Settings of a sandbox, if the file is `linux`.
     pub sandbox: Option<Sandbox>,
 }

@@ -101,6 +101,7 @@ fn entry_alone(entry: &Entry, reasons: &mut Vec<String>) {
         ("bus", entry.bus == Some(true)),
         ("archive", entry.archive == Some(true)),
         ("operator", entry.operator == Some(true)),
+        ("mount", entry.mount == Some(true)),
     ] {
         if is_there {
             reasons.push(format!("its entry has no {key}"));

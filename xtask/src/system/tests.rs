@@ -80,6 +80,7 @@ fn an_entry_is_what_it_says_and_what_is_usual() {
     let (bus, disk) = (system.program("bus"), system.program("virtio-block"));
     assert_eq!((bus.is_bus, bus.classes, disk.is_bus, disk.classes), (true, 0, false, 1 << 1));
     assert!(system.program("bootfs").reads_archive && !system.program("ramfs").reads_archive);
+    assert!(system.program("shell").may_mount && !system.program("bench").may_mount);
     let other = system.program("ahci");
     assert_eq!(
         (disk.otherwise.as_deref(), &other.serves, other.classes),
@@ -363,6 +364,7 @@ fn mistakes_of_sandboxes() {
         ),
         ("/disk/one", &[ENTRY, "\narguments = \"ls\""].concat(), fine, "its entry has no arguments"),
         ("/disk/one", &[ENTRY, "\noperator = true"].concat(), fine, "its entry has no operator"),
+        ("/disk/one", &[ENTRY, "\nmount = true"].concat(), fine, "its entry has no mount"),
     ] {
         let text = [SMALL, SERVED, &sandbox("one", root, entry, more)].concat();
         let mistakes = read_text(&text).expect_err(told);

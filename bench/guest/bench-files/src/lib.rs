@@ -17,7 +17,7 @@ mod watch;
 #[path = "../../../../user/lib/files/src/wire.rs"]
 pub mod wire;
 
-pub use client::{Directory, File, Inbox, Mapped, Pages, reading};
+pub use client::{Directory, File, Inbox, Mapped, Mounted, Pages, reading};
 pub use desk::hand_out;
 pub use server::{OBJECTS_MAX, OwnPage, serve, serve_at_most};
 pub use watch::Watch;

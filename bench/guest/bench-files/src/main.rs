@@ -9,6 +9,8 @@ extern crate alloc;
 
 #[path = "../../../../user/system/mounts/src/clients.rs"]
 mod clients;
+#[path = "../../../../user/system/mounts/src/table.rs"]
+mod table;
 #[path = "../../../../user/system/mounts/src/tree.rs"]
 mod tree;
 

@@ -1,7 +1,8 @@
 //! Files, as many as a client gets. `file-test greedy ROUND` opens all that it can, by all the roots that it gets, and keeps it; `file-test modest ROUND` works
 //! meanwhile as if nobody else were there. Each waits for directories that the other one makes, named after what has come to pass. Files that are
 //! mapped: [`mapped`]; of which few pages are there at a time: [`paging`]; files that are watched: [`watching`]; files that are not this program's: [`stranger`]; numbers
-//! that nobody gave it: [`handles`]; memory that vanishes: [`vanish`]; names, paths and files as large as they may be: [`names`], [`large`].
+//! that nobody gave it: [`handles`]; memory that vanishes: [`vanish`]; names, paths and files as large as they may be: [`names`], [`large`]; file systems that are mounted
+//! while others use files: [`mounting`].
 
 #![no_std]
 #![no_main]
@@ -12,6 +13,7 @@ extern crate alloc;
 mod handles;
 mod large;
 mod mapped;
+mod mounting;
 mod names;
 mod paging;
 mod stranger;
@@ -58,6 +60,9 @@ fn main() -> i32 {
         ["vanish", kind, directory] => {
             vanish::all(kind, directory).map(|()| println!("file-test: all is well"))
         }
+        ["mounting"] => mounting::all().map(|()| println!("file-test: all is well")),
+        ["not-mounting"] => mounting::refused().map(|()| println!("file-test: all is well")),
+        ["mounting", count] => mounting::killed(count).map(|()| println!("file-test: all is well")),
         ["child"] => stranger::child().map(|()| println!("file-test: all is well")),
         ["paging", directory] => paging::all(directory).map(|()| println!("file-test: all is well")),
         ["lost", directory] => paging::lost(directory),
@@ -66,7 +71,7 @@ fn main() -> i32 {
             println!(
                 "usage: file-test greedy ROUND | hoard ROUND | modest ROUND | mapped DIRECTORY | \
                  paging DIRECTORY | lost DIRECTORY | watching DIRECTORY | boot DIRECTORY | stranger | child | \
-                 handles | names DIRECTORY | large DIRECTORY | vanish KIND DIRECTORY"
+                 handles | names DIRECTORY | large DIRECTORY | vanish KIND DIRECTORY | mounting [COUNT] | not-mounting"
             );
             return 2;
         }

@@ -23,7 +23,7 @@ const SHORT: Option<Duration> = Some(Duration::from_millis(20));
 const MANY: usize = 60;
 
 /// The watch tells these, and nothing more.
-fn expect(watch: &mut Watch, expected: &[(Change, &str)]) -> Result<()> {
+pub fn expect(watch: &mut Watch, expected: &[(Change, &str)]) -> Result<()> {
     let mut told: Vec<Event> = Vec::new();
     loop {
         match watch.take() {

@@ -29,7 +29,7 @@ const fn plain(
 }
 
 /// All commands, in the order of `help`.
-pub const COMMANDS: [Command; 32] = [
+pub const COMMANDS: [Command; 33] = [
     Command {
         details: "Programs tell what the comment at the head of their source says.",
         ..plain("help", "[COMMAND|PROGRAM]", "list the commands, or tell about one or about a program", help)
@@ -75,8 +75,21 @@ pub const COMMANDS: [Command; 32] = [
     },
     plain("df", "[PATH...]", "show how much space there is", files::space),
     Command {
-        details: "The system description says what is mounted where: the arguments of the server mounts.",
-        ..plain("mount", "", "list the file systems, and the paths at which they are found", files::mounts)
+        details: "SOURCE is a server of files that the system description lets the server mounts use, or DIRECTORY of it:\n\
+                  SERVER or SERVER/DIRECTORY. One that begins with / or . is a directory of the tree. PATH is a\n\
+                  directory, and what was there is hidden until \"umount PATH\". All programs see it. Without words it\n\
+                  lists what is mounted: the last one that leads to a path has it.",
+        ..plain(
+            "mount",
+            "[SOURCE PATH]",
+            "show files of a server, or of a directory, at another path; or list what is mounted",
+            files::mount,
+        )
+    },
+    Command {
+        details: "What the system description has mounted stays. Files that are open stay open. \"busy\" says that something\n\
+                  is mounted below PATH.",
+        ..plain("umount", "PATH...", "take away what was mounted last at a path", files::unmount)
     },
     plain("time", "COMMAND...", "tell how long a command takes", time),
     plain("date", "", "show date and time (UTC)", date),

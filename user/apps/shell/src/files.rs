@@ -208,19 +208,53 @@ pub fn space(shell: &mut Shell, words: &[&str]) -> i32 {
 }
 
 /// `mount`.
-pub fn mounts(_: &mut Shell, words: &[&str]) -> i32 {
-    if !words.is_empty() {
-        return usage("mount");
+pub fn mount(shell: &mut Shell, words: &[&str]) -> i32 {
+    let (source, path) = match *words {
+        [] => return mounts(),
+        [source, path] => (source, path),
+        _ => return usage("mount [SOURCE PATH]"),
+    };
+    // A name alone is a server's.
+    let is_path = source.starts_with('/') || source.starts_with('.');
+    let from = if is_path { shell.place.path_of(source) } else { source.into() };
+    let at = shell.place.path_of(path);
+    let root = match Directory::root() {
+        Ok(root) => root,
+        Err(failure) => return told("mount", "/", Err(failure)),
+    };
+    // A failure that is not the path's is the source's.
+    match root.stat(&at, false) {
+        Ok(_) => told("mount", source, root.mount(from, at)),
+        Err(failure) => told("mount", path, Err(failure)),
     }
+}
+
+/// `umount`.
+pub fn unmount(shell: &mut Shell, words: &[&str]) -> i32 {
+    if words.is_empty() {
+        return usage("umount PATH...");
+    }
+    words.iter().fold(0, |status, typed| {
+        let outcome = Directory::root().and_then(|root| root.unmount(shell.place.path_of(typed)));
+        let own = if outcome == Err(Failure::Refused(Status::NotFound)) {
+            println!("umount: {typed}: nothing is mounted there");
+            1
+        } else {
+            told("umount", typed, outcome)
+        };
+        own.max(status)
+    })
+}
+
+fn mounts() -> i32 {
     let mounts = Directory::root().and_then(|root| root.mounts());
     told(
         "mount",
         "/",
         mounts.map(|mounts| {
             for mount in mounts {
-                let text = String::from_utf8_lossy(&mount);
-                let (path, place) = text.split_once('=').unwrap_or((&text, ""));
-                println!("{path:<12} {place}");
+                let [path, source] = [&mount.path, &mount.source].map(|text| String::from_utf8_lossy(text));
+                println!("{path:<12} {source}");
             }
         }),
     )

@@ -6,7 +6,7 @@
 use crate::memory::MemoryUse;
 use crate::stubs::System::Ending;
 use crate::stubs::System::Process::Client;
-use crate::wire::{Failure, Name, Result, Status, take};
+use crate::wire::{Failure, Name, Result, Status, Text, take};
 use sys::abi::call::DOOR_SIZES;
 use sys::{Error, TaskId, TaskInfo, ThreadInfo, Uid};
 
@@ -16,15 +16,23 @@ pub use crate::stubs::System::{TaskEntry, ThreadEntry};
 /// Longest argument text of a program, in bytes.
 pub const ARGUMENTS_LEN_MAX: usize = 1024;
 
+/// Most bytes that are [kept](keep) for a server.
+pub const KEPT_LEN_MAX: usize = 8192;
+
 /// Status of a server that ends because this machine has nothing for it, such as a driver without its device. `root` does not start it again, but
 /// the one that the system description has in its place, if it has one.
 pub const UNAVAILABLE: i32 = 69;
 
 /// Copies the caller's arguments into `buffer`; returns their length, which may be larger than the buffer.
 pub fn arguments(server: Uid, buffer: &mut [u8]) -> Result<usize> {
+    piece_by_piece(buffer, |from| Ok((Client { server }).arguments(from)?))
+}
+
+/// Copies a text that comes from a byte on, with the length of all of it.
+fn piece_by_piece(buffer: &mut [u8], mut from: impl FnMut(u32) -> Result<(Text, u32)>) -> Result<usize> {
     let mut at = 0;
     loop {
-        let (text, total) = Client { server }.arguments(at as u32)?;
+        let (text, total) = from(at as u32)?;
         let len = text.len().min(buffer.len() - at);
         buffer[at..at + len].copy_from_slice(&text[..len]);
         at += len;
@@ -36,8 +44,18 @@ pub fn arguments(server: Uid, buffer: &mut [u8]) -> Result<usize> {
 
 /// The answer to [`Request::Arguments`].
 pub fn shown(all: &[u8], from: u32) -> Answer {
-    let (text, _) = take(all.get(from as usize..).unwrap_or_default());
-    Answer::Arguments(text, all.len() as u32)
+    let (text, total) = piece(all, from);
+    Answer::Arguments(text, total)
+}
+
+/// The answer to [`Request::Kept`].
+pub fn shown_kept(all: &[u8], from: u32) -> Answer {
+    let (text, total) = piece(all, from);
+    Answer::Kept(text, total)
+}
+
+fn piece(all: &[u8], from: u32) -> (Text, u32) {
+    (take(all.get(from as usize..).unwrap_or_default()).0, all.len() as u32)
 }
 
 /// Ends the caller's task. Returns only if the server is gone.
@@ -53,16 +71,36 @@ pub fn start(server: Uid, name: &Name, arguments: &str) -> Result<TaskId> {
     if arguments.len() > ARGUMENTS_LEN_MAX {
         return Err(Failure::Refused(Status::BadRequest));
     }
-    let client = Client { server };
-    let mut rest = arguments.as_bytes();
+    stage(server, arguments.as_bytes())?;
+    Ok(TaskId(Client { server }.start(name.bytes(), arguments.len() as u32)?))
+}
+
+/// Brings a text to the server, piece by piece.
+fn stage(server: Uid, mut rest: &[u8]) -> Result<()> {
     let mut offset = 0;
     while !rest.is_empty() {
         let (text, later) = take(rest);
-        client.stage(offset, &text)?;
+        Client { server }.stage(offset, &text)?;
         offset += text.len() as u32;
         rest = later;
     }
-    Ok(TaskId(client.start(name.bytes(), arguments.len() as u32)?))
+    Ok(())
+}
+
+/// Keeps a text of at most [`KEPT_LEN_MAX`] bytes for whoever is started in the caller's place when it has ended. What was kept before is lost then, and not
+/// earlier. It is there until the system has no such server any more: one that ends too often, or for which the machine has nothing, begins anew. For
+/// servers that `root` starts again.
+pub fn keep(server: Uid, text: &[u8]) -> Result<()> {
+    if text.len() > KEPT_LEN_MAX {
+        return Err(Failure::Refused(Status::TooLarge));
+    }
+    stage(server, text)?;
+    Ok(Client { server }.keep(text.len() as u32)?)
+}
+
+/// Copies into `buffer` what is kept for the caller; returns its length, which may be larger than the buffer, and is 0 if nothing is kept.
+pub fn kept(server: Uid, buffer: &mut [u8]) -> Result<usize> {
+    piece_by_piece(buffer, |from| Ok((Client { server }).kept(from)?))
 }
 
 /// How a program ended.
@@ -263,6 +301,11 @@ pub fn task_of(server: Uid, thread: Uid) -> Result<TaskId> {
 /// whoever calls them, since a hostile program may have guessed where they are.
 pub fn is_client(server: Uid, thread: Uid) -> Result<bool> {
     Ok(Client { server }.is_client(thread)?)
+}
+
+/// Whether a task's program may mount and unmount file systems: see `mount` in the system description. For the server of all file systems.
+pub fn may_mount(server: Uid, task: TaskId) -> Result<bool> {
+    Ok(Client { server }.may_mount(task.0)?)
 }
 
 /// `None` for what is not there.

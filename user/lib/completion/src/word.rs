@@ -55,7 +55,7 @@ pub fn word(before: &str) -> Option<Word<'_>> {
         ["run"] => (Place::Program, last),
         ["kill"] => (Place::Task, last),
         [.., "<" | ">" | ">>"] => (Place::File(directory), begin),
-        ["cd" | "rmdir" | "df" | "mkdir", ..] => (Place::Directory(directory), begin),
+        ["cd" | "rmdir" | "df" | "mkdir" | "mount" | "umount", ..] => (Place::Directory(directory), begin),
         _ => (Place::File(directory), begin),
     };
     Some(Word { place, begin })

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub const FILE: &str = "system";
 
 /// First bytes of the packed form. The last of them counts the forms that there have been.
-const MAGIC: &[u8] = b"tern system 3";
+const MAGIC: &[u8] = b"tern system 4";
 
 /// The memory manager's program. It starts first, and gets its memory from σ0.
 pub const MEMORY_MANAGER: &str = "mm";
@@ -93,6 +93,8 @@ pub struct Program {
     pub contiguous_max: u64,
     /// Whether it may start programs, and end programs that it did not start.
     pub is_operator: bool,
+    /// Whether it may mount and unmount file systems.
+    pub may_mount: bool,
 }
 
 /// Part of a device that is handed to its driver.
@@ -191,6 +193,7 @@ mod tests {
             reads_archive: false,
             contiguous_max: 0,
             is_operator: false,
+            may_mount: false,
         };
         let console = Program {
             name: CONSOLE.into(),

@@ -185,18 +185,18 @@ impl Directory {
         self.0.statfs().map(space_from_wire).map_err(failed)
     }
 
-    /// File systems that make this directory, the root of all: `PATH=SERVER`, or `PATH=SERVER/DIRECTORY`. Refused as not supported by a directory of one file system.
-    pub fn mounts(&self) -> Result<Vec<Vec<u8>>> {
-        let copy = self.0.duplicate().map_err(Failure::Kernel)?;
-        let root =
-            copy.narrow::<joined::Client<View>>().map_err(|_| Failure::Refused(Status::Unsupported))?;
+    /// File systems that make this directory, the root of all, in the order in which they were mounted: of those that lead to a path the last one has it.
+    /// Refused as not supported by a directory of one file system.
+    pub fn mounts(&self) -> Result<Vec<Mounted>> {
+        let root = self.joined()?;
         let mut replies = Box::new(joined::Replies::new());
         let mut all = Vec::new();
         for number in 0..MOUNTS_MAX {
-            let found =
-                stub::Inbox::open(&mut *replies, |inbox| root.mount(inbox, number).map(|text| text.to_vec()));
+            let found = stub::Inbox::open(&mut *replies, |inbox| {
+                root.mounted(inbox, number).map(|text| text.to_vec())
+            });
             match found.and_then(|found| found).map_err(failed) {
-                Ok(text) => all.push(text),
+                Ok(text) => all.push(Mounted::read(&text).ok_or(Failure::Garbled)?),
                 Err(Failure::Refused(Status::NotFound)) => break,
                 Err(failure) => return Err(failure),
             }
@@ -204,10 +204,43 @@ impl Directory {
         Ok(all)
     }
 
+    fn joined(&self) -> Result<Reference<joined::Client<View>>> {
+        let copy = self.0.duplicate().map_err(Failure::Kernel)?;
+        copy.narrow().map_err(|_| Failure::Refused(Status::Unsupported))
+    }
+
+    /// Mounts a directory in the place of another one, for all programs: `SERVER` or `SERVER/DIRECTORY`, or, if it begins with a slash, the directory that has
+    /// this path now. This directory is the root of all, and the program may mount: see `mount` in the system description.
+    pub fn mount(&self, source: impl AsRef<[u8]>, path: impl AsRef<[u8]>) -> Result<()> {
+        self.joined()?.mount(source.as_ref(), path.as_ref()).map_err(failed)
+    }
+
+    /// Takes away what was mounted last at a path. Files that are open there stay.
+    pub fn unmount(&self, path: impl AsRef<[u8]>) -> Result<()> {
+        self.joined()?.unmount(path.as_ref()).map_err(failed)
+    }
+
     /// Changes that were made in the file system since its server began; 0 if it does not know all. As long as it is the same number, all that was
     /// found before is still so, but for bytes that others write to mapped pages.
     pub fn changes(&self) -> Result<u64> {
         self.0.changes().map_err(failed)
+    }
+}
+
+/// A file system, and the path at which it is found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mounted {
+    /// The path, without `.`, `..` and symbolic links.
+    pub path: Vec<u8>,
+    /// The server, behind which a slash and a directory may stand.
+    pub source: Vec<u8>,
+}
+
+impl Mounted {
+    /// Reads both, with a zero between them.
+    fn read(text: &[u8]) -> Option<Mounted> {
+        let mut parts = text.splitn(2, |&byte| byte == 0).map(<[u8]>::to_vec);
+        Some(Mounted { path: parts.next()?, source: parts.next()? })
     }
 }
 

@@ -1,6 +1,13 @@
 //! File systems as one: which of them has a path.
 //!
 //! Paths are taken as they are written: `.` is nothing, and `..` takes the name before it away.
+//!
+//! There is one rule: **of the file systems whose paths lead to a path, the one that was mounted last has it.** Those that were there from the beginning
+//! count as if the longer path came later. So what is mounted at a directory hides all that was below, other file systems too, until it is unmounted.
+
+mod changes;
+
+pub use changes::{KEPT_MAX, MOUNTED_MAX, Refusal, Source, TEXT_MAX};
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -11,15 +18,23 @@ type Names = Vec<Vec<u8>>;
 
 /// File systems, by the paths at which they are found.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mounts(Vec<Mount>);
+pub struct Mounts {
+    /// In the order in which they were mounted.
+    all: Vec<Mount>,
+    /// Number of the next one. None has the number of another that was there before.
+    next: u64,
+}
 
 /// A file system in the place of a directory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Mount {
+    number: u64,
     at: Names,
     server: String,
-    /// The directory of the server's that is found there, without a slash at either end: empty if it is all of it.
-    directory: String,
+    /// The directory of the server's that is found there. No names if it is all of it.
+    directory: Names,
+    /// It is there as long as the server of all of them is.
+    is_fixed: bool,
 }
 
 /// Names of a path, in which `.` and `..` are no names any more. None leads above the first.
@@ -42,7 +57,7 @@ const NAMES_EXPECTED: usize = 8;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Route<'a> {
     /// Its number.
-    pub number: usize,
+    pub number: u64,
     /// The directory in there from which the path must not lead out. None if the whole file system is at the base or below.
     pub base: Vec<u8>,
     /// The path from that on. It ends with a slash if it did before, and has names.
@@ -79,88 +94,144 @@ impl Mounts {
     /// if one is no such thing, if none is at the root, or if two are at one path.
     pub fn new<'a>(mounts: impl Iterator<Item = &'a str>) -> Option<Mounts> {
         let mut all: Vec<Mount> = Vec::new();
-        for mount in mounts {
+        for (mount, number) in mounts.zip(0..) {
             let (path, place) = mount.split_once('=')?;
             let (server, directory) = place.split_once('/').unwrap_or((place, ""));
             let at = to_owned(&names(path.as_bytes()));
             if !path.starts_with('/') || server.is_empty() || all.iter().any(|other| other.at == at) {
                 return None;
             }
-            all.push(Mount { at, server: server.into(), directory: directory.trim_matches('/').into() });
+            let directory = to_owned(&names(directory.as_bytes()));
+            all.push(Mount { number, at, server: server.into(), directory, is_fixed: true });
         }
-        all.iter().any(|mount| mount.at.is_empty()).then_some(Mounts(all))
+        all.sort_by_key(|mount| mount.at.len());
+        let next = all.len() as u64;
+        all.first().is_some_and(|mount| mount.at.is_empty()).then_some(Mounts { all, next })
     }
 
-    /// How many there are.
-    pub fn count(&self) -> usize {
-        self.0.len()
+    /// One of them, by its number.
+    fn get(&self, number: u64) -> Option<&Mount> {
+        self.all.iter().find(|mount| mount.number == number)
+    }
+
+    /// Whether there is one of this number.
+    pub fn has(&self, number: u64) -> bool {
+        self.get(number).is_some()
+    }
+
+    /// Whether files of a server are found anywhere.
+    pub fn has_server(&self, server: &str) -> bool {
+        self.all.iter().any(|mount| mount.server == server)
     }
 
     /// The server of one of them.
-    pub fn server(&self, number: usize) -> Option<&str> {
-        self.0.get(number).map(|mount| mount.server.as_str())
+    pub fn server(&self, number: u64) -> Option<&str> {
+        self.get(number).map(|mount| mount.server.as_str())
     }
 
-    /// The directory of its server's that is found there. Empty if it is all of it.
-    pub fn directory(&self, number: usize) -> &str {
-        self.0.get(number).map_or("", |mount| mount.directory.as_str())
+    /// The directory of its server's that is found there, without a slash at either end. Empty if it is all of it.
+    pub fn directory(&self, number: u64) -> Vec<u8> {
+        self.get(number).map_or(Vec::new(), |mount| mount.directory.join(&b'/'))
     }
 
-    /// One of them as it was read, but with a plain path.
-    pub fn text(&self, number: usize) -> Option<Vec<u8>> {
-        let Mount { at, server, directory } = self.0.get(number)?;
-        let slash: &[u8] = if directory.is_empty() { b"" } else { b"/" };
-        Some([b"/", at.join(&b'/').as_slice(), b"=", server.as_bytes(), slash, directory.as_bytes()].concat())
+    /// A plain path and what is found there, `SERVER` or `SERVER/DIRECTORY`, with a zero between them: by the place among all, in the order in which they
+    /// were mounted.
+    pub fn text(&self, place: usize) -> Option<Vec<u8>> {
+        self.all.get(place).map(Mount::text)
     }
 
-    /// The file system that has a path, by its number, and how many names lead to it.
-    fn longest<'a>(&self, path: impl Iterator<Item = &'a [u8]> + Clone) -> (usize, usize) {
-        let fits = |mount: &Mount| {
+    /// The file system that has a path.
+    fn last<'a>(&self, path: impl Iterator<Item = &'a [u8]> + Clone) -> Option<&Mount> {
+        let leads_to = |mount: &&Mount| {
             let mut names = path.clone();
             mount.at.iter().all(|name| names.next() == Some(name))
         };
         // There is one at the root.
-        let all = self.0.iter().enumerate().filter(|(_, mount)| fits(mount));
-        all.map(|(number, mount)| (number, mount.at.len())).max_by_key(|&(_, len)| len).unwrap_or((0, 0))
+        self.all.iter().rev().find(leads_to)
+    }
+
+    /// The file system that has a path which has no other names.
+    fn last_of(&self, path: &[Vec<u8>]) -> Option<&Mount> {
+        self.last(path.iter().map(Vec::as_slice))
+    }
+
+    /// Whether no other one hides it.
+    fn is_seen(&self, mount: &Mount) -> bool {
+        self.last_of(&mount.at).is_some_and(|last| last.number == mount.number)
     }
 
     /// The file system that has a path which begins at a base.
     pub fn route<'a>(&self, base: &[Vec<u8>], path: &'a [u8]) -> Route<'a> {
         let names = names(path);
-        let (number, skip) = self.longest(base.iter().map(Vec::as_slice).chain(names.iter().copied()));
+        let last = self.last(base.iter().map(Vec::as_slice).chain(names.iter().copied()));
+        let (number, skip) = last.map_or((0, 0), |mount| (mount.number, mount.at.len()));
         match base.get(skip..) {
             Some(inside) => Route { number, base: inside.join(&b'/'), rest: from_name(path, &names, 0) },
             None => Route { number, base: Vec::new(), rest: from_name(path, &names, skip - base.len()) },
         }
     }
 
-    /// Whether a file system is found at the path or below, so that nobody may move or remove it.
+    /// Whether a file system is found at the path or below, or is a directory there that was mounted elsewhere later, so that nobody may move or remove it.
     pub fn is_needed(&self, path: &[Vec<u8>]) -> bool {
-        self.0.iter().any(|mount| mount.at.starts_with(path))
+        let is_below = |mount: &&Mount| mount.at.starts_with(path);
+        self.all.iter().filter(is_below).any(|mount| self.is_seen(mount)) || self.is_shown_elsewhere(path)
+    }
+
+    /// Whether what is at a path, or something below it, was mounted elsewhere later.
+    fn is_shown_elsewhere(&self, path: &[Vec<u8>]) -> bool {
+        let Some(mount) = self.last_of(path) else { return false };
+        let (server, directory) = mount.inside(path);
+        let is_in_it = |other: &Mount| {
+            !other.is_fixed && other.server == server && other.directory.starts_with(&directory)
+        };
+        !directory.is_empty() && self.all.iter().any(is_in_it)
     }
 
     /// Whether a file system is found below a path.
     pub fn has_below(&self, path: &[Vec<u8>]) -> bool {
-        self.below(path).next().is_some()
+        let mut below =
+            self.all.iter().filter(|mount| mount.at.len() > path.len() && mount.at.starts_with(path));
+        below.any(|mount| self.is_seen(mount))
     }
 
-    /// File systems that are found below a path, by their numbers.
-    pub fn below(&self, path: &[Vec<u8>]) -> impl Iterator<Item = usize> {
-        self.0
-            .iter()
-            .enumerate()
-            .filter(move |(_, mount)| mount.at.len() > path.len() && mount.at.starts_with(path))
-            .map(|(number, _)| number)
+    /// Of each server whose files are found at a path or below, or would be if others did not hide them, one file system, but not of that which has the path.
+    pub fn others_below(&self, path: &[Vec<u8>]) -> Vec<u64> {
+        let own = self.last_of(path).map_or("", |mount| mount.server.as_str());
+        let mut found: Vec<&Mount> = Vec::new();
+        for mount in self.all.iter().filter(|mount| mount.at.starts_with(path) && mount.server != own) {
+            if found.iter().all(|other| other.server != mount.server) {
+                found.push(mount);
+            }
+        }
+        found.into_iter().map(|mount| mount.number).collect()
     }
 
-    /// Paths in one file system in whose places others are found.
-    pub fn covered(&self, number: usize) -> impl Iterator<Item = Vec<u8>> {
-        self.0.iter().enumerate().filter_map(move |(other, mount)| {
-            let (_, above) = mount.at.split_last()?;
-            let is_other = other != number && self.longest(above.iter().map(Vec::as_slice)).0 == number;
-            let skip = self.0.get(number)?.at.len();
-            is_other.then(|| mount.at[skip..].join(&b'/'))
-        })
+    /// Paths in one file system in whose places others are found, each behind those that lead to it.
+    pub fn covered(&self, number: u64) -> Vec<Vec<u8>> {
+        let Some(own) = self.get(number) else { return Vec::new() };
+        let mut paths = Vec::new();
+        for mount in self.all.iter().filter(|mount| mount.number != number && self.is_seen(mount)) {
+            let Some((_, above)) = mount.at.split_last() else { continue };
+            if self.last_of(above).is_some_and(|last| last.number == number) {
+                let inside = mount.at.get(own.at.len()..).unwrap_or_default();
+                paths.extend((1..=inside.len()).map(|count| inside[..count].join(&b'/')));
+            }
+        }
+        paths
+    }
+}
+
+impl Mount {
+    /// See [`Mounts::text`].
+    fn text(&self) -> Vec<u8> {
+        let source = [&[self.server.clone().into_bytes()], &self.directory[..]].concat().join(&b'/');
+        [b"/", &self.at.join(&b'/')[..], b"\0", &source].concat()
+    }
+
+    /// Its server, and the directory there of a path that leads into it.
+    fn inside(&self, path: &[Vec<u8>]) -> (String, Names) {
+        let below = path.get(self.at.len()..).unwrap_or_default();
+        (self.server.clone(), [&self.directory[..], below].concat())
     }
 }
 
@@ -250,20 +321,21 @@ mod tests {
                 "{path}"
             );
         }
-        assert_eq!(mounts.covered(0).collect::<Vec<_>>(), [b"disk".to_vec()]);
-        assert_eq!(mounts.covered(1).collect::<Vec<_>>(), [b"old/x".to_vec()]);
-        assert_eq!(mounts.covered(2).count(), 0);
-        assert_eq!((mounts.count(), mounts.server(2), mounts.server(3)), (3, Some("other"), None));
+        assert_eq!(mounts.covered(0), [b"disk".to_vec()]);
+        assert_eq!(mounts.covered(1), [b"old".to_vec(), b"old/x".to_vec()]);
+        assert!(mounts.covered(2).is_empty() && mounts.covered(3).is_empty());
+        assert_eq!((mounts.server(2), mounts.server(3)), (Some("other"), None));
     }
 
     #[test]
     fn a_directory_of_a_server_is_found_at_a_path() {
         let mounts = Mounts::new(["/=ram", "/etc=boot/etc", "/x=boot/a/b/"].into_iter()).unwrap();
         let places = [0, 1, 2, 3].map(|number| (mounts.server(number), mounts.directory(number)));
-        assert_eq!(places, [(Some("ram"), ""), (Some("boot"), "etc"), (Some("boot"), "a/b"), (None, "")]);
+        let expected = [(Some("ram"), ""), (Some("boot"), "etc"), (Some("boot"), "a/b"), (None, "")];
+        assert_eq!(places, expected.map(|(server, directory)| (server, directory.as_bytes().to_vec())));
         assert_eq!(&*mounts.route(&[], b"/etc/motd").rest, b"motd");
-        let texts: Vec<_> = (0..4).filter_map(|number| mounts.text(number)).collect();
-        assert_eq!(texts, [&b"/=ram"[..], b"/etc=boot/etc", b"/x=boot/a/b"]);
+        let texts: Vec<_> = (0..4).filter_map(|place| mounts.text(place)).collect();
+        assert_eq!(texts, [&b"/\0ram"[..], b"/etc\0boot/etc", b"/x\0boot/a/b"]);
     }
 
     #[test]

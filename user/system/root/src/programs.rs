@@ -323,7 +323,10 @@ impl Supervisor {
         }
         if end == UNAVAILABLE && !program.policy.is_manager() {
             match self.policies.otherwise(program.policy) {
-                Some(other) => self.start_server(other),
+                Some(other) => {
+                    self.texts.remove(program.policy.says.name.as_str());
+                    self.start_server(other);
+                }
                 None => self.give_up(program.policy),
             }
         } else if !self.may_restart(program.policy.says) {
@@ -345,6 +348,7 @@ impl Supervisor {
             self.pending.clear();
             self.ended.clear();
             self.staged.clear();
+            self.texts.clear();
             output::use_console(Uid::NIL);
             self.start_system();
         } else {
@@ -397,8 +401,9 @@ impl Supervisor {
         times.len() <= usize::from(program.restarts)
     }
 
-    /// Nobody will serve this name: those who wait for it learn that.
+    /// Nobody will serve this name: those who wait for it learn that. If somebody starts the server once more, it begins anew.
     fn give_up(&mut self, policy: &Policy) {
+        self.texts.remove(policy.says.name.as_str());
         let is_for =
             |awaits: &Awaits| matches!(awaits, Awaits::Name(name) if policy.serves_name(name.as_str()));
         self.answer_pending(|pending| is_for(&pending.awaits), &Status::NotFound.into());

@@ -2,11 +2,13 @@
 
 use crate::output;
 use crate::policy::{self, Policy};
-use crate::supervisor::{Awaits, Binding, Pending, Staged, Supervisor};
+use crate::supervisor::{Awaits, Binding, Pending, Program, Staged, Supervisor};
 use alloc::string::String;
 use alloc::vec::Vec;
 use rt::api::memory::MemoryUse;
-use rt::api::process::{self, Answer, End, Request, TaskEntry, ThreadEntry, status_of};
+use rt::api::process::{
+    self, ARGUMENTS_LEN_MAX, Answer, End, KEPT_LEN_MAX, Request, TaskEntry, ThreadEntry, status_of,
+};
 use rt::api::{Name, Reply, Status, console, interface_of, memory, names, sigma0};
 use rt::frames::{Supply, Upstream};
 use rt::pager::REFUSAL;
@@ -188,7 +190,8 @@ impl Supervisor {
             Request::Stage { offset, text } => self.stage(index, client, offset as usize, &text),
             Request::Start { name, arguments_len } => {
                 let staged = self.staged.remove(&client).map_or_else(Vec::new, |staged| staged.text);
-                let arguments = staged.get(..arguments_len as usize).ok_or(Status::BadRequest)?;
+                let len = process::arguments_len(arguments_len as usize)?;
+                let arguments = staged.get(..len).ok_or(Status::BadRequest)?;
                 let arguments = String::from_utf8(arguments.into()).map_err(|_| Status::BadRequest)?;
                 if !self.programs[index].policy.is_operator {
                     return Err(Status::Denied);
@@ -236,13 +239,20 @@ impl Supervisor {
                 let client = self.program_of(thread).map_or("", |of| &self.programs[of].policy.name);
                 now(Answer::IsClient(self.programs[index].policy.has_client(client)))
             }
+            Request::MayMount { task } => now(Answer::MayMount(self.may_mount(TaskId(task))?)),
+            Request::Keep { len } => self.keep(index, client, len as usize),
+            Request::Kept { from } => now(process::shown_kept(self.kept_of(index), from)),
             Request::Restart { name } => self.restart(index, checked(name)?),
         }
     }
 
     fn stage(&mut self, index: usize, client: Uid, offset: usize, text: &[u8]) -> Decision {
-        process::arguments_len(offset.saturating_add(text.len()))?;
-        let task = self.programs[index].task;
+        let Program { task, policy, .. } = self.programs[index];
+        // Only servers have something to keep.
+        let len_max = if policy.is_vital() { KEPT_LEN_MAX } else { ARGUMENTS_LEN_MAX };
+        if offset.saturating_add(text.len()) > len_max {
+            return Err(Status::BadRequest);
+        }
         if !self.staged.contains_key(&client) {
             room(self.staged.values().filter(|staged| staged.task == task))?;
         }
@@ -253,6 +263,32 @@ impl Supervisor {
         staged.text.truncate(offset);
         staged.text.extend(text);
         now(Answer::Stage)
+    }
+
+    /// Keeps what a thread has staged for the program that is started in the place of its own.
+    fn keep(&mut self, index: usize, client: Uid, len: usize) -> Decision {
+        let policy = self.programs[index].policy;
+        let text = self.staged.remove(&client).map_or_else(Vec::new, |staged| staged.text);
+        if !policy.is_vital() {
+            return Err(Status::Denied);
+        }
+        let name = policy.says.name.as_str();
+        match len {
+            0 => drop(self.texts.remove(name)),
+            len if len == text.len() => drop(self.texts.insert(name, text)),
+            _ => return Err(Status::BadRequest),
+        }
+        now(Answer::Keep)
+    }
+
+    fn kept_of(&self, index: usize) -> &[u8] {
+        let name = self.programs[index].policy.says.name.as_str();
+        self.texts.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    fn may_mount(&self, task: TaskId) -> Result<bool, Status> {
+        let program = self.programs.iter().find(|program| program.task == task);
+        Ok(program.ok_or(Status::NotFound)?.policy.may_mount)
     }
 
     fn wait_for_end(&mut self, index: usize, client: Uid, task: TaskId, patience_ms: u64) -> Decision {

@@ -44,6 +44,8 @@ pub struct Supervisor {
     /// Contiguous memory of a bus server that has ended, with the log2 of each size. Devices may still write there, so only the next bus
     /// server gets it, which silences them first.
     pub(crate) kept: Vec<(Lent, u32)>,
+    /// Texts that servers have asked to be kept for whoever is started in their place, by their names.
+    pub(crate) texts: BTreeMap<&'static str, Vec<u8>>,
     /// When each server was restarted lately.
     pub(crate) restarts: BTreeMap<&'static str, Vec<u64>>,
 }
@@ -137,6 +139,7 @@ impl Supervisor {
             staged: BTreeMap::new(),
             broken: None,
             kept: Vec::new(),
+            texts: BTreeMap::new(),
             restarts: BTreeMap::new(),
         })
     }
