@@ -227,9 +227,9 @@ pub mod thread_op {
     /// pin has no message: [`NoSuch`](crate::Error::NoSuch).
     pub const INTERRUPT_MESSAGE: u32 = 23;
     /// Return from a foreign call that was left unanswered. In: `rsi` address of its [registers](crate::foreign::Registers), a multiple of 8. The
-    /// caller must be the handler for which the thread waits; it goes on behind its call, where it stood, with these registers. A page of the
-    /// block that the caller lacks is its page fault, as for [`GET_STATE`]. A caller that works on the thread's time goes on on its own; then it finds
-    /// the FS base and vector registers undefined, as after an ipc.
+    /// caller must be the handler for which the thread waits; it goes on behind its call, where it stood, with these registers. A caller that still
+    /// works on the thread's shuttle gives that back, with all that passes with it: FS base, GS base and vector registers, which are undefined for the caller
+    /// afterwards, as after an ipc. A page of the block that the caller lacks is its page fault, as for [`GET_STATE`].
     pub const FOREIGN_RETURN: u32 = 24;
     /// Number of sub-operations.
     pub const COUNT: u32 = 25;

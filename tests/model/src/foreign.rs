@@ -1,11 +1,16 @@
 //! Foreign calls, test by test: who may have them, and how they come back where something else happened meanwhile (decision 0082).
 
+mod late;
+
 use crate::world::World;
-use abi::call::{thread_op, vector};
-use abi::{Call, Error, Fpage, Kind, TaskId, Timeout, Uid, op};
+use abi::call::{ALERT_SET, RESUME_AS_IS, thread_op, vector};
+use abi::foreign::Registers;
+use abi::{Call, Error, Fpage, Kind, Rights, TaskId, Timeout, Uid, op};
+use kernel::arch::extended::{registers, set_registers};
 use kernel::arch::frame::RETURNED;
+use kernel::mem::plan::Plan;
 use kernel::object::ThreadRef;
-use kernel::object::thread::{Frame, WORDS};
+use kernel::object::thread::{Errand, Frame, State, WORDS, Wait};
 use kernel::processor::copy;
 
 /// Number by which a handler returns.
@@ -168,14 +173,30 @@ fn calls_return_although_their_shuttle_was_taken() {
 /// Memory of the first task for the registers of a late return.
 const BLOCK: u64 = 0x4800_0000;
 
+/// Where the first task has no memory.
+const NOWHERE: u64 = 0x7000_0000_0000;
+
+/// The flag of a thread that is stepped (TF).
+const STEP: u64 = 1 << 8;
+
+/// Writes the registers of a late return to memory of the current thread's task.
+fn write_registers(world: &World, at: u64) {
+    let task = world.current().task();
+    let words: [u64; RETURNED] = core::array::from_fn(|number| 0x900 + number as u64);
+    let _ = copy::write_words(&world.k, task, (task, at), words);
+}
+
 /// The current thread returns late from the call of another, with registers from memory.
 fn return_late(world: &World, ward: ThreadRef) -> Result<(), Error> {
+    write_registers(world, BLOCK);
+    return_from(world, ward, BLOCK)
+}
+
+/// Does so with registers that may not be there.
+fn return_from(world: &World, ward: ThreadRef, at: u64) -> Result<(), Error> {
     let handler = world.current();
-    let task = handler.task();
-    let words: [u64; RETURNED] = core::array::from_fn(|number| 0x900 + number as u64);
-    let _ = copy::write_words(&world.k, task, (task, BLOCK), words);
     // The other may run at once.
-    let _ = world.thread_control(thread_op::FOREIGN_RETURN, [ward.uid().0, BLOCK, 0, 0]);
+    let _ = world.thread_control(thread_op::FOREIGN_RETURN, [ward.uid().0, at, 0, 0]);
     match handler.frame.rax.get() {
         0 => Ok(()),
         code => {
@@ -195,19 +216,23 @@ fn has_late_result(ward: ThreadRef) -> bool {
     ward.is_ready() && registers.iter().zip(0x900..).all(|(register, word)| register.get() == word)
 }
 
-/// Others' calls are served meanwhile, or the thread is looked at, or it is stopped: a late return finds it.
+/// Others' calls are served meanwhile, or the thread is looked at, stopped, stepped, alerted or gets another priority: a late return finds it.
 #[test]
 fn late_returns_find_threads_that_wait() {
-    for between in 0..4 {
+    for between in 0..8 {
         let world = world();
         let handler = handler(&world, TaskId::NIL);
         let other = ward(&world, TaskId::NIL, 3, handler);
         call(&world);
         assert_eq!(world.current(), handler);
-        if between == 3 {
+        if between == 3 || between == 7 {
             // Its handler has not waited since.
+            if between == 7 {
+                world.thread_control(thread_op::STOP, [other.uid().0, 0, 0, 0]).expect("it is ours");
+            }
             assert_eq!(return_late(&world, other), Ok(()));
             assert!(has_late_result(other));
+            assert_eq!((world.current(), handler.hot.shuttle.get()), (handler, handler.home_ref()));
             continue;
         }
         wait(&world);
@@ -218,12 +243,16 @@ fn late_returns_find_threads_that_wait() {
         match between {
             1 => drop(world.thread_control(thread_op::GET_REGISTERS, [other.uid().0, 0, 0, 0])),
             2 => drop(world.thread_control(thread_op::STOP, [other.uid().0, 0, 0, 0])),
+            4 => drop(world.thread_control(thread_op::STEP, [other.uid().0, 1, 0, 0])),
+            5 => drop(world.thread_control(thread_op::ALERT, [other.uid().0, ALERT_SET, 0, 0])),
+            6 => drop(world.thread_control(thread_op::SET_PRIORITY, [other.uid().0, 4, 0, 0])),
             _ => {}
         }
         assert_eq!(return_late(&world, other), Ok(()), "{between}");
         assert!(has_late_result(other), "{between}");
         assert_eq!(return_late(&world, other), Err(Error::BadState), "it has gone on");
         assert_eq!(other.is_stopped(), between == 2);
+        assert_eq!(other.frame.rflags.get() & STEP != 0, between == 4);
         while world.current() != handler {
             world.call(Call::ThreadSwitch, 0, [handler.uid().0, 0, 0, 0]).ok();
         }
@@ -252,5 +281,223 @@ fn late_returns_of_others_are_refused() {
     give_back(&world);
     assert!(has_its_result(ward));
     world.acting(world.root, || assert_eq!(return_late(&world, ward), Err(Error::BadState)));
+    world.check();
+}
+
+/// The handler has more to do, and goes on; but if the thread is more urgent that goes first, and of two that are as urgent the one whose shuttle
+/// the handler was on.
+#[test]
+fn a_handler_goes_on_after_a_late_return() {
+    for (has_waited, priority, goes_on) in [
+        (true, 5, true),
+        (true, 9, true),
+        (true, 12, false),
+        (false, 5, true),
+        (false, 9, false),
+        (false, 12, false),
+    ] {
+        let world = world();
+        let handler = handler(&world, TaskId::NIL);
+        let ward = ward(&world, TaskId::NIL, priority, handler);
+        call(&world);
+        assert_eq!(world.current(), handler);
+        if has_waited {
+            wait(&world);
+            assert_eq!(world.current(), world.root);
+            // Another call wakes it, on another shuttle.
+            let other = self::ward(&world, TaskId::NIL, 1, handler);
+            call(&world);
+            assert_eq!((world.current(), handler.hot.shuttle.get()), (handler, other.home_ref()));
+            world.thread_control(thread_op::SET_PRIORITY, [other.uid().0, 9, 0, 0]).expect("it is ours");
+        }
+        assert_eq!(return_late(&world, ward), Ok(()));
+        assert!(has_late_result(ward));
+        let (runs, is_ready) = if goes_on { (handler, ward) } else { (ward, handler) };
+        assert_eq!(world.current(), runs, "{has_waited} {priority}");
+        assert!(is_ready.is_ready() && !is_ready.is_stopped());
+        world.check();
+        // The other one runs next: when the handler stops, or the thread calls again, and finds its handler busy.
+        if goes_on {
+            world.thread_control(thread_op::STOP, [0; 4]).ok();
+        } else {
+            call(&world);
+        }
+        assert_eq!(world.current(), is_ready);
+        assert_eq!(ward.hot.shuttle.get(), ward.home_ref());
+        world.check();
+    }
+}
+
+/// A thread that waits for an answer to a page fault, or to an exception that is no foreign call, has made no call from which anybody could return, although
+/// it did before: all of its registers stay as they are.
+#[test]
+fn late_returns_are_for_foreign_calls_alone() {
+    for kind in 0..3 {
+        let world = world();
+        let handler = handler(&world, TaskId::NIL);
+        let first = ward(&world, TaskId::NIL, 5, handler);
+        call(&world);
+        assert_eq!(world.current(), handler);
+        give_back(&world);
+        assert_eq!(world.current(), first);
+        match kind {
+            0 => {
+                first.fault.pager.set(handler.uid());
+                world.page_fault(NOWHERE, Rights::R);
+            }
+            1 => {
+                world.exception(6);
+            }
+            // A native call, which is denied to it.
+            _ => world.system_call(Call::Clock as u64, 0, [0; WORDS]),
+        }
+        assert_eq!((world.current(), first.wait()), (handler, Wait::Answer(handler.uid())));
+        let before = first.frame.registers().map(|register| register.get());
+        assert_eq!(return_late(&world, first), Err(Error::BadState), "{kind}");
+        assert_eq!(first.frame.registers().map(|register| register.get()), before);
+        assert_eq!((first.wait(), world.current()), (Wait::Answer(handler.uid()), handler));
+        assert_ne!(first.errand.get(), Errand::Ipc);
+        world.check();
+    }
+}
+
+/// A call that stands in its handler's queue has not come yet.
+#[test]
+fn calls_that_have_not_come_yet_are_not_returned_from() {
+    let world = world();
+    let handler = handler(&world, TaskId::NIL);
+    let first = ward(&world, TaskId::NIL, 12, handler);
+    call(&world);
+    assert_eq!(world.current(), handler);
+    let second = ward(&world, TaskId::NIL, 13, handler);
+    call(&world);
+    assert_eq!((world.current(), second.state.get()), (handler, State::Sending));
+    assert_eq!(return_late(&world, second), Err(Error::BadState));
+    assert_eq!(second.frame.partner(), 3);
+    assert_eq!(return_late(&world, first), Ok(()));
+    assert!(has_late_result(first));
+    world.check();
+}
+
+/// The block lies in two pages that the handler lacks, and its pager brings. Meanwhile the thread may have been aborted: then the return is none.
+#[test]
+fn a_late_return_waits_for_its_block() {
+    for is_aborted in [false, true] {
+        let world = world();
+        let (there, at) = (0x5000_0000, 0x10_0fc0);
+        write_registers(&world, there + 0xfc0);
+        let task = world.new_task(100);
+        let handler = handler(&world, task);
+        handler.fault.pager.set(world.root.uid());
+        let ward = ward(&world, task, 5, handler);
+        call(&world);
+        assert_eq!(world.current(), handler);
+        wait(&world);
+        let other = self::ward(&world, task, 5, handler);
+        call(&world);
+        assert_eq!(world.current(), handler);
+        // It faults, and its pager runs.
+        world.thread_control(thread_op::FOREIGN_RETURN, [ward.uid().0, at, 0, 0]).ok();
+        for page in 0..2 {
+            assert_eq!((world.current(), handler.state.get()), (world.root, State::Sending), "page {page}");
+            world.wait();
+            assert_eq!(world.root.frame.w[0].get() >> 12, (at >> 12) + page);
+            assert_eq!(ward.wait(), Wait::Answer(handler.uid()));
+            let fpage = |at: u64| Fpage::memory(at, 12, Rights::RWX);
+            let plan = Plan::fit(fpage(there + page * 4096), 0, fpage(at - 0xfc0 + page * 4096));
+            assert!(world.give(plan.expect("one page"), world.task(task)));
+            if is_aborted && page == 1 {
+                world.thread_control(thread_op::ABORT, [ward.uid().0, 0, 0, 0]).expect("it waits");
+            }
+            let label = u64::from(RESUME_AS_IS) << 32;
+            let mut w = [0; WORDS];
+            w[Frame::R15] = abi::call::timeouts(Timeout::ZERO, Timeout::ZERO);
+            world.system_call(Call::Ipc as u64 | label, handler.uid().0, w);
+            world.settle();
+        }
+        let result = if is_aborted { Error::BadState as u64 } else { 0 };
+        assert_eq!((world.current(), handler.frame.rax.get()), (handler, result));
+        assert_eq!(has_late_result(ward), !is_aborted);
+        assert_ne!(other.wait(), Wait::No);
+        world.check();
+    }
+}
+
+/// Nobody brings a page of the block: the call has an error, and the thread waits as before.
+#[test]
+fn a_late_return_without_a_block_is_an_error() {
+    let world = world();
+    let handler = handler(&world, TaskId::NIL);
+    handler.fault.pager.set(Uid::NIL);
+    let ward = ward(&world, TaskId::NIL, 5, handler);
+    call(&world);
+    assert_eq!(world.current(), handler);
+    // The last place where a block may be is one of them.
+    for at in [NOWHERE, abi::USER_END - Registers::LEN_BYTES] {
+        assert_eq!(return_from(&world, ward, at), Err(Error::NoAccess));
+        assert_eq!((world.current(), ward.wait()), (handler, Wait::Answer(handler.uid())));
+    }
+    assert_eq!(return_late(&world, ward), Ok(()));
+    assert!(has_late_result(ward));
+    world.check();
+}
+
+/// Vector registers pass with the thread's shuttle: the thread finds those that its handler left there, and the handler finds its own.
+#[test]
+fn a_late_return_gives_extended_state_back() {
+    for has_waited in [false, true] {
+        let world = world();
+        let handler = world.new_thread(TaskId::NIL, 9);
+        set_registers(1);
+        wait(&world);
+        let ward = ward(&world, TaskId::NIL, 5, handler);
+        set_registers(2);
+        call(&world);
+        assert_eq!((world.current(), registers()), (handler, 2));
+        set_registers(3);
+        if has_waited {
+            wait(&world);
+            let _other = self::ward(&world, TaskId::NIL, 6, handler);
+            set_registers(4);
+            call(&world);
+            assert_eq!((world.current(), registers()), (handler, 4));
+            set_registers(5);
+        }
+        assert_eq!(return_late(&world, ward), Ok(()));
+        if has_waited {
+            assert_eq!((world.current(), registers()), (handler, 5));
+        }
+        wait(&world);
+        assert_eq!((world.current(), registers()), (ward, 3));
+        world.check();
+    }
+}
+
+/// A server that makes a foreign call for an urgent client, which its handler answers late, goes on as urgent as that.
+#[test]
+fn a_late_return_gives_a_clients_shuttle_back() {
+    let world = world();
+    let handler = handler(&world, TaskId::NIL);
+    let me = world.root.uid().0;
+    let server = world.new_thread(TaskId::NIL, 5);
+    assert_eq!(world.current(), server);
+    world.wait();
+    world.thread_control(thread_op::SET_PAGER, [server.uid().0, me, handler.uid().0, 0]).expect("it is ours");
+    world.thread_control(thread_op::DENY_NATIVE, [server.uid().0, 1, LABEL, 0]).expect("it is ours");
+    let client = world.new_thread(TaskId::NIL, 12);
+    assert_eq!(world.current(), client);
+    let never = (Timeout::NEVER, Timeout::NEVER);
+    world.ipc(server.uid(), server.uid(), never, Fpage::NIL, 0, [1; 8]);
+    assert_eq!(world.current(), server);
+    call(&world);
+    assert_eq!(world.current(), handler);
+    wait(&world);
+    let _other = ward(&world, TaskId::NIL, 4, handler);
+    call(&world);
+    assert_eq!((world.current(), world.k.priority(handler)), (handler, 4));
+    assert_eq!(return_late(&world, server), Ok(()));
+    assert!(has_late_result(server));
+    assert_eq!((world.current(), world.k.priority(server)), (server, 12));
+    assert_eq!(client.wait(), Wait::Closed(server.uid()));
     world.check();
 }

@@ -214,7 +214,7 @@ fn write_to(image: &mut [u8], told: &Told) {
 
 /// All prefixes of so many histories with so many steps, each first replayed by Tern; one in so many by Linux, too. Gives back how many prefixes that were.
 fn all_prefixes(name: &str, promise: Promise, seeds: u64, steps: usize, linux_each: usize) -> usize {
-    let mut count = 0_usize;
+    let (mut count, mut left) = (0_usize, 0);
     for seed in 1..=seeds {
         let folder = Folder::new(&format!("{name}-{seed}"));
         let record = Record::of(&folder, seed, steps, promise);
@@ -228,13 +228,17 @@ fn all_prefixes(name: &str, promise: Promise, seeds: u64, steps: usize, linux_ea
                 continue;
             }
             count += 1;
+            left += usize::from(replay::has_journal_left(&image));
             let folder = count.is_multiple_of(linux_each).then_some(&folder);
             if let Err(why) = record.judge(told, &image, folder) {
                 panic!("seed {seed}, {told} of {}: {why}", record.log.len());
             }
         }
     }
-    eprintln!("{name}: power was lost after {count} different prefixes");
+    eprintln!(
+        "{name}: power was lost after {count} different prefixes, {left} of them with a journal to replay"
+    );
+    assert!(left > count / 2, "next to no journal is replayed: {left} of {count}");
     count
 }
 

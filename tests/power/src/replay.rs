@@ -98,6 +98,16 @@ const EXPECTED: [&str; 7] = [
     "Run journal anyway",
 ];
 
+/// Where the superblock has the features without which nobody may use the disk, and the one of them that says that the journal has to be brought to its end first.
+const INCOMPATIBLE: usize = 1024 + 0x60;
+/// See [`INCOMPATIBLE`].
+const RECOVER: u8 = 1 << 2;
+
+/// Whether a disk says that something is left in its journal.
+pub fn has_journal_left(image: &[u8]) -> bool {
+    image.get(INCOMPATIBLE).is_some_and(|features| features & RECOVER != 0)
+}
+
 /// Linux brings the journal to its end, and then finds no mistake. The disk as it is then.
 pub fn by_linux(folder: &Path, image: &[u8]) -> Result<Vec<u8>, String> {
     let file = folder.join("replayed");
@@ -106,6 +116,13 @@ pub fn by_linux(folder: &Path, image: &[u8]) -> Result<Vec<u8>, String> {
     let said = String::from_utf8_lossy(&output.stdout);
     if let Some(line) = said.lines().find(|line| !EXPECTED.iter().any(|part| line.contains(part))) {
         return Err(format!("Linux says {line:?} in\n{said}"));
+    }
+    // Status 1 is that something was repaired.
+    if !matches!(output.status.code(), Some(0 | 1)) {
+        return Err(format!("e2fsck -p: {}\n{said}", output.status));
+    }
+    if has_journal_left(image) && !said.contains(EXPECTED[0]) {
+        return Err(format!("Linux leaves the journal as it is:\n{said}"));
     }
     is_sound(&file)?;
     fs::read(&file).map_err(|error| error.to_string())

@@ -48,7 +48,8 @@ unsafe impl GlobalAlloc for Allocator {
                 return block;
             }
             let Some(new) = heap.allocate(Layout::from_size_align_unchecked(len, layout.align())) else {
-                return null_mut();
+                // Whoever makes a block smaller does not expect that it fails.
+                return if heap.resize_at_last(old, layout, len) { block } else { null_mut() };
             };
             let copied = layout.size().min(len);
             if copied > COPIED_LOCKED_MAX {
@@ -112,5 +113,66 @@ unsafe impl Source for Region {
             }
         };
         talc.source.end.map(drop).ok_or(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    const LEN: usize = 1 << 20;
+
+    /// A heap in memory that is as large as this.
+    fn heap() -> Allocator {
+        let arena = std::vec![0u64; LEN / 8].leak();
+        place(arena.as_mut_ptr().expose_provenance() as u64, LEN as u64);
+        Allocator(Mutex::new(Heap::new(Region { end: None })))
+    }
+
+    fn layout(len: usize) -> Layout {
+        Layout::from_size_align(len, 8).expect("it is small")
+    }
+
+    /// Blocks of a length, as many as there are.
+    fn fill(heap: &Allocator, len: usize) -> Vec<*mut u8> {
+        // SAFETY: the length is not 0.
+        let blocks = std::iter::repeat_with(|| unsafe { heap.alloc(layout(len)) });
+        blocks.take_while(|block| !block.is_null()).collect()
+    }
+
+    /// Units of the allocator below that a block of a length takes.
+    fn units(len: usize) -> usize {
+        (len + 8).div_ceil(32)
+    }
+
+    /// A list that is made shorter gives a part of its memory back, and needs none for that: perhaps somebody makes it shorter since there is none.
+    #[test]
+    fn a_block_becomes_smaller_although_memory_is_full() {
+        let heap = heap();
+        for (from, to) in [(3000, 100), (505, 504), (504, 472), (100, 1), (3000, 600)] {
+            let mut blocks = fill(&heap, from);
+            let rest = fill(&heap, 1);
+            assert!(blocks.len() > 300);
+            for block in &mut blocks {
+                // SAFETY: each block is from this heap, with this layout, and has so many bytes.
+                unsafe {
+                    let byte = *block as usize as u8 | 1;
+                    block.write_bytes(byte, from);
+                    *block = heap.realloc(*block, layout(from), to);
+                    assert!(!block.is_null(), "{from} to {to}");
+                    assert!(core::slice::from_raw_parts(*block, to).iter().all(|found| *found == byte));
+                }
+            }
+            let others = fill(&heap, 1);
+            assert!(others.len() >= blocks.len() * (units(from) - units(to)), "{from} to {to}");
+            for (blocks, len) in [(blocks, to), (rest, 1), (others, 1)] {
+                // SAFETY: as above; nobody uses them any more.
+                blocks.into_iter().for_each(|block| unsafe { heap.dealloc(block, layout(len)) });
+            }
+        }
+        // Nothing is lost.
+        // SAFETY: the length is not 0.
+        assert!(!unsafe { heap.alloc(layout(LEN * 9 / 10)) }.is_null());
     }
 }

@@ -107,7 +107,8 @@ fn arrival(origin: u64, registers: &Registers) -> Result<Arrival> {
     }
 }
 
-/// Answers a foreign call that was left unanswered: the thread goes on behind its call, with these registers.
+/// Answers a foreign call that was left unanswered: the thread goes on behind its call, with these registers. A handler that has not waited since the call came
+/// has vector registers and an FS base of its own afterwards, and not those of the thread.
 ///
 /// # Errors
 ///

@@ -5,7 +5,8 @@ use crate::kit::{Agent, Attempt, Attempted, Child, Outcome, pager, runs_until};
 use crate::{check, check_eq};
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use sys::abi::call::RESUME;
+use sys::abi::USER_END;
+use sys::abi::call::{Call, RESUME, thread_op};
 use sys::foreign::{Arrival, Handler, Registers, answer_later, resume};
 use sys::thread_state::STOPPED;
 use sys::{Error, Kind, TaskId, Timeout, Uid};
@@ -354,10 +355,25 @@ extern "C" fn return_first_last(first: u64) -> u64 {
         // SAFETY: the registers are thirteen words.
         unsafe { *all.add(i) += 0x10_0000 };
     }
-    if answer_later(Uid(first), &kept).is_err() || answer_later(Uid(first), &kept) != Err(Error::BadState) {
+    if !refuses_bad_places(first, &raw const kept as u64) {
         return 4;
     }
-    sys::send(message.sender, 0, [0; 8], Timeout::ZERO).map_or(5, |()| 0)
+    if answer_later(Uid(first), &kept).is_err() || answer_later(Uid(first), &kept) != Err(Error::BadState) {
+        return 5;
+    }
+    sys::send(message.sender, 0, [0; 8], Timeout::ZERO).map_or(6, |()| 0)
+}
+
+/// Whether registers of a late return may be nowhere but where a user's words are: the kernel's memory, its border, and between two words.
+fn refuses_bad_places(thread: u64, fine: u64) -> bool {
+    let kernel = [1 << 47, 0xffff_8000_0000_0000, 0xffff_ffff_8010_1000, 0xffff_ffff_c000_0000, !7];
+    let places = [1, 2, 4].map(|offset| fine + offset).into_iter().chain(kernel);
+    places.chain([USER_END - Registers::LEN_BYTES + 8, USER_END]).all(|place| {
+        let mut registers = [thread, place, 0, 0, 0, 0];
+        let operation = Call::ThreadControl as u32 | thread_op::FOREIGN_RETURN << 8;
+        // SAFETY: the call takes nothing away; without the check that is tested here it would read.
+        unsafe { sys::system_call(operation, &mut registers) == Error::BadArgument as u64 }
+    })
 }
 
 /// A late return gives all registers but those of the instruction itself; nobody but the handler may do it.

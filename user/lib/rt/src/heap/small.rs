@@ -143,6 +143,21 @@ impl<S: Source> Heap<S> {
         }
     }
 
+    /// Changes the size of a block where it is, although it becomes one of another class: for when there is no memory to which it could move.
+    /// A smaller size always fits.
+    ///
+    /// # Safety
+    ///
+    /// It was allocated here with this layout; the new size is not 0.
+    #[cold]
+    pub unsafe fn resize_at_last(&mut self, block: NonNull<u8>, layout: Layout, len: usize) -> bool {
+        let below = |layout| class(layout).map_or(layout, layout_of);
+        // SAFETY: the alignment is one; a size that is too large for a layout is no size of a class.
+        let new = unsafe { Layout::from_size_align_unchecked(len, layout.align()) };
+        // SAFETY: the caller's promise; the allocator below knows the block by its class, and aligns all blocks to its unit.
+        unsafe { self.below.try_realloc_in_place(block.as_ptr(), below(layout), below(new).size()) }
+    }
+
     /// The allocator below, for its source.
     #[cfg(test)]
     fn below(&mut self) -> &mut Talc<S, DefaultBinning> {
