@@ -24,7 +24,7 @@ pub fn referring(model: &Model) -> Vec<bool> {
     apart.into_iter().map(|apart| !apart).collect()
 }
 
-/// Which types are unions, lists of what has no fixed size, those that are marked, or parts of these: what may be read piece by piece.
+/// Which types are unions, lists of what has no fixed size, those that are `marked`, or parts of these: what may be read piece by piece.
 pub fn streamed(model: &Model, sizes: &Sizes, lying: Lying, marked: &[bool]) -> Vec<bool> {
     let mut streamed = vec![false; model.types_len()];
     let mut found = Vec::new();

@@ -28,7 +28,7 @@ pub fn test() -> i32 {
     i32::from(outcome.is_err())
 }
 
-/// Who serves has room for what is asked here. To be said before the program has its first object.
+/// Gives servers room for what is asked here. To be said before the program has its first object.
 pub fn make_room() -> sys::Result<()> {
     door::make_room::<Port::Object<Docks>>()?;
     door::make_room::<Liar>()
@@ -71,7 +71,7 @@ fn keeper(name: &str) -> Result<Text<80>, Failure> {
     Text::new(name).ok_or(Failure::TooLong)
 }
 
-/// What is kept of the last convoy, and of the berths.
+/// Ships of the last list, and the one that is moored.
 #[derive(Default)]
 struct Docks {
     fleet: Mutex<Vec<Held>>,
@@ -158,7 +158,7 @@ impl Port::Relay for Docks {
     }
 }
 
-/// What one does in a port.
+/// Calls of all methods of a port.
 fn call_at<S: Callee>(port: &Port::Client<S>, inbox: &mut Inbox<Port::Replies>) -> Result<(), String> {
     let ships = [1, 2, 3].map(ship);
     let [first, second, third] = ships;
@@ -278,7 +278,7 @@ fn between() -> Result<(), String> {
     let between = door::serve(Port::Object(watched)).map_err(failed)?;
     with_inbox(|inbox| (0..3).try_for_each(|_| call_at(&Port::Client { server: &between }, inbox)))?;
     same("calls", CALLS.0.load(Ordering::Relaxed) > 0, true)?;
-    // What it keeps goes, since it stays itself.
+    // Ships that it keeps go, since it stays itself.
     let _ = port.pass(&[]);
     with_inbox(|inbox| {
         let none = Berth { number: 1, moored: Held::NOBODY, keeper: keeper("").map_err(failed)? };
@@ -286,7 +286,7 @@ fn between() -> Result<(), String> {
     })
 }
 
-/// What no stub sends: other numbers of references than the words beside them claim, and words that lie.
+/// Sends as no stub does: other numbers of references than the words beside them claim, and words that lie.
 fn hostile() -> Result<(), String> {
     let port = port()?;
     let one = ship(1).map_err(failed)?;

@@ -311,7 +311,7 @@ pub fn reply_of<C: Callee>(rax: u64) -> Result<(u32, bool), Failure> {
     if is_reply { Ok((label, eax & NO_BLOCK == 0)) } else { Err(Failure::Malformed) }
 }
 
-/// What an answer is, whether or not references have come with its part in memory.
+/// Word of an answer that says what it is, whether or not references have come with its part in memory.
 #[inline(always)]
 pub const fn apart_from_items(rax: u64) -> u64 {
     // An error of the kernel is a small number.

@@ -193,7 +193,7 @@ impl Emitter<'_> {
                 Side::Client if self.is_owned_reference(*ty) && self.is_lent(operation, n) => {
                     quote! { #ident: &#whole }
                 }
-                // Who is given references has them from then on.
+                // References are the server's from then on.
                 Side::Server if self.has_references(*ty) => quote! { #ident: #whole },
                 _ => declared,
             }

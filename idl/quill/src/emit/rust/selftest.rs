@@ -319,7 +319,7 @@ impl Emitter<'_> {
             let results: Vec<TokenStream> = all.iter().map(|(_, ty)| self.random_given(*ty)).collect();
             return tuple(&results);
         }
-        // What brings references is given away, and nothing of it stays.
+        // Values with references are given away, and nothing of them stays.
         let is_kept = |(_, ty): &&(String, TypeId)| !self.refers(*ty);
         let made = all.iter().enumerate().map(|(number, (_, ty))| {
             let (value, made) = (format_ident!("_value{}", number.to_string()), self.random_given(*ty));

@@ -10,7 +10,7 @@ use crate::emit::travel::{endless, held, referring, streamed, travelling};
 use crate::marshal::Lying;
 use crate::model::{Branch, ExceptionId, Field, Type, TypeId, counts_up, values_of};
 
-/// What a struct, union or exception can do by itself. Nobody copies a reference by the way, or compares it.
+/// Traits that a struct, union or exception derives. Nobody copies a reference by the way, or compares it.
 fn derived(refers: bool) -> TokenStream {
     match refers {
         true => quote! { #[derive(Debug)] },

@@ -185,7 +185,7 @@ pub struct Arrivals {
 impl Arrivals {
     /// Opens so many windows. Fails with [`Error::Limit`] if there are not enough numbers.
     pub fn open(windows: Items, count: usize) -> Result<Arrivals> {
-        // Who is dropped closes those that are open.
+        // A drop closes those that are open.
         let mut arrivals = Arrivals { windows, next: 0, arrived: 0 };
         for number in 0..count {
             let window = arrivals.windows.get_mut(number).ok_or(Error::NoWindow)?;
@@ -196,7 +196,7 @@ impl Arrivals {
         Ok(arrivals)
     }
 
-    /// As many have come as that dope says, of which the first `of_their_own` are no part of anything.
+    /// Notes how many have come, which that dope says; the first `of_their_own` of them are no part of anything.
     pub fn came(&mut self, dope: u64, of_their_own: usize) {
         (self.next, self.arrived) = (of_their_own, Dope(dope).items() as usize);
     }

@@ -100,8 +100,12 @@ impl Way for Door {
     /// The client of the object, with an identifier that is given back in the end.
     fn reference(&self, emitter: &Emitter, from: &[String], to: Option<InterfaceId>) -> Option<TokenStream> {
         let rt = emitter.runtime(from);
-        let Some(to) = to else { return Some(quote! { ::rt::door::Reference<#rt::Anything> }) };
-        let interface = &emitter.model.interfaces[to.0 as usize].name;
+        // Of an interface of another file, or of one that is not called by messages, nothing is known here.
+        let known = to.map(|to| &emitter.model.interfaces[to.0 as usize]);
+        let Some(known) = known.filter(|to| to.defined && !to.imported && !to.local) else {
+            return Some(quote! { ::rt::door::Reference<#rt::Anything> });
+        };
+        let interface = &known.name;
         let modules: Vec<String> = interface.split("::").map(str::to_owned).collect();
         let client = emitter.own_name(&modules, "Client");
         let client = emitter.path(from, &format!("{interface}::{client}"));
@@ -133,7 +137,7 @@ impl Way for Door {
         let object = emitter.own_name(from, "Object");
         let frame = emitter.door_frame(interface, parts);
         let words = if has_frame(parts) {
-            // What the thread has to let go of, if a reply does not arrive.
+            // Dope of what the thread has to let go of, if a reply does not arrive.
             let nothing = parts.method.replies_from_memory().then(|| quote! { _frame.words[0] = 0; });
             quote! { let [_, _, _, _, _w4, _w5, _w6, _w7, _w8, _w9, _w10] = _frame.words; #nothing }
         } else {

@@ -7,7 +7,7 @@
 use super::*;
 
 impl Emitter<'_> {
-    /// What gives the references in a value away.
+    /// Code that gives the references in a value away.
     pub(super) fn gives(&self, from: &[String], id: TypeId) -> TokenStream {
         let rt = self.runtime(from);
         let (path, body) = match self.model.ty(id) {
@@ -89,7 +89,7 @@ impl Emitter<'_> {
         }
         let own = Emitter::of_their_own(request);
         (
-            Some(quote! { , mut _arrivals: ::rt::door::Taken<'a> }),
+            Some(quote! { , mut _arrivals: ::rt::door::Taken<'_> }),
             Some(quote! { , ::rt::door::Taken::from(&mut _items, #own) }),
         )
     }
