@@ -94,6 +94,9 @@ impl Callee for &Door {
     }
 }
 
+/// Number that is none of an identifier.
+const NOBODY: u32 = stub::Door::NOBODY.0;
+
 /// A number of the program for an identifier from elsewhere.
 #[derive(Debug)]
 pub struct Room {
@@ -102,10 +105,10 @@ pub struct Room {
 
 impl Room {
     /// No number.
-    const NONE: Room = Room { number: u32::MAX };
+    const NONE: Room = Room { number: NOBODY };
 
     fn is_none(&self) -> bool {
-        self.number == Room::NONE.number
+        self.number == NOBODY
     }
 
     /// A free number. Fails with [`Error::Limit`] if there is none.
