@@ -13,15 +13,15 @@ use crate::codes::Code;
 use crate::diag::Diagnostic;
 use crate::kernel::{KernelPart, Shape};
 use crate::limits;
-use crate::marshal;
 pub use crate::marshal::RESULT;
+use crate::marshal::{self, Op};
 use crate::model::{InterfaceId, Model, Operation, TypeId};
 use crate::sizes::{Fixed, Sizes};
 
 pub use instructions::{Instructions, costs_text, instructions, instructions_text};
 pub use text::{Cost, cost, cost_text, text};
 
-use places::{Ends, Parts, fits_without_holes, message, pages_of};
+use places::{Ends, Parts, fits_without_holes, message, pages_of, replies_from_memory};
 
 mod instructions;
 mod places;
@@ -92,6 +92,8 @@ pub struct Chunk {
     pub carrier: Carrier,
     /// How many levels of caches it may take new lines of, where the interface says so: a hint for the kernel.
     pub caches: Option<u8>,
+    /// How many references to objects are handed over with it at most.
+    pub references: u64,
 }
 
 impl Chunk {
@@ -176,11 +178,27 @@ impl Message {
         self.pages.iter().chain(&self.more)
     }
 
+    /// How many references to objects are handed over at most with what is read piece by piece.
+    pub fn references_within(&self) -> u64 {
+        let all = self.chunks.iter().map(|chunk| chunk.references).fold(0, u64::saturating_add);
+        all.min((places::HANDED_MAX - self.handed().count().min(places::HANDED_MAX)) as u64)
+    }
+
+    /// How many things are handed over at most.
+    pub fn handed_max(&self) -> u64 {
+        self.handed().count() as u64 + self.references_within()
+    }
+
+    /// Whether it may hand over references that are described in its part in memory.
+    pub fn hands_from_memory(&self) -> bool {
+        self.long && self.handed_max() > 0
+    }
+
     /// Words that describe its part in memory, and hold what is there besides lists.
     pub fn block_words(&self) -> u64 {
-        let handed = if self.long { self.handed().count() } else { 0 };
-        let parts = self.strings().count() + handed;
-        (self.memory_bytes + self.stream_bytes) / 8 + 2 * parts as u64
+        let handed = if self.long { self.handed_max() } else { 0 };
+        let parts = self.strings().count() as u64 + handed;
+        (self.memory_bytes + self.stream_bytes) / 8 + 2 * parts
     }
 
     /// Room for strings that its receiver needs, in bytes.
@@ -209,6 +227,11 @@ impl Method {
     /// What can come back: that of success, then those of the exceptions.
     pub fn replies(&self) -> impl Iterator<Item = &Message> {
         [&self.reply].into_iter().chain(self.exceptions.iter().map(|(_, message)| message))
+    }
+
+    /// Whether something that comes back may hand over references from its part in memory.
+    pub fn replies_from_memory(&self) -> bool {
+        self.replies().any(Message::hands_from_memory)
     }
 
     /// Whether a call hands pages over, in either direction.
@@ -258,6 +281,8 @@ pub struct Room {
     pub words_bytes: u64,
     /// For each string.
     pub capacities: Vec<u64>,
+    /// Windows for references to objects.
+    pub windows: u64,
 }
 
 impl Room {
@@ -274,6 +299,7 @@ impl Room {
     fn include(&mut self, message: &Message) {
         self.needed |= message.long;
         self.words_bytes = self.words_bytes.max(message.words_bytes_max());
+        self.windows = self.windows.max(if message.long { message.handed_max() } else { 0 });
         for (number, bytes) in message.strings().enumerate() {
             match self.capacities.get_mut(number) {
                 Some(capacity) => *capacity = bytes.max(*capacity),
@@ -410,8 +436,13 @@ fn method(
     let ends = Ends::new(&shape, operation.oneway);
     let mut parts = Vec::new();
     let hands = call.messages().any(|ops| pages_of(ops).next().is_some());
+    let from_memory = replies_from_memory(model, &shape, ends, &call)?;
     for (i, ops) in call.messages().enumerate() {
-        let ends = if hands { ends.with_pages(&shape, kernel, ops, i == 0)? } else { ends };
+        let ends = match () {
+            () if from_memory => ends.in_memory(&shape, i == 0 || ops.iter().any(Op::hands_over)),
+            () if hands => ends.with_pages(&shape, kernel, ops, i == 0)?,
+            () => ends,
+        };
         let usual = Parts::new(&shape, ends, ops)?;
         // A reply in registers stays there: programs know of it that it needs no inbox.
         let apart = apart.as_ref().filter(|_| usual.long || i == 0);

@@ -9,7 +9,7 @@
 use crate::hints;
 use crate::limits;
 use crate::model::{DIGITS_MAX, Direction, ExceptionId, Field, Model, Operation, Param, Type, TypeId};
-use crate::sizes::{Fixed, Sizes};
+use crate::sizes::{Fixed, Sizes, for_all_types};
 
 /// What the result of an operation is called; no name of a file starts with an underscore.
 pub const RESULT: &str = "_result";
@@ -63,6 +63,17 @@ pub struct Op {
     pub caches: Option<u8>,
 }
 
+impl Op {
+    /// Whether something is handed over in it.
+    pub fn hands_over(&self) -> bool {
+        match self.what {
+            What::Pages { .. } => true,
+            What::Stream { references, .. } => references > 0,
+            _ => false,
+        }
+    }
+}
+
 /// What a step does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
@@ -81,6 +92,8 @@ pub enum What {
     Stream {
         /// How many bytes at most.
         bytes_max: Option<u64>,
+        /// How many references to objects are handed over with it at most; all that there are, if there is no end to them.
+        references: u64,
     },
     /// Copies the number of an offer, which stands for the bytes of a list; 64 bits.
     Offer,
@@ -116,7 +129,7 @@ impl Call {
         if operation.oneway || !operation.agreements.is_empty() {
             return;
         }
-        if self.request.iter().any(|op| matches!(op.what, What::Pages { .. })) {
+        if self.request.iter().any(Op::hands_over) {
             return;
         }
         for param in operation.params.iter().filter(|param| param.copy_on_write) {
@@ -171,29 +184,25 @@ pub fn call(
         for field in &model.exceptions[id.0 as usize].fields {
             steps.parameter(&field.name, field.ty, false, None, None)?;
         }
-        let handed = |op: &&Op| matches!(op.what, What::Pages { .. });
-        if let (References::Handed, Some(op)) = (references, steps.ops.iter().find(handed)) {
-            let (path, show) = (op.path.join("."), model.show(op.ty));
-            return Err(match model.ty(model.resolved(op.ty)) {
-                Type::Fpage => format!("`{path}` is a flexpage, and no exception brings one"),
-                _ => format!("`{path}` is a reference to an object (`{show}`), and no exception brings one"),
-            });
+        let is_page = |op: &&Op| matches!(model.ty(model.resolved(op.ty)), Type::Fpage);
+        if let (References::Handed, Some(op)) = (references, steps.ops.iter().find(is_page)) {
+            return Err(format!("`{}` is a flexpage, and no exception brings one", op.path.join(".")));
         }
         exceptions.push((id, steps.ops));
     }
     Ok(Call { request: request.ops, reply: reply.ops, exceptions })
 }
 
-/// A reference to an object in one of these types, however deep.
-fn reference_in(model: &Model, mut stack: Vec<TypeId>) -> Option<TypeId> {
-    let mut seen = vec![false; model.types_len()];
+/// The first type among those that another consists of, however deep, for which that holds.
+fn part_of(model: &Model, whole: TypeId, holds: impl Fn(&Type) -> bool) -> Option<TypeId> {
+    let (mut seen, mut stack) = (vec![false; model.types_len()], vec![whole]);
     while let Some(id) = stack.pop() {
         let id = model.resolved(id);
         if std::mem::replace(&mut seen[id.0 as usize], true) {
             continue;
         }
         match model.ty(id) {
-            Type::Object(_) => return Some(id),
+            ty if holds(ty) => return Some(id),
             Type::Struct(_, fields) => stack.extend(fields.iter().map(|f| f.ty)),
             Type::Union { branches, .. } => stack.extend(branches.iter().map(|b| b.field.ty)),
             Type::Sequence(of, _) | Type::Array(of, _) | Type::Optional(of) | Type::Shared(of) => {
@@ -203,6 +212,23 @@ fn reference_in(model: &Model, mut stack: Vec<TypeId>) -> Option<TypeId> {
         }
     }
     None
+}
+
+/// How many references to objects a value of a type has at most; all that there are, if there is no end to them.
+fn references_in(model: &Model, ty: TypeId) -> u64 {
+    if part_of(model, ty, |part| matches!(part, Type::Object(_))).is_none() {
+        return 0;
+    }
+    let count = |ty: TypeId, of: &mut dyn FnMut(TypeId) -> u64| match model.ty(ty) {
+        Type::Object(_) => 1,
+        Type::Sequence(element, bound) => of(*element).saturating_mul(bound.unwrap_or(u64::MAX)),
+        Type::Array(element, dims) => dims.iter().fold(of(*element), |all, &n| all.saturating_mul(n)),
+        Type::Optional(inner) | Type::Shared(inner) => of(*inner),
+        Type::Struct(_, fields) => fields.iter().map(|f| of(f.ty)).fold(0, u64::saturating_add),
+        Type::Union { branches, .. } => branches.iter().map(|b| of(b.field.ty)).fold(0, u64::max),
+        _ => 0,
+    };
+    for_all_types(model, u64::MAX, &count)[ty.0 as usize]
 }
 
 /// Arrays and flat structs up to this size are values. A longer array is a block, a longer struct is taken apart.
@@ -263,11 +289,11 @@ impl<'a> Steps<'a> {
             self.ops.push(Op { path, ty, what, stays: false, typical: None, caches: None });
             return Ok(());
         }
-        if let (References::Handed, Some(inner)) = (self.references, reference_in(self.model, vec![ty])) {
-            let show = self.model.show(inner);
-            return Err(format!(
-                "a reference to an object (`{show}`) is a parameter of its own, and no part of another one"
-            ));
+        if self.references == References::Handed {
+            let references = references_in(self.model, ty);
+            if references > 0 {
+                return self.with_references(name, ty, references);
+            }
         }
         self.take_apart(&mut vec![name.to_owned()], ty, stays, 0)?;
         let elements = match self.model.ty(self.model.resolved(ty)) {
@@ -277,6 +303,22 @@ impl<'a> Steps<'a> {
         if elements.is_some_and(|elements| elements <= HELD_ELEMENTS_MAX) {
             self.ops[begin..].iter_mut().for_each(|op| op.typical = typical);
         }
+        Ok(())
+    }
+
+    /// A parameter with references to objects in it is read piece by piece: the references are handed over in the order in which they stand there.
+    fn with_references(&mut self, name: &str, ty: TypeId, references: u64) -> Result<(), String> {
+        let reaches = |part: &Type| matches!(part, Type::Shared(of) if references_in(self.model, *of) > 0);
+        if part_of(self.model, ty, reaches).is_some() {
+            return Err(format!(
+                "`{name}` has a part that several pointers may share, with a reference to an object in it: who gets \
+                 it could not say which of them has the reference"
+            ));
+        }
+        self.carried(ty)?;
+        let what = What::Stream { bytes_max: self.sizes.stream_bytes_max(ty), references };
+        let path = vec![name.to_owned()];
+        self.ops.push(Op { path, ty, what, stays: false, typical: None, caches: None });
         Ok(())
     }
 
@@ -290,7 +332,7 @@ impl<'a> Steps<'a> {
         if depth > limits::NESTING_MAX || self.ops.len() > OPS_MAX {
             return Err("its parameters are too large to be taken apart".into());
         }
-        let stream = What::Stream { bytes_max: self.sizes.stream_bytes_max(ty) };
+        let stream = What::Stream { bytes_max: self.sizes.stream_bytes_max(ty), references: 0 };
         let mut op =
             |what| self.ops.push(Op { path: path.clone(), ty, what, stays, typical: None, caches: None });
         let resolved = self.model.resolved(ty);

@@ -134,26 +134,55 @@ fn what_objects_do_not_take() {
         ("interface I { void f(in fpage p); };", "go there by ipc"),
         ("interface I { void f(inout fpage p); };", "go there by ipc"),
         ("interface I { fpage f(out fpage p); };", "or one flexpage"),
+        ("interface I { fpage f(out Object o); };", "or one flexpage"),
+        (
+            "exception E { Object o; }; interface I { fpage f() raises (E); };",
+            "references to objects, or one flexpage",
+        ),
         (
             "exception E { fpage p; }; interface I { void f() raises (E); };",
             "is a flexpage, and no exception",
         ),
-        ("struct S { Object o; }; interface I { void f(in S it); };", "is a parameter of its own"),
-        ("interface I { void f(out Object a, out Object b); };", "a reply hands over one reference"),
-        (&many, "at most 16 references"),
-        ("interface I { string f(out Object a); };", "registers only"),
-        ("exception E { Object o; }; interface I { void f() raises (E); };", "no exception brings one"),
+        (&many, "at most 16 references to objects, and there may be 17 in `o0`, `o1`"),
+        (
+            "typedef sequence<Object, 9> L; interface I { void f(in L a, out L b, out L c); };",
+            "at most 16 references to objects, and there may be 18 in `b`, `c`",
+        ),
+        (
+            "struct S { Object o[20]; }; interface I { void f(in S it); };",
+            "at most 16 references to objects, and there may be 20 in `it`",
+        ),
+        (
+            "valuetype V { public Object o; }; interface I { void f(in V it); };",
+            "`it` has a part that several pointers may share, with a reference",
+        ),
     ] {
         let mut out = compile(idl);
         let _ = out.rust(&TernDoor);
         assert!(out.messages().contains(what), "{idl}: {}", out.messages());
     }
+    let has_no_end = "typedef sequence<Object> L; interface I { void f(in L a, out L b); };";
+    let mut out = compile(has_no_end);
+    let _ = out.rust(&TernDoor);
+    assert!(out.accepted(), "{}", out.messages());
     for name in ["archive", "catalog", "ledger", "letter", "property"] {
         let mut out = driver::compile(&accepted(&format!("{name}.idl")), Options::default()).unwrap();
         let layouts = [&TernIpc as &dyn KernelPart, &TernDoor].map(|kernel| out.layout(kernel));
         assert!(layouts[0].iter().map(|of| &of.methods).eq(layouts[1].iter().map(|of| &of.methods)));
         assert!(out.rust(&TernDoor).contains("impl<S: ::stub::Callee> Client<S>"));
     }
+}
+
+/// How many references a message hands over at most is a number of the layout and of the crate that stubs share.
+#[test]
+fn layout_and_stubs_agree_on_how_many_references_there_may_be() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let most = |file: &str| {
+        let text = std::fs::read_to_string(root.join(file)).unwrap();
+        let number = text.split("const HANDED_MAX: usize = ").nth(1).unwrap();
+        number.split(';').next().unwrap().to_owned()
+    };
+    assert_eq!(most("user/lib/stub/src/stream.rs"), most("idl/quill/src/layout/places.rs"));
 }
 
 /// Traits of servers and objects in the output for a kernel, with the modules around them; none if there is no output.

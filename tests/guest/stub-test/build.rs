@@ -27,7 +27,7 @@ const FILES: [&str; 12] = [
 
 /// Those that are tested through doors: who is given pages, or hands over references to threads, does it by ipc; who hands objects over,
 /// does not.
-const DOOR_FILES: [&str; 13] = [
+const DOOR_FILES: [&str; 14] = [
     "../tests/guest/stub-test/src/lift.idl",
     "../tests/guest/stub-test/src/gallery.idl",
     "../tests/guest/stub-test/office.idl",
@@ -37,6 +37,7 @@ const DOOR_FILES: [&str; 13] = [
     "golden/accepted/atlas.idl",
     "golden/accepted/cabinet.idl",
     "golden/accepted/catalog.idl",
+    "golden/accepted/fleet.idl",
     "golden/accepted/ledger.idl",
     "golden/accepted/letter.idl",
     "golden/accepted/property.idl",
@@ -44,11 +45,12 @@ const DOOR_FILES: [&str; 13] = [
 ];
 
 /// Those that are tested through doors with stubs of which nothing is optimised.
-const PLAIN_FILES: [&str; 6] = [
+const PLAIN_FILES: [&str; 7] = [
     "../tests/guest/stub-test/src/lift.idl",
     "../tests/guest/stub-test/office.idl",
     "golden/accepted/atlas.idl",
     "golden/accepted/catalog.idl",
+    "golden/accepted/fleet.idl",
     "golden/accepted/property.idl",
     "golden/accepted/warehouse.idl",
 ];
@@ -83,7 +85,7 @@ fn main() {
         };
         text += &modules(&tests, module, each);
     }
-    for own in ["office", "src/gallery", "src/lift", "src/offers"] {
+    for own in ["office", "src/gallery", "src/lift", "src/offers", "../../../idl/golden/accepted/fleet"] {
         let own = format!("{own}.idl");
         println!("cargo::rerun-if-changed={own}");
         Build::new().kernel(&TernDoor).rust_in(&own, &out).unwrap_or_else(|why| panic!("\n{why}"));

@@ -5,7 +5,7 @@ use libtest_mimic::Trial;
 use xtask::guest::End;
 
 /// The interfaces that have a line.
-const INTERFACES: [&str; 36] = [
+const INTERFACES: [&str; 40] = [
     "one client for three servers",
     "several clients of one object",
     "an object that wants more room",
@@ -20,6 +20,10 @@ const INTERFACES: [&str; 36] = [
     "Post::Office",
     "watches in other tasks, before answers in memory",
     "several references in a request",
+    "references within values",
+    "Harbour::Port through a door",
+    "Harbour::Port through a door and a watch",
+    "Harbour::Port through a plain door",
     "pages that a call shows",
     "House::Lift through a door",
     "House::Lift through a door and a watch",

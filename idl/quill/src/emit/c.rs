@@ -22,7 +22,7 @@ use crate::codes::Code;
 use crate::diag::Diagnostic;
 use crate::emit::travel::{endless, held, is_opaque, sharing, travelling, why};
 use crate::kernel::KernelPart;
-use crate::layout::{self, InterfaceLayout, Method, RESULT};
+use crate::layout::{self, InterfaceLayout, Message, Method, RESULT};
 use crate::limits;
 use crate::model::{Direction, InterfaceId, Model, Operation, Shown, Type, TypeId, Value};
 use crate::sizes::Sizes;
@@ -205,8 +205,13 @@ fn refusals(
 
 /// Why a method that hands over several references cannot be translated.
 fn further_reference(method: &Method) -> Option<String> {
-    let param = &method.request.more.first()?.param;
-    Some(format!("`{param}` is a further reference to an object, which stubs in Rust can hand over"))
+    let several = method.request.more.iter().map(|handed| &handed.param);
+    let messages = method.replies().chain([&method.request]);
+    let within = messages.flat_map(|message| &message.chunks).filter(|chunk| chunk.references > 0);
+    let within = within.filter_map(|chunk| chunk.path.first());
+    let back = method.replies().filter(|reply| reply.hands_from_memory()).flat_map(Message::handed);
+    let param = several.chain(within).chain(back.map(|handed| &handed.param)).next()?;
+    Some(format!("`{param}` brings references to objects as stubs in Rust alone can hand over"))
 }
 
 /// Arrays from this size on would lie on the stack of whoever reads them.

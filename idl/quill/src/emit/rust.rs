@@ -274,6 +274,8 @@ pub struct Emitter<'a> {
     held: Vec<bool>,
     /// Which of them may be read piece by piece.
     streamed: Vec<bool>,
+    /// Marks of types with references to objects in them that their holder owns.
+    referring: Vec<bool>,
     /// Marks of types with parts that several values may have in common.
     shares: Vec<bool>,
     /// How large their values are, once somebody has asked.
@@ -365,7 +367,8 @@ impl<'a> Emitter<'a> {
             travels: Vec::new(),
             held: Vec::new(),
             shares: sharing(model),
-            streamed: streamed(model, &Sizes::new(model), Lying::Long),
+            referring: Vec::new(),
+            streamed: streamed(model, &Sizes::new(model), Lying::Long, &[]),
             owned: OnceCell::new(),
             refused: Vec::new(),
             exceptions: HashSet::new(),

@@ -18,13 +18,20 @@ fn inner(model: &Model, id: TypeId) -> Vec<TypeId> {
     }
 }
 
-/// Which types are unions, lists of what has no fixed size, or parts of these: what may be read piece by piece.
-pub fn streamed(model: &Model, sizes: &Sizes, lying: Lying) -> Vec<bool> {
+/// Marks of types with references to objects in them.
+pub fn referring(model: &Model) -> Vec<bool> {
+    let apart = spread(model, |id| matches!(model.ty(id), Type::Object(_)));
+    apart.into_iter().map(|apart| !apart).collect()
+}
+
+/// Which types are unions, lists of what has no fixed size, those that are `marked`, or parts of these: what may be read piece by piece.
+pub fn streamed(model: &Model, sizes: &Sizes, lying: Lying, marked: &[bool]) -> Vec<bool> {
     let mut streamed = vec![false; model.types_len()];
     let mut found = Vec::new();
     for index in 0..model.types_len() {
         let id = TypeId(index as u32);
         match model.ty(id) {
+            _ if marked.get(index) == Some(&true) => found.push(id),
             Type::Union { .. } | Type::Optional(_) | Type::Shared(_) => found.push(id),
             Type::Sequence(of, _) | Type::Array(of, _) if sizes.fixed(*of).is_none() => found.push(id),
             Type::Sequence(of, bound) if sizes.is_looked_at(*of, *bound) => found.push(id),
@@ -124,7 +131,7 @@ fn first_cause(model: &Model, travels: &[bool], ty: TypeId) -> (TypeId, String) 
             format!("an array that may be absent (`{show}`) has no form of its own")
         }
         Type::Object(_) => {
-            format!("the reference `{show}` is a parameter of its own, and no part of another one")
+            format!("the reference `{show}` is a part of it, as stubs in Rust alone can carry")
         }
         Type::Foreign(what, name) => format!("{what} `{name}` has no form of its own"),
         Type::Union { switch, .. } if matches!(model.ty(model.resolved(*switch)), Type::Error) => format!(

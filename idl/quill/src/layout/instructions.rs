@@ -103,7 +103,11 @@ fn sum(parts: &[(u32, u32)]) -> u32 {
 /// lists, what is handed over, nothing that comes back; and for kernels whose stubs have not been counted.
 pub fn instructions(model: &Model, method: &Method, kernel: &dyn KernelPart) -> Option<Instructions> {
     let [c_server, rust_server] = servers(kernel)?;
-    if method.oneway || method.hands_pages() || !method.reply.chunks.is_empty() {
+    if method.oneway
+        || method.hands_pages()
+        || method.replies_from_memory()
+        || !method.reply.chunks.is_empty()
+    {
         return None;
     }
     let (there, back) = (Counts::new(model, &method.request)?, Counts::new(model, &method.reply)?);

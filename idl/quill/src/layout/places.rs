@@ -2,7 +2,8 @@
 
 use super::{Carrier, Chunk, Handed, Leaf, Message, Place, Slot};
 use crate::kernel::{Block, KernelPart, Shape};
-use crate::marshal::{Op, References, What};
+use crate::marshal::{Call, Op, References, What};
+use crate::model::{Model, Type};
 use crate::sizes::Fixed;
 
 /// Whether values have places up to that register: those that are larger than one begin with one, so there may be holes.
@@ -18,6 +19,8 @@ pub(super) struct Ends {
     pub(super) long: [u32; 2],
     /// Nothing can be in memory, because something is handed over, here or in the other direction.
     pub(super) bare: bool,
+    /// It has a part in memory, whatever it consists of.
+    pub(super) in_memory: bool,
 }
 
 impl Ends {
@@ -28,7 +31,14 @@ impl Ends {
         };
         let short = cut(shape.easy_registers, shape.registers, shape.oneway_registers);
         let long = shape.block.map_or([0, 0], |b| cut(b.easy_registers, b.registers, b.oneway_registers));
-        Ends { first_long: shape.block.map_or(0, |b| b.first_register), short, long, bare: false }
+        let first_long = shape.block.map_or(0, |b| b.first_register);
+        Ends { first_long, short, long, bare: false, in_memory: false }
+    }
+
+    /// Those of a message of a call whose answer, or one of its exceptions, hands over references that are described in memory.
+    pub(super) fn in_memory(self, shape: &Shape, in_memory: bool) -> Ends {
+        let end = shape.pages.map_or(u32::MAX, |pages| pages.other_registers);
+        Ends { short: self.short.map(|all| all.min(end)), in_memory, ..self }
     }
 
     /// Those of a message of a call that hands something over. With references a request may have a part in memory, and a reply that
@@ -46,14 +56,10 @@ impl Ends {
         let end = match pages_of(ops).count() {
             0 => pages.other_registers,
             1 => pages.registers,
-            2..=HANDED_MAX if shape.references == References::Handed && is_request => pages.registers,
             _ if shape.references != References::Handed => {
                 return Err("a message hands over one flexpage".into());
             }
-            _ if is_request => {
-                return Err(format!("a request hands over at most {HANDED_MAX} references to objects"));
-            }
-            _ => return Err("a reply hands over one reference to an object, or one flexpage".into()),
+            _ => pages.registers,
         };
         let may_be_long =
             shape.references == References::Handed && (is_request || pages_of(ops).count() == 0);
@@ -116,7 +122,7 @@ impl<'a> Parts<'a> {
                     parts.value(op, element, Leaf::Value(op.ty));
                 }
                 What::Block { .. } => parts.blocks.push(op),
-                What::Stream { bytes_max } => {
+                What::Stream { bytes_max, .. } => {
                     parts.chunks.push(chunk(op, None, bytes_max, Carrier::Behind));
                 }
                 What::Pages { .. } => {}
@@ -126,6 +132,7 @@ impl<'a> Parts<'a> {
         let fits = parts.lists_fit(shape, &ends);
         if let Some(block) = &shape.block
             && !(parts.more.is_empty()
+                && !ends.in_memory
                 && parts.chunks.is_empty()
                 && fits
                 && place(Shape { registers: ends.all(false), ..*shape }, &parts, false).memory == 0)
@@ -173,7 +180,7 @@ impl<'a> Parts<'a> {
         self.blocks.clear();
         let chunks = ops.iter().filter_map(|op| match op.what {
             What::Block { element, bound } => Some(chunk(op, Some(element), bound, Carrier::Behind)),
-            What::Stream { bytes_max } => Some(chunk(op, None, bytes_max, Carrier::Behind)),
+            What::Stream { bytes_max, .. } => Some(chunk(op, None, bytes_max, Carrier::Behind)),
             _ => None,
         });
         self.chunks = chunks.collect();
@@ -202,7 +209,7 @@ impl<'a> Parts<'a> {
         let streams: Vec<Chunk> = ops
             .iter()
             .filter_map(|op| match op.what {
-                What::Stream { bytes_max } => Some(chunk(op, None, bytes_max, Carrier::Behind)),
+                What::Stream { bytes_max, .. } => Some(chunk(op, None, bytes_max, Carrier::Behind)),
                 _ => None,
             })
             .collect();
@@ -309,7 +316,8 @@ pub(super) fn counted(ops: &[Op], block: &Op) -> bool {
 }
 
 pub(super) fn chunk(op: &Op, element: Option<Fixed>, bound: Option<u64>, carrier: Carrier) -> Chunk {
-    Chunk { path: op.path.clone(), ty: op.ty, element, bound, carrier, caches: op.caches }
+    let references = if let What::Stream { references, .. } = op.what { references } else { 0 };
+    Chunk { path: op.path.clone(), ty: op.ty, element, bound, carrier, caches: op.caches, references }
 }
 
 /// Whole registers for so many bytes.
@@ -323,8 +331,56 @@ pub(super) fn block_words(op: &Op, shape: &Shape) -> u32 {
     element.size.checked_mul(bound).map_or(u32::MAX, |bytes| words(bytes, shape))
 }
 
-/// References to objects in a request: a server has a window for each.
+/// References to objects in a message: who gets it has a window for each, which is a number of the task's. The kernel itself has a limit of 255 for all
+/// strings and items.
 pub(super) const HANDED_MAX: usize = 16;
+
+/// Whether the answer of a call, or one of its exceptions, hands over references that are described in its part in memory: all but an answer with one
+/// beside a few values in registers. Fails if a message hands over more than it can.
+pub(super) fn replies_from_memory(
+    model: &Model,
+    shape: &Shape,
+    ends: Ends,
+    call: &Call,
+) -> Result<bool, String> {
+    if shape.references != References::Handed {
+        return Ok(false);
+    }
+    for ops in call.messages() {
+        let count = |op: &Op| match op.what {
+            What::Pages { .. } => 1,
+            What::Stream { references, .. } => references,
+            _ => 0,
+        };
+        // A list without a bound is looked at when it is sent.
+        let has_end = |op: &&Op| count(op) < u64::MAX;
+        let all = ops.iter().filter(has_end).map(count).fold(0, u64::saturating_add);
+        if all > HANDED_MAX as u64 {
+            let names: Vec<String> = ops
+                .iter()
+                .filter(|op| op.hands_over())
+                .map(|op| format!("`{}`", op.path.join(".")))
+                .collect();
+            return Err(format!(
+                "a message hands over at most {HANDED_MAX} references to objects, and there may be {all} in {}",
+                names.join(", ")
+            ));
+        }
+    }
+    let is_page = |op: &Op| matches!(model.ty(model.resolved(op.ty)), Type::Fpage);
+    let handing = || call.messages().skip(1).flatten().filter(|op| op.hands_over());
+    if handing().any(is_page) {
+        return match handing().count() {
+            1 => Ok(false),
+            _ => Err("what comes back brings references to objects, or one flexpage".into()),
+        };
+    }
+    let pages = shape.pages.map_or(0, |pages| pages.registers);
+    let bare = Ends { short: ends.short.map(|all| all.min(pages)), bare: true, ..ends };
+    let exceptions = call.exceptions.iter().any(|(_, ops)| ops.iter().any(Op::hands_over));
+    let fits = || pages_of(&call.reply).count() == 1 && Parts::new(shape, bare, &call.reply).is_ok();
+    Ok(exceptions || (call.reply.iter().any(Op::hands_over) && !fits()))
+}
 
 /// Lists that go to memory as items: a receiver has a place for each.
 pub(super) const ITEMS_MAX: usize = 16;

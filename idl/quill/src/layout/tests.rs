@@ -1,4 +1,5 @@
 mod attributes;
+mod references;
 
 use std::path::Path;
 

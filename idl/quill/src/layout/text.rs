@@ -93,6 +93,10 @@ fn message_text(out: &mut String, model: &Model, title: &str, message: &Message)
                 format!("block of {}-byte elements, at most {bound}", element.size)
             }
             (Some(element), None) => format!("block of {}-byte elements", element.size),
+            (None, _) if chunk.references == u64::MAX => "stream, with references to objects".into(),
+            (None, _) if chunk.references > 0 => {
+                format!("stream, with at most {} references to objects", chunk.references)
+            }
             (None, _) => "stream".into(),
         };
         let place = match chunk.carrier {

@@ -20,7 +20,7 @@ pub use std::boxed::Box;
 pub use std::string::String;
 pub use std::sync::Arc as Shared;
 pub use std::vec::Vec;
-pub use stream::{In, Out, Wire, put_elements};
+pub use stream::{Arrived, Gives, HANDED_MAX, Handing, In, Out, Wire, put_elements};
 
 pub const DONE: u64 = u64::MAX;
 pub const LONG_DONE: u64 = DONE & !(1 << 10);
@@ -32,6 +32,13 @@ pub struct Uid(pub u64);
 
 impl Uid {
     pub const NIL: Uid = Uid(0);
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fpage(pub u64);
+
+impl Fpage {
+    pub const NIL: Fpage = Fpage(0);
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,6 +20,7 @@ use rt::door::{Door, Room};
 use rt::println;
 use sys::{Ipc, Rights, TaskId, Timeout, Uid};
 
+mod fleet;
 mod gallery;
 mod in_c;
 mod offers;
@@ -44,6 +45,12 @@ mod mint {
 #[allow(missing_docs)]
 mod found {
     include!(concat!(env!("OUT_DIR"), "/gallery.rs"));
+}
+
+/// The interfaces of `fleet`.
+#[allow(missing_docs)]
+mod fleet_door {
+    include!(concat!(env!("OUT_DIR"), "/fleet.rs"));
 }
 
 /// The interfaces of `several`.
@@ -95,12 +102,14 @@ fn main() -> i32 {
     let (rounds, seed) = (number("rounds=").unwrap_or(ROUNDS), number("seed=").unwrap_or(1));
     let rooms =
         references::make_room().and_then(|()| gallery::make_room()).and_then(|()| several::make_room());
+    let rooms = rooms.and_then(|()| fleet::make_room());
     let no_room = i32::from(rooms.is_err());
     let failed = no_room
         + same::test()
         + watched::test()
         + references::test()
         + several::test()
+        + fleet::test()
         + gallery::test()
         + in_c::test()
         + offers::test()

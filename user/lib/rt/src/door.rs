@@ -21,7 +21,7 @@ mod reference;
 
 pub use memory::{memory, outlive, stay, withdraw, withdraw_arrived};
 pub use pool::{servers, set_limit};
-pub use reference::{Reference, give, take, take_from};
+pub use reference::{Arrivals, Reference, Taken, give, give_many, take, take_from};
 
 use crate::sync::Mutex;
 use alloc::boxed::Box;
@@ -94,6 +94,9 @@ impl Callee for &Door {
     }
 }
 
+/// Number that is none of an identifier.
+const NOBODY: u32 = stub::Door::NOBODY.0;
+
 /// A number of the program for an identifier from elsewhere.
 #[derive(Debug)]
 pub struct Room {
@@ -101,6 +104,13 @@ pub struct Room {
 }
 
 impl Room {
+    /// No number.
+    const NONE: Room = Room { number: NOBODY };
+
+    fn is_none(&self) -> bool {
+        self.number == NOBODY
+    }
+
     /// A free number. Fails with [`Error::Limit`] if there is none.
     pub fn new() -> Result<Room> {
         numbers::take().map(|number| Room { number }).ok_or(Error::Limit)
@@ -124,6 +134,9 @@ impl Room {
 
 impl Drop for Room {
     fn drop(&mut self) {
+        if self.is_none() {
+            return;
+        }
         // It cannot fail: the number is one.
         let _ = sys::door_release(self.number);
         numbers::free(self.number);

@@ -311,6 +311,13 @@ pub fn reply_of<C: Callee>(rax: u64) -> Result<(u32, bool), Failure> {
     if is_reply { Ok((label, eax & NO_BLOCK == 0)) } else { Err(Failure::Malformed) }
 }
 
+/// Word of an answer that says what it is, whether or not references have come with its part in memory.
+#[inline(always)]
+pub const fn apart_from_items(rax: u64) -> u64 {
+    // An error of the kernel is a small number.
+    if rax as u32 >> 31 == 0 { rax } else { rax | NO_ITEM as u64 }
+}
+
 /// The label of a reply that is not the expected one and is all in registers, or why there is none.
 #[cold]
 pub fn label_of<C: Callee>(rax: u64) -> Result<u32, Failure> {

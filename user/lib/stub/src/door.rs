@@ -36,6 +36,11 @@ use sys::{Dope, Error, Fpage, Uid};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Door(pub u32);
 
+impl Door {
+    /// No object: a number that is none of an identifier. Calls fail.
+    pub const NOBODY: Door = Door(u32::MAX);
+}
+
 impl Callee for Door {
     const REPLY: Kind = Kind::DoorReturn;
     #[inline(always)]
@@ -230,6 +235,12 @@ impl<S> Place<Room<S>> {
     pub fn items(&mut self, dope: u64) -> Items {
         Items::of(&mut self.block, dope)
     }
+
+    /// All windows of the thread, which has got a request with this dope.
+    #[inline]
+    pub fn windows(&mut self, dope: u64) -> Items {
+        Items::all_of(self.block.items(dope))
+    }
 }
 
 /// Where in a thread's block it says what was handed over with a request.
@@ -237,6 +248,16 @@ impl<S> Place<Room<S>> {
 pub struct Items(NonNull<[[u64; 2]]>);
 
 impl Items {
+    /// All of these.
+    pub(crate) fn all_of(windows: &mut [[u64; 2]]) -> Items {
+        Items(NonNull::from(windows))
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
     fn of(block: &mut Block, dope: u64) -> Items {
         let windows = block.items(dope);
         let arrived = windows.len().min(Dope(dope).items() as usize);
@@ -426,6 +447,9 @@ pub trait Handler {
     const LONG: bool = false;
     /// Whether a reply may grant an identifier, and w6 says which: that of the thread's standing window.
     const GRANTS: bool = false;
+    /// Whether a reply may grant identifiers that are described in its part in memory; then the first word of the frame is the dope of the thread's
+    /// block, which says how many of its windows they are.
+    const GRANTS_MANY: bool = false;
     /// [`NoFrame`], or a [`Frame`].
     type Frame: Kept;
     /// Reads the request, calls the method, stores the reply. Words from w4 on are in the frame.
@@ -522,6 +546,7 @@ pub const fn method<H: Handler>() -> Entry {
         assert!(H::Frame::BYTES.is_multiple_of(16), "the stack stays aligned");
         assert!(H::Frame::BYTES > 0 || (H::IN <= 4 && H::OUT <= 1 && !H::LONG), "words need a frame");
         assert!(!H::GRANTS || H::OUT >= 8, "an item is two words");
+        assert!(!H::GRANTS_MANY || (H::LONG && !H::GRANTS), "where the block is, the request says");
     }
     Entry(thunk::<H>)
 }
@@ -690,6 +715,12 @@ unsafe extern "C" fn thunk<H: Handler>() {
         "call {let_go}",
         "2:",
         ".endif",
+        ".if {grants_many}",
+        "mov eax, {door_return}",                   // for who looks whether the thread waits
+        "mov rdi, [rsp]",
+        "mov rsi, [rsp + {room}]",
+        "call {let_go_of_item}",
+        ".endif",
         "mov eax, {door_return}",
         "syscall",
         "ud2",
@@ -700,6 +731,8 @@ unsafe extern "C" fn thunk<H: Handler>() {
         room = const offset_of!(Frame<Place<()>, ()>, room),
         door_return = const DOOR_RETURN,
         grants = const H::GRANTS as u32,
+        grants_many = const H::GRANTS_MANY as u32,
+        let_go_of_item = sym let_go_of_item,
         no_item = const NO_ITEM,
         let_go = sym let_go,
         handle = sym <H as Handler>::handle,

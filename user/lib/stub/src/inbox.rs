@@ -7,7 +7,8 @@
 //! A reply's part in memory stays in the inbox, and whoever looks at it keeps the inbox from receiving anything else: calls that were not given one
 //! take no reply in memory, whatever the server sends.
 
-use crate::{Failure, Receive};
+use crate::door::Items;
+use crate::{Failure, Receive, Room, Strings};
 use core::marker::PhantomData;
 use sys::{Registered, Uid};
 
@@ -39,6 +40,15 @@ impl<'a, R: Receive> Inbox<'a, R> {
     ) -> Result<T, Failure> {
         let _restore = Restore(room.register().map_err(Failure::Kernel)?);
         Ok(with(place.insert(Inbox { room, thread: PhantomData })))
+    }
+}
+
+impl<S: Strings, const WORDS: usize, const STRINGS: usize, const BYTES: usize>
+    Inbox<'_, Room<S, WORDS, STRINGS, BYTES>>
+{
+    /// Windows for references that come with a reply. Nothing arrives in them unless somebody says where.
+    pub fn windows(&mut self) -> Items {
+        Items::all_of(self.room.windows())
     }
 }
 

@@ -38,7 +38,7 @@ pub mod serve;
 pub mod stream;
 pub mod watch;
 
-pub use call::{Callee, Failure, Pages, Within, came_short, failure, label_of, reply_of};
+pub use call::{Callee, Failure, Pages, Within, apart_from_items, came_short, failure, label_of, reply_of};
 pub use door::Door;
 pub use general::{
     Reply, decline, granted, interface_of, mapped, no_pages, pages_of, serve_general, words_of,
@@ -47,7 +47,8 @@ pub use hold::Hold;
 pub use inbox::Inbox;
 pub use list::{List, Text, get_list, get_text, put_list};
 pub use long::{
-    Flat, ITEM, Once, Room, Space, Strings, Texts, address, dope, keep, string_len, tail, text, whole_words,
+    Flat, ITEM, NO_WINDOW, Once, Room, Space, Strings, Texts, address, dope, keep, string_len, tail, text,
+    whole_words,
 };
 pub use narrow::{Anything, Interface, View};
 pub use piece::{Blank, Malformed, Piece, WORDS, Words, view};
@@ -55,7 +56,7 @@ pub use serve::{
     Answer, Entry, Frame, Handler, Loop, Mismatch, NoMethod, NoRoom, Receive, entry, fail, serve, serve_in,
     store,
 };
-pub use stream::{In, Out, Wire, put_elements};
+pub use stream::{Arrived, Gives, HANDED_MAX, Handing, In, Out, Wire, put_elements};
 pub use sys::{Fpage, Kind, Message, Uid};
 pub use watch::{Argument, Called, Watch};
 

@@ -1,8 +1,10 @@
 //! Short lists and texts: what a bounded sequence or string is when it travels in registers.
 
 use crate::{Blank, Malformed, Piece};
+use core::array::IntoIter;
 use core::fmt;
-use core::ops::Deref;
+use core::iter::Take;
+use core::ops::{Deref, DerefMut};
 
 /// At most `N` values.
 #[derive(Clone, Copy)]
@@ -27,6 +29,24 @@ impl<T: Blank, const N: usize> List<T, N> {
         }
         Ok(List { len, items })
     }
+
+    /// A list of these values, which need not be of a type that can be copied; `None` if they are too many.
+    pub fn of(values: impl IntoIterator<Item = T>) -> Option<List<T, N>> {
+        let (mut len, mut items) = (0, <[T; N]>::BLANK);
+        for value in values {
+            *items.get_mut(len)? = value;
+            len += 1;
+        }
+        Some(List { len, items })
+    }
+}
+
+impl<T, const N: usize> IntoIterator for List<T, N> {
+    type Item = T;
+    type IntoIter = Take<IntoIter<T, N>>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.items.into_iter().take(self.len)
+    }
 }
 
 impl<T: Blank + Clone, const N: usize> List<T, N> {
@@ -44,6 +64,12 @@ impl<T, const N: usize> Deref for List<T, N> {
     #[inline(always)]
     fn deref(&self) -> &[T] {
         &self.items[..self.len.min(N)]
+    }
+}
+
+impl<T, const N: usize> DerefMut for List<T, N> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.items[..self.len.min(N)]
     }
 }
 

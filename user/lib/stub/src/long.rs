@@ -11,7 +11,7 @@
 
 #![allow(unsafe_code)]
 
-use crate::{In, Malformed};
+use crate::{Arrived, In, Malformed};
 use core::arch::asm;
 use core::cell::UnsafeCell;
 use core::hint::cold_path;
@@ -79,6 +79,12 @@ pub fn whole_words<T: Flat>(list: &[T]) -> u64 {
 /// Beside the number of strings in a dope: something is handed over, too.
 pub const ITEM: u64 = 1 << 8;
 
+/// All that a dope says of what is handed over.
+const ITEMS: u64 = 0xff << 20;
+
+/// Window in which nothing can arrive.
+pub const NO_WINDOW: [u64; 2] = [0; 2];
+
 /// The dope of a message with so many words and strings in memory.
 pub const fn dope(words: u64, strings: u64) -> u64 {
     words | strings << 12
@@ -135,6 +141,8 @@ fn few(bytes: &[u8]) -> u64 {
 pub trait Strings {
     /// For each, the bytes of its buffer.
     const CAPACITIES: &'static [u32];
+    /// Windows for references to objects, behind them.
+    const WINDOWS: usize = 0;
 }
 
 /// No strings.
@@ -187,6 +195,19 @@ impl<const WORDS: usize, const STRINGS: usize> Block<WORDS, STRINGS> {
         }
         let behind = self.words.get(words as usize..all as usize).ok_or(Malformed)?;
         Ok((&self.words, In::new(behind)))
+    }
+
+    /// [`streams`](Block::streams) of a message that hands over any number of references, among them those that `arrived` has.
+    #[inline(always)]
+    pub fn streams_with<'a>(
+        &'a self,
+        got: u64,
+        words: u64,
+        strings: u64,
+        arrived: &'a mut dyn Arrived,
+    ) -> Result<(&'a [u64; WORDS], In<'a>), Malformed> {
+        let (words, stream) = self.streams(got & !ITEMS, words, strings)?;
+        Ok((words, stream.with(arrived)))
     }
 
     /// Whether that is what is used of the room. The rest of the dope is the room itself, of which the kernel has kept it.
@@ -293,19 +314,24 @@ impl<S: Strings, const WORDS: usize, const STRINGS: usize, const BYTES: usize>
     Room<S, WORDS, STRINGS, BYTES>
 {
     /// The dope of the room.
-    pub const DOPE: u64 = dope(WORDS as u64, STRINGS as u64) << 32;
+    pub const DOPE: u64 = dope(WORDS as u64, S::CAPACITIES.len() as u64 + S::WINDOWS as u64 * ITEM) << 32;
 
     /// A room in which nothing is.
     pub const fn new() -> Self {
         const {
-            assert!(S::CAPACITIES.len() == STRINGS && begin(S::CAPACITIES, STRINGS) <= BYTES);
+            assert!(S::CAPACITIES.len() + S::WINDOWS == STRINGS);
+            assert!(begin(S::CAPACITIES, S::CAPACITIES.len()) <= BYTES);
             assert!(WORDS < 1 << 12 && STRINGS < 1 << 8);
             assert!(WORDS > 0 || STRINGS > 0);
         }
         let mut block = Block::new();
         let mut number = 0;
-        while number < STRINGS {
+        while number < S::CAPACITIES.len() {
             block.strings[number][1] = (S::CAPACITIES[number] as u64) << 32;
+            number += 1;
+        }
+        while number < STRINGS {
+            block.strings[number] = NO_WINDOW;
             number += 1;
         }
         Room { block, buffers: [0; BYTES], capacities: PhantomData }
@@ -323,13 +349,19 @@ impl<S: Strings, const WORDS: usize, const STRINGS: usize, const BYTES: usize>
         for (string, &capacity) in room.block.strings.iter_mut().zip(S::CAPACITIES) {
             *string = [align_of::<u64>() as u64, u64::from(capacity) << 32];
         }
+        room.windows().fill(NO_WINDOW);
         Some(room)
+    }
+
+    /// Windows for references; as many as the room has for them.
+    pub(crate) fn windows(&mut self) -> &mut [[u64; 2]] {
+        &mut self.block.strings[S::CAPACITIES.len().min(STRINGS)..]
     }
 
     /// Fills in where the buffers are. The address of the room, for the kernel.
     pub fn describe(&mut self) -> u64 {
         let mut at = self.buffers.as_mut_ptr().expose_provenance() as u64;
-        for string in &mut self.block.strings {
+        for string in self.block.strings.iter_mut().take(S::CAPACITIES.len()) {
             string[0] = at;
             at += (string[1] >> 32).next_multiple_of(8);
         }

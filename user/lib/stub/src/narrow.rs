@@ -19,6 +19,8 @@ pub const NARROW: u32 = u32::MAX;
 pub trait Interface: Sized {
     /// Name of the interface in all tasks: made of its name with its modules'.
     const ID: u64;
+    /// The client of no object: calls fail.
+    const NOBODY: Self;
     /// The client of an object that has it.
     fn at(view: View) -> Self;
     /// The object.
@@ -35,6 +37,9 @@ pub struct View {
 }
 
 impl View {
+    /// No object: calls fail.
+    pub const NOBODY: View = View::whole(Door::NOBODY);
+
     /// View as the interface that the object was made with, or its first base.
     pub const fn whole(door: Door) -> View {
         View { door, first: 0 }
@@ -73,6 +78,7 @@ pub struct Anything {
 
 impl Interface for Anything {
     const ID: u64 = 0;
+    const NOBODY: Anything = Anything { server: View::NOBODY };
     fn at(server: View) -> Anything {
         Anything { server }
     }

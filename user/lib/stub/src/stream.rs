@@ -3,12 +3,16 @@
 //! They lie in the words of a message, behind those values that have places of their own: each from a multiple of its size,
 //! with zeros between, texts and lists behind their lengths, and texts before a zero, which C wants. What is read is
 //! checked when it is read, and owned by whoever reads it.
+//!
+//! References to objects are handed over beside the words ([`Handing`], [`Arrived`]), in the order in which they are written; among the words
+//! is a byte that says whether there is one.
 
 use core::any::{Any, TypeId};
+use core::fmt;
 
-use crate::Uid;
 use crate::long::{bytes, bytes_mut};
 use crate::{Blank, Box, List, Malformed, Shared, String, Text, Vec};
+use crate::{Fpage, Uid};
 
 /// Values within values that may be absent, and lists within lists without a bound, at most: a hostile message cannot nest deeper.
 const DEPTH_MAX: usize = 64;
@@ -16,6 +20,46 @@ const DEPTH_MAX: usize = 64;
 const HEAP_BYTES_MAX: usize = 64 << 10;
 /// Values that may be shared, in one message: C's stubs have their table on the stack.
 const SHARED_MAX: usize = 64;
+
+/// References that one message hands over at most: who receives has a window for each, which is a number of its task.
+pub const HANDED_MAX: usize = 16;
+
+/// References that are handed over with values that are being written: map items.
+#[derive(Debug)]
+pub struct Handing {
+    items: [(Fpage, u64); HANDED_MAX],
+    count: usize,
+    most: usize,
+    granted: bool,
+}
+
+impl Handing {
+    /// None yet, and at most so many. `granted`: whoever writes them has them no more when they have left.
+    pub const fn new(most: usize, granted: bool) -> Handing {
+        Handing { items: [(Fpage::NIL, 0); HANDED_MAX], count: 0, most, granted }
+    }
+
+    /// How many there are.
+    pub const fn count(&self) -> u64 {
+        self.count as u64
+    }
+
+    /// Describes them in words that begin so.
+    pub fn describe(&self, words: &mut [u64]) {
+        for (words, (place, beside)) in words.chunks_exact_mut(2).zip(&self.items[..self.count]) {
+            words.copy_from_slice(&[place.0, *beside]);
+        }
+    }
+}
+
+/// References that have come with a message, in order.
+pub trait Arrived {
+    /// The next one: the identifier's place and what came beside it. It is whoever's who asks. `None` if there is none, or if nothing has arrived
+    /// there.
+    fn next(&mut self) -> Option<[u64; 2]>;
+    /// Whether there is one that nobody has asked for.
+    fn is_left(&self) -> bool;
+}
 
 /// Words that are being written. What does not fit is not written, and neither is what comes behind it.
 #[derive(Debug)]
@@ -25,12 +69,34 @@ pub struct Out<'a> {
     at: usize,
     /// Where values lie that may be shared, and of which types they are; their places are their numbers.
     shared: Vec<(usize, TypeId)>,
+    /// References that are handed over, if there can be some.
+    handing: Option<&'a mut Handing>,
 }
 
 impl<'a> Out<'a> {
     /// Begins in front of these words, whatever they are.
     pub fn new(words: &'a mut [u64]) -> Out<'a> {
-        Out { words, at: 0, shared: Vec::new() }
+        Out { words, at: 0, shared: Vec::new(), handing: None }
+    }
+
+    /// Begins in front of these words, with references beside them.
+    pub fn handing(words: &'a mut [u64], handing: &'a mut Handing) -> Out<'a> {
+        Out { words, at: 0, shared: Vec::new(), handing: Some(handing) }
+    }
+
+    /// Hands a reference over, whose map item depends on whether it is granted; or none. One too many is as if it did not fit.
+    pub fn hand(&mut self, item: Option<impl FnOnce(bool) -> (Fpage, u64)>) {
+        item.is_some().put(self);
+        let Some(item) = item else { return };
+        match self.handing.as_deref_mut().filter(|handing| handing.count < handing.most) {
+            Some(handing) => {
+                if let Some(place) = handing.items.get_mut(handing.count) {
+                    *place = item(handing.granted);
+                    handing.count += 1;
+                }
+            }
+            None => self.at = usize::MAX,
+        }
     }
 
     fn write(&mut self, from: &[u8]) {
@@ -55,7 +121,6 @@ impl<'a> Out<'a> {
 }
 
 /// Words that are being read. Every step checks that they are there.
-#[derive(Debug)]
 pub struct In<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -63,12 +128,33 @@ pub struct In<'a> {
     heap_bytes: usize,
     /// Values that may be shared, by their numbers; none while they are being read.
     shared: Vec<Option<Shared<dyn Any + Send + Sync>>>,
+    /// References that have come with the message.
+    arrived: Option<&'a mut dyn Arrived>,
+}
+
+impl fmt::Debug for In<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.debug_struct("In").field("bytes", &self.bytes).field("at", &self.at).finish_non_exhaustive()
+    }
 }
 
 impl<'a> In<'a> {
     /// Begins in front of these words.
     pub fn new(words: &'a [u64]) -> In<'a> {
-        In { bytes: bytes(words), at: 0, depth: 0, heap_bytes: 0, shared: Vec::new() }
+        In { bytes: bytes(words), at: 0, depth: 0, heap_bytes: 0, shared: Vec::new(), arrived: None }
+    }
+
+    /// Values among which are these references.
+    pub fn with(self, arrived: &'a mut dyn Arrived) -> In<'a> {
+        In { arrived: Some(arrived), ..self }
+    }
+
+    /// The next reference: none, or where it is and what came beside it. One that has not come makes the message malformed.
+    pub fn handed(&mut self) -> Result<Option<[u64; 2]>, Malformed> {
+        if !bool::get(self)? {
+            return Ok(None);
+        }
+        self.arrived.as_deref_mut().and_then(Arrived::next).map(Some).ok_or(Malformed)
     }
 
     fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
@@ -103,7 +189,50 @@ impl<'a> In<'a> {
     /// The end: nothing is left, but for what fills the last word.
     pub fn finish(mut self) -> Result<(), Malformed> {
         self.align(8)?;
-        if self.at == self.bytes.len() { Ok(()) } else { Err(Malformed) }
+        let is_left = self.arrived.is_some_and(|arrived| arrived.is_left());
+        if self.at == self.bytes.len() && !is_left { Ok(()) } else { Err(Malformed) }
+    }
+}
+
+/// A value with references to objects.
+pub trait Gives {
+    /// The references in it have been given away: it leads nowhere from now on, and nobody gives them back.
+    fn give(&mut self);
+}
+
+impl<T: Gives> Gives for [T] {
+    fn give(&mut self) {
+        self.iter_mut().for_each(Gives::give);
+    }
+}
+
+impl<T: Gives, const N: usize> Gives for [T; N] {
+    fn give(&mut self) {
+        self[..].give();
+    }
+}
+
+impl<T: Gives, const N: usize> Gives for List<T, N> {
+    fn give(&mut self) {
+        self[..].give();
+    }
+}
+
+impl<T: Gives> Gives for Vec<T> {
+    fn give(&mut self) {
+        self[..].give();
+    }
+}
+
+impl<T: Gives> Gives for Option<T> {
+    fn give(&mut self) {
+        self.iter_mut().for_each(Gives::give);
+    }
+}
+
+impl<T: Gives> Gives for Box<T> {
+    fn give(&mut self) {
+        (**self).give();
     }
 }
 
@@ -322,162 +451,4 @@ pub fn put_elements<T: Wire>(list: &[T], out: &mut Out) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    type Names = List<Text<8>, 3>;
-
-    fn names(all: &[&str]) -> Names {
-        let mut left = all.iter();
-        let fill = || left.next().and_then(|name| Text::new(name)).ok_or(Malformed);
-        List::try_fill(all.len(), fill).unwrap()
-    }
-
-    #[test]
-    fn values_come_back_and_nothing_shows() {
-        let mut words = [u64::MAX; 8];
-        let mut out = Out::new(&mut words);
-        true.put(&mut out);
-        names(&["one", "", "née"]).put(&mut out);
-        out.align(8);
-        (-7i16).put(&mut out);
-        assert_eq!(out.finish(), Some(6));
-        assert_eq!(words[..2], [0x3_0000_0001, 0x0065_6e6f_0000_0003]);
-        let mut from = In::new(&words[..6]);
-        assert_eq!(bool::get(&mut from), Ok(true));
-        assert_eq!(Names::get(&mut from), Ok(names(&["one", "", "née"])));
-        from.align(8).unwrap();
-        assert_eq!(i16::get(&mut from), Ok(-7));
-        assert_eq!(from.finish(), Ok(()));
-    }
-
-    #[test]
-    fn what_does_not_fit_is_not_written() {
-        for room in 0..5 {
-            let mut words = [0; 8];
-            let mut out = Out::new(&mut words[..room]);
-            names(&["one", "two", "three"]).put(&mut out);
-            assert_eq!(out.finish(), (room == 4).then_some(4), "{room}");
-            assert_eq!(words[room..], [0; 8][room..]);
-        }
-    }
-
-    #[test]
-    fn what_lies_elsewhere_comes_back() {
-        type Tree = Vec<Option<Box<Vec<String>>>>;
-        let tree: Tree = Vec::from([None, Some(Box::new(Vec::from(["one".into(), String::new()]))), None]);
-        let mut words = [u64::MAX; 8];
-        let mut out = Out::new(&mut words);
-        tree.put(&mut out);
-        let end = out.finish().unwrap();
-        let mut from = In::new(&words[..end]);
-        assert_eq!(Tree::get(&mut from), Ok(tree));
-        assert_eq!(from.finish(), Ok(()));
-        for cut in 0..end {
-            assert_eq!(Tree::get(&mut In::new(&words[..cut])), Err(Malformed), "{cut}");
-        }
-        let claims = |words: &[u64]| Tree::get(&mut In::new(words)).err();
-        assert_eq!(claims(&[u32::MAX.into()]), Some(Malformed), "elements that are not there");
-        assert_eq!(claims(&[2 << 32 | 1]), Some(Malformed), "neither there nor absent");
-    }
-
-    /// A value that others may share, and a list of such.
-    type Pair = (Option<Shared<String>>, Vec<Option<Shared<u8>>>);
-
-    fn write_pair(pair: &Pair, words: &mut [u64]) -> Option<usize> {
-        let mut out = Out::new(words);
-        pair.0.put(&mut out);
-        pair.1.put(&mut out);
-        out.finish()
-    }
-
-    fn read_pair(words: &[u64]) -> Result<Pair, Malformed> {
-        let mut from = In::new(words);
-        let pair = (Option::get(&mut from)?, Vec::get(&mut from)?);
-        from.finish().map(|()| pair)
-    }
-
-    #[test]
-    fn what_is_shared_is_there_once() {
-        let (one, other) = (Some(Shared::new(7)), Some(Shared::new(7)));
-        let pair: Pair = (Some(Shared::new("x".into())), Vec::from([one.clone(), None, other, one]));
-        let mut words = [u64::MAX; 8];
-        let end = write_pair(&pair, &mut words).unwrap();
-        assert_eq!(end, 4);
-        let got = read_pair(&words[..end]).unwrap();
-        assert_eq!(got, pair);
-        let same = |a: usize, b: usize| match (&got.1[a], &got.1[b]) {
-            (Some(a), Some(b)) => Shared::ptr_eq(a, b),
-            _ => false,
-        };
-        assert!(same(0, 3) && !same(0, 2));
-        for number in [0u64, 3, u32::MAX.into()] {
-            let mut bad = words;
-            // It is all that the last word has: the text is 0, and there are three.
-            bad[end - 1] = number;
-            assert_eq!(read_pair(&bad[..end]), Err(Malformed), "{number}");
-        }
-    }
-
-    #[test]
-    fn no_more_is_shared_than_a_table_holds() {
-        for count in [SHARED_MAX - 1, SHARED_MAX] {
-            let list = (0..count).map(|_| Some(Shared::new(7))).collect();
-            let mut words = [0; 64];
-            let end = write_pair(&(Some(Shared::new(String::new())), list), &mut words);
-            assert_eq!(end.is_some(), count < SHARED_MAX);
-            if let Some(end) = end {
-                assert!(read_pair(&words[..end]).is_ok());
-            }
-        }
-        // Beginnings of values that are there, one more than a table holds.
-        let mut bytes = [1u8; 8 * 24];
-        bytes[..16].copy_from_slice(&[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, SHARED_MAX as u8, 0, 0, 0]);
-        let words: [u64; 24] =
-            core::array::from_fn(|i| u64::from_le_bytes(bytes[8 * i..8 * i + 8].try_into().unwrap()));
-        assert_eq!(read_pair(&words[..2 + SHARED_MAX / 4]), Err(Malformed));
-    }
-
-    /// A list of lists without an end.
-    #[derive(Debug, PartialEq)]
-    struct Deep(Option<Box<Deep>>);
-
-    impl Wire for Deep {
-        fn put(&self, out: &mut Out) {
-            self.0.put(out);
-        }
-        fn get(from: &mut In) -> Result<Deep, Malformed> {
-            Option::get(from).map(Deep)
-        }
-    }
-
-    #[test]
-    fn nothing_nests_deeper_than_it_may() {
-        let deep = |levels: usize| {
-            let mut bytes = [0u8; 128];
-            bytes[..levels].fill(1);
-            let words: [u64; 16] =
-                core::array::from_fn(|i| u64::from_le_bytes(bytes[8 * i..8 * i + 8].try_into().unwrap()));
-            Deep::get(&mut In::new(&words)).map(drop)
-        };
-        assert_eq!(deep(DEPTH_MAX), Ok(()));
-        assert_eq!(deep(DEPTH_MAX + 1), Err(Malformed));
-    }
-
-    #[test]
-    fn claims_are_refused() {
-        let get = |words: &[u64]| {
-            let mut from = In::new(words);
-            let got = Names::get(&mut from)?;
-            from.finish().map(|()| got)
-        };
-        assert_eq!(get(&[0]), Ok(names(&[])));
-        assert_eq!(get(&[0, 0]), Err(Malformed), "a word more");
-        assert_eq!(get(&[4, 0, 0, 0, 0, 0, 0]), Err(Malformed), "too many elements");
-        assert_eq!(get(&[2, 0]), Err(Malformed), "an element that is not there");
-        assert_eq!(get(&[9 << 32 | 1, 0, 0]), Err(Malformed), "a text that is too long");
-        assert_eq!(get(&[u64::MAX - 1, 0, 0]), Err(Malformed), "a length without end");
-        assert_eq!(get(&[1 << 32 | 1, 0xff]), Err(Malformed), "a text that is none");
-        assert_eq!(get(&[1 << 32 | 1, 0x101]), Err(Malformed), "no zero");
-    }
-}
+mod tests;

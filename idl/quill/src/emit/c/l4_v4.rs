@@ -91,7 +91,7 @@ impl Part for L4V4 {
     }
 
     fn values(&self, emitter: &Emitter) -> Vec<Item> {
-        let streamed = streamed(emitter.model, &emitter.sizes, Lying::All);
+        let streamed = streamed(emitter.model, &emitter.sizes, Lying::All, &[]);
         values::functions(emitter, |id| streamed[id.0 as usize])
     }
 

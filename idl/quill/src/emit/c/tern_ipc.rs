@@ -125,7 +125,7 @@ impl Part for Tern {
     }
 
     fn values(&self, emitter: &Emitter) -> Vec<Item> {
-        let streamed = streamed(emitter.model, &emitter.sizes, Lying::Long);
+        let streamed = streamed(emitter.model, &emitter.sizes, Lying::Long, &[]);
         let mut items = if self.0.begins { references::types(emitter) } else { Vec::new() };
         items.extend(values::functions(emitter, |id| streamed[id.0 as usize]));
         items

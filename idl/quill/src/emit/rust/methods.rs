@@ -155,9 +155,9 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether who calls keeps a reference that is an argument.
+    /// Whether who calls keeps a reference that is an argument, or a part of one.
     pub(super) fn is_lent(&self, operation: &Operation, param: &str) -> bool {
-        let lent = |p: &Param| p.name == param && p.grant != Some(true) && self.is_owned_reference(p.ty);
+        let lent = |p: &Param| p.name == param && p.grant != Some(true) && self.refers(p.ty);
         operation.params.iter().any(lent)
     }
 
@@ -188,11 +188,15 @@ impl Emitter<'_> {
     ) -> TokenStream {
         let argument = |(n, ty): &(String, TypeId)| {
             let Argument { declared, .. } = self.argument(from, n, *ty);
-            if side == Side::Client && self.is_lent(operation, n) {
-                let (n, ty) = (name(n), self.ty(from, *ty));
-                return quote! { #n: &#ty };
+            let (ident, whole) = (name(n), self.ty(from, *ty));
+            match side {
+                Side::Client if self.is_owned_reference(*ty) && self.is_lent(operation, n) => {
+                    quote! { #ident: &#whole }
+                }
+                // References are the server's from then on.
+                Side::Server if self.has_references(*ty) => quote! { #ident: #whole },
+                _ => declared,
             }
-            declared
         };
         let arguments: Vec<TokenStream> = self.inputs(operation).iter().map(argument).collect();
         let result = self.result_of(from, (operation, method), side);

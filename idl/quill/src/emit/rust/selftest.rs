@@ -82,6 +82,9 @@ fn sizes_of(agreements: &[Agreement]) -> Vec<usize> {
 /// Elements of a list that have no fixed size.
 const FEW: u64 = 20;
 
+/// Elements of a list that bring references to objects, of which a message holds a few.
+const FEW_OBJECTS: u64 = 3;
+
 /// The module with the self-test, which no interface file will think of.
 pub const MODULE: &str = "quill_selftest";
 
@@ -262,6 +265,7 @@ impl Emitter<'_> {
             Type::Fpage if operation.oneway => quote! { WINDOW.is(#ident) },
             Type::Fpage => quote! { WINDOW.holds(#ident, _expected) },
             _ if self.is_owned_reference(ty) => quote! { (number_of(&#ident) == _expected) },
+            _ if self.has_references(ty) => self.same_objects(ty, &quote! { #ident }, &quote! { _expected }),
             _ if self.is_small(ty) => quote! { same(&#ident, &_expected) },
             Type::Str { .. } => quote! { same::<__str>(#ident, &_expected) },
             Type::Sequence(of, _) => {
@@ -269,6 +273,18 @@ impl Emitter<'_> {
                 quote! { same::<[#of]>(#ident, &_expected) }
             }
             _ => quote! { same(#ident, &_expected) },
+        }
+    }
+
+    /// An expression for whether two values are the same but for the references in them, and these lead to objects that say the same.
+    fn same_objects(&self, ty: TypeId, one: &TokenStream, other: &TokenStream) -> TokenStream {
+        match self.model.ty(self.model.resolved(ty)) {
+            _ if self.is_owned_reference(ty) => quote! { (number_of(&#one) == number_of(&#other)) },
+            Type::Sequence(..) => quote! { same_objects(&#one[..], &#other[..]) },
+            _ if self.has_references(ty) => {
+                quote! { same_objects(::core::slice::from_ref(&#one), ::core::slice::from_ref(&#other)) }
+            }
+            _ => quote! { (#one == #other) },
         }
     }
 
@@ -303,15 +319,28 @@ impl Emitter<'_> {
             let results: Vec<TokenStream> = all.iter().map(|(_, ty)| self.random_given(*ty)).collect();
             return tuple(&results);
         }
-        let types = all.iter().map(|(_, ty)| test.value_type(self, *ty));
-        let values = all.iter().map(|(_, ty)| self.random(*ty));
-        let given = all
-            .iter()
-            .enumerate()
-            .map(|(i, (result, ty))| self.kept_result(borrows(result), *ty, &Literal::usize_unsuffixed(i)));
-        let given: Vec<TokenStream> = given.collect();
-        let given = tuple(&given);
-        quote! { { let _kept: &(#(#types,)*) = keep(_kept, (#(#values,)*)); #given } }
+        // Values with references are given away, and nothing of them stays.
+        let is_kept = |(_, ty): &&(String, TypeId)| !self.refers(*ty);
+        let made = all.iter().enumerate().map(|(number, (_, ty))| {
+            let (value, made) = (format_ident!("_value{}", number.to_string()), self.random_given(*ty));
+            let owned = if self.refers(*ty) {
+                quote! { _ }
+            } else {
+                test.value_type(self, *ty)
+            };
+            quote! { let #value: #owned = #made; }
+        });
+        let numbers: Vec<usize> = (0..all.len()).filter(|&number| is_kept(&&all[number])).collect();
+        let types = numbers.iter().map(|&number| test.value_type(self, all[number].1));
+        let values = numbers.iter().map(|number| format_ident!("_value{}", number.to_string()));
+        let given = all.iter().enumerate().map(|(number, (result, ty))| {
+            match numbers.iter().position(|&kept| kept == number) {
+                Some(kept) => self.kept_result(borrows(result), *ty, &Literal::usize_unsuffixed(kept)),
+                None => format_ident!("_value{}", number.to_string()).to_token_stream(),
+            }
+        });
+        let given = tuple(&given.collect::<Vec<_>>());
+        quote! { { #(#made)* let _kept: &(#(#types,)*) = keep(_kept, (#(#values,)*)); #given } }
     }
 
     /// Random results that agree, with the arguments, too: those that are given, by a server that keeps what it gives references to, or
@@ -429,8 +458,19 @@ impl Emitter<'_> {
             self.random_outcome(interface, parts, &self.random_results(test, parts))
         };
         let needs = test.call_needs(self, parts.method);
-        let arms = self.variants(operation).into_iter().map(|(variant, _)| {
-            quote! { (Err(#error::#variant(_a)), Err(#error::#variant(_b))) => _a == _b, }
+        let raised = self.variants(operation).into_iter().zip(&operation.raises);
+        let arms = raised.map(|((variant, _), id)| {
+            let fields = &self.model.exceptions[id.0 as usize].fields;
+            let same = if fields.iter().any(|field| self.refers(field.ty)) {
+                let each = fields.iter().map(|field| {
+                    let field_name = name(&field.name);
+                    self.same_objects(field.ty, &quote! { _a.#field_name }, &quote! { _b.#field_name })
+                });
+                quote! { true #(&& #each)* }
+            } else {
+                quote! { _a == _b }
+            };
+            quote! { (Err(#error::#variant(_a)), Err(#error::#variant(_b))) => #same, }
         });
         // Value by value: long tuples cannot be compared.
         let names = |prefix: &str| -> Vec<Ident> {
@@ -478,6 +518,9 @@ impl Emitter<'_> {
         match self.model.ty(self.model.resolved(ty)) {
             Type::Fpage => quote! { WINDOW.holds(*#given, *#expected) },
             _ if self.is_owned_reference(ty) => quote! { number_of(#given) == *#expected },
+            _ if self.has_references(ty) => {
+                self.same_objects(ty, &quote! { (*#given) }, &quote! { (*#expected) })
+            }
             _ if !borrowed => quote! { #given == #expected },
             Type::Str { .. } => quote! { same::<__str>(#given, #expected) },
             Type::Sequence(of, _) => {

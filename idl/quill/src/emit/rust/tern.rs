@@ -26,6 +26,7 @@ pub(super) mod general;
 pub mod ipc;
 mod pack;
 mod pieces;
+mod references;
 mod server;
 mod unpack;
 
@@ -110,8 +111,8 @@ impl Part for Tern {
         Runtime::Crate(CRATE)
     }
 
-    fn carries(&self, emitter: &Emitter, ty: TypeId) -> bool {
-        !matches!(emitter.kind(ty), Type::Object(_)) || !emitter.is_owned_reference(ty)
+    fn carries(&self, _: &Emitter, _: TypeId) -> bool {
+        true
     }
 
     fn refuses(&self, emitter: &Emitter, method: &Method) -> Option<String> {
@@ -213,7 +214,12 @@ impl Part for Tern {
     }
 
     fn implement(&self, emitter: &Emitter, from: &[String], ty: TypeId) -> TokenStream {
-        let (blank, piece, flat) = (emitter.blank(from, ty), emitter.piece(from, ty), emitter.flat(from, ty));
+        let blank = emitter.blank(from, ty);
+        if emitter.refers(ty) {
+            let (wire, gives) = (emitter.wire(from, ty), emitter.gives(from, ty));
+            return quote! { #blank #wire #gives };
+        }
+        let (piece, flat) = (emitter.piece(from, ty), emitter.flat(from, ty));
         let wire = emitter.streamed[ty.0 as usize].then(|| emitter.wire(from, ty));
         quote! { #blank #piece #flat #wire }
     }
@@ -290,7 +296,7 @@ fn words_of(message: &Message) -> u32 {
     if message.pages.is_some() && !message.long { general::WORDS } else { message.registers }
 }
 
-/// How many strings are in memory, and whether something is handed over from there.
+/// How many strings are in memory, and how much is handed over from there, besides what is beside values that are read piece by piece.
 fn parts_in_memory(rt: &TokenStream, message: &Message) -> TokenStream {
     let strings = Literal::u64_unsuffixed(message.strings().count() as u64);
     match message.handed().count() as u64 {
@@ -320,7 +326,8 @@ fn client_pages(emitter: &Emitter, rt: &TokenStream, method: &Method) -> Option<
             quote! { .give(#page) }
         }
     });
-    let window = method.reply.pages.as_ref().map(|handed| match emitter.is_owned_reference(handed.ty) {
+    let window = method.reply.pages.as_ref().filter(|_| !method.reply.long);
+    let window = window.map(|handed| match emitter.is_owned_reference(handed.ty) {
         true => quote! { .window(_place.window()) },
         false => quote! { .window(_window) },
     });
@@ -333,9 +340,10 @@ fn needs_inbox(method: &Method) -> bool {
     method.replies().any(|reply| reply.long)
 }
 
-/// Whether a part of a parameter or result is a list in memory.
+/// Whether a part of a parameter or result is a list in memory. What brings references is its holder's, wherever it has been.
 fn has_memory(message: &Message, param: &str) -> bool {
-    message.chunks.iter().any(|chunk| chunk.path.first().is_some_and(|first| first == param))
+    let mut lists = message.chunks.iter().filter(|chunk| chunk.references == 0);
+    lists.any(|chunk| chunk.path.first().is_some_and(|first| first == param))
 }
 
 /// Whether a parameter or result is a list that is used where it has arrived.
@@ -369,7 +377,10 @@ fn unpack_memory(rt: &TokenStream, message: &Message) -> Option<TokenStream> {
     }
     let words = Literal::u64_unsuffixed(message.memory_bytes / 8);
     let strings = parts_in_memory(rt, message);
-    Some(if has_streams(message) {
+    Some(if message.references_within() > 0 {
+        let strings = Literal::u64_unsuffixed(message.strings().count() as u64);
+        quote! { let (_memory, mut _stream) = _room.streams_with(_in[0], #words, #strings, &mut _arrivals)?; }
+    } else if has_streams(message) {
         quote! { let (_memory, mut _stream) = _room.streams(_in[0], #words, #strings)?; }
     } else {
         quote! { let _memory = _room.words(_in[0], #words, #strings)?; }
@@ -393,12 +404,16 @@ impl Handover {
     /// Those for a request; a handler that cannot take something ends with `failed`.
     fn of(rt: &TokenStream, request: &Message, failed: &TokenStream) -> Handover {
         let references: Vec<Ident> = request.handed().map(|handed| name(&handed.param)).collect();
+        let found = quote! { let mut _items = _frame.room.items(_w0); };
         match &references[..] {
+            [] if request.hands_from_memory() => {
+                Handover { found, taken: TokenStream::new(), let_go: quote! { _items.let_go(); } }
+            }
             [] => Handover::default(),
             _ if request.long => {
                 let numbers = (0..references.len()).map(Literal::usize_unsuffixed);
                 Handover {
-                    found: quote! { let mut _items = _frame.room.items(_w0); },
+                    found,
                     // All of them, so that those go that have arrived if another one has not.
                     taken: quote! {
                         let (#(#references,)*) = (#(::rt::door::take_from(&mut _items, #numbers),)*);
@@ -439,6 +454,10 @@ fn packed_answer(
     failed: &TokenStream,
 ) -> (TokenStream, TokenStream) {
     let (packed, answer) = match &message.pages {
+        _ if message.hands_from_memory() => {
+            let gone = emitter.all_gone(rt, message);
+            (quote! { Ok(_out) }, quote! { { #gone #answer } })
+        }
         Some(handed) if !emitter.is_owned_reference(handed.ty) => {
             let page = general::handed(rt, handed);
             let give = quote! {
@@ -480,7 +499,7 @@ enum Stands {
 }
 
 /// What a request has besides words.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// Nothing.
     Words,
@@ -493,12 +512,15 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(parts: &MethodParts) -> Kind {
-        match &parts.method.request {
-            request if request.long && request.pages.is_some() => Kind::LongItem,
-            request if request.long => Kind::Long,
-            request if request.pages.is_some() => Kind::Item,
-            _ => Kind::Words,
+    /// Whether requests of a method are of this kind. One may be of either, if it hands over references with what is read piece by piece and those may be
+    /// none.
+    fn has(self, parts: &MethodParts) -> bool {
+        let request = &parts.method.request;
+        match self {
+            Kind::LongItem => request.hands_from_memory(),
+            Kind::Long => request.long && request.pages.is_none(),
+            Kind::Item => !request.long && request.pages.is_some(),
+            Kind::Words => !request.long && request.pages.is_none(),
         }
     }
 }

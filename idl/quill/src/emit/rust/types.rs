@@ -6,13 +6,36 @@ use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 
 use super::{Emitter, name};
-use crate::emit::travel::{endless, held, travelling};
+use crate::emit::travel::{endless, held, referring, streamed, travelling};
+use crate::marshal::Lying;
 use crate::model::{Branch, ExceptionId, Field, Type, TypeId, counts_up, values_of};
 
+/// Traits that a struct, union or exception derives. Nobody copies a reference by the way, or compares it.
+fn derived(refers: bool) -> TokenStream {
+    match refers {
+        true => quote! { #[derive(Debug)] },
+        false => quote! { #[derive(Clone, Debug, PartialEq)] },
+    }
+}
+
 impl Emitter<'_> {
+    /// Whether a type has references to objects in it that their holder owns.
+    pub(super) fn refers(&self, ty: TypeId) -> bool {
+        self.referring.get(self.model.resolved(ty).0 as usize) == Some(&true)
+    }
+
+    /// Whether references to objects are parts of a type, rather than all of it.
+    pub(super) fn has_references(&self, ty: TypeId) -> bool {
+        self.refers(ty) && !self.is_owned_reference(ty)
+    }
+
     /// Emits every type that can travel. One that cannot is left out; an operation that uses it was refused already.
     pub(super) fn types(&mut self) {
         let part = self.part;
+        if part.reference(self, &[], None).is_some() {
+            self.referring = referring(self.model);
+            self.streamed = streamed(self.model, &self.sizes, Lying::Long, &self.referring);
+        }
         let endless = endless(self.model, |bound| part.holds(bound));
         let carries = |id: TypeId| part.carries(self, id) && !endless[id.0 as usize];
         let travels = travelling(self.model, &self.sizes, carries);
@@ -35,12 +58,14 @@ impl Emitter<'_> {
     fn declare(&mut self, id: TypeId) {
         let (path, item) = match self.model.ty(id) {
             Type::Struct(path, fields) if self.model.is_any(id) => (path.clone(), self.any(path, fields)),
-            Type::Struct(path, fields) => (path.clone(), self.structure(path, fields)),
+            Type::Struct(path, fields) => (path.clone(), self.structure(id, path, fields)),
             Type::Flat(path, members) => (path.clone(), self.flat_union(id, path, members)),
             Type::Enum(path, members) => (path.clone(), self.enumeration(path, members)),
             Type::Bitmask(path, bits, members) => (path.clone(), self.bitmask(path, *bits, members)),
             Type::Fixed(path, digits, scale) => (path.clone(), self.decimal(path, *digits, *scale)),
-            Type::Union { name, switch, branches } => (name.clone(), self.union(name, *switch, branches)),
+            Type::Union { name, switch, branches } => {
+                (name.clone(), self.union(name, *switch, branches, derived(self.refers(id))))
+            }
             // What stands behind an alias is written out wherever it is used, so one whose name is taken is not missed.
             Type::Alias(path, _) if self.type_names.contains(path) || self.taken.contains(path) => return,
             Type::Alias(path, to) => {
@@ -73,9 +98,10 @@ impl Emitter<'_> {
         let (modules, item) = self.place(&exception.name);
         let fields = self.fields(&modules, &exception.fields);
         let (ident, doc) = (name(&item), format!(" The exception `{}`.", exception.name));
+        let derived = derived(exception.fields.iter().any(|field| self.refers(field.ty)));
         self.root.at(&modules).items.push(quote! {
             #[doc = #doc]
-            #[derive(Clone, Debug, PartialEq)]
+            #derived
             pub struct #ident { #(#fields),* }
         });
         self.exceptions.insert(id);
@@ -90,13 +116,13 @@ impl Emitter<'_> {
         each.collect()
     }
 
-    fn structure(&self, path: &str, fields: &[Field]) -> TokenStream {
+    fn structure(&self, id: TypeId, path: &str, fields: &[Field]) -> TokenStream {
         let (from, item) = self.place(path);
         let (ident, doc) = (name(&item), format!(" The struct `{path}`."));
-        let declared = self.fields(&from, fields);
+        let (declared, derived) = (self.fields(&from, fields), derived(self.refers(id)));
         quote! {
             #[doc = #doc]
-            #[derive(Clone, Debug, PartialEq)]
+            #derived
             #[repr(C)]
             pub struct #ident { #(#declared),* }
         }
@@ -183,7 +209,7 @@ impl Emitter<'_> {
 
     /// A union: a branch with one label is a variant with its field; with several, or for the rest, the variant keeps the
     /// discriminator too. A discriminator without a branch is a variant of its own, as the language has it.
-    fn union(&self, path: &str, switch: TypeId, branches: &[Branch]) -> TokenStream {
+    fn union(&self, path: &str, switch: TypeId, branches: &[Branch], derived: TokenStream) -> TokenStream {
         let (from, item) = self.place(path);
         let (ident, doc) = (name(&item), format!(" The union `{path}`."));
         let tag = self.ty(&from, switch);
@@ -204,7 +230,7 @@ impl Emitter<'_> {
         }
         quote! {
             #[doc = #doc]
-            #[derive(Clone, Debug, PartialEq)]
+            #derived
             pub enum #ident { #(#variants),* }
         }
     }

@@ -8,11 +8,12 @@
 use super::{Door, Room, porter};
 use api::stub::door::Items;
 use api::stub::narrow::find;
-use api::stub::{self, Interface, View};
+use api::stub::{self, Arrived, Blank, Gives, In, Interface, Malformed, NO_WINDOW, Out, View, Wire};
 use core::fmt;
+use core::mem::replace;
 use core::ops::Deref;
 use sys::abi::Space;
-use sys::{Fpage, Result, Rights, Uid};
+use sys::{Dope, Error, Fpage, Result, Rights, Uid};
 
 /// A reference to an object, as one of the interfaces that it has: the client of that one, `C`. Who drops it gives the identifier back.
 pub struct Reference<C> {
@@ -21,6 +22,15 @@ pub struct Reference<C> {
 }
 
 impl<C: Interface> Reference<C> {
+    /// A reference to no object: calls fail. As an argument or result it is not handed over, and the call fails; within a struct, list, union or
+    /// exception it says that there is none.
+    pub const NOBODY: Reference<C> = Reference { client: C::NOBODY, place: Room::NONE };
+
+    /// Whether it refers to no object.
+    pub fn is_nobody(&self) -> bool {
+        self.place.is_none()
+    }
+
     /// Another reference to the same object. Of one that may not be handed on it is a copy that leads nowhere.
     pub fn duplicate(&self) -> Result<Reference<C>> {
         porter::copy(self.place.number).map(|room| room.into_reference(self.client.view().first.into()))
@@ -37,8 +47,32 @@ impl<C: Interface> Reference<C> {
 
     /// Map item that hands the reference on or (if it is `granted`) away.
     pub fn item(&self, granted: bool) -> (Fpage, u64) {
+        if self.is_nobody() {
+            return (Fpage::NIL, 0);
+        }
         let rights = if granted { Rights::RW.or(Rights::GRANT) } else { Rights::RW };
         (Fpage::doors(self.place.number, 0, rights), self.client.view().first.into())
+    }
+}
+
+/// Within something: the identifier goes beside the words.
+impl<C: Interface> Wire for Reference<C> {
+    fn put(&self, out: &mut Out) {
+        out.hand((!self.is_nobody()).then_some(|granted| self.item(granted)));
+    }
+    fn get(from: &mut In) -> core::result::Result<Reference<C>, Malformed> {
+        let Some([place, first]) = from.handed()? else { return Ok(Reference::NOBODY) };
+        Room::of(Fpage(place)).map(|room| room.into_reference(first)).ok_or(Malformed)
+    }
+}
+
+impl<C: Interface> Blank for Reference<C> {
+    const BLANK: Reference<C> = Reference::NOBODY;
+}
+
+impl<C: Interface> Gives for Reference<C> {
+    fn give(&mut self) {
+        replace(self, Reference::NOBODY).place.leave();
     }
 }
 
@@ -113,10 +147,100 @@ pub fn take_from<C: Interface>(items: &mut Items, number: usize) -> Option<Refer
     Room::of(Fpage(place)).map(|room| room.into_reference(first))
 }
 
+/// References that have come to the calling server with a request, from one on: each is taken from its window, which is there again.
+pub struct Taken<'a> {
+    items: &'a mut Items,
+    next: usize,
+}
+
+impl<'a> Taken<'a> {
+    /// Those from that number on.
+    pub fn from(items: &'a mut Items, first: usize) -> Taken<'a> {
+        Taken { items, next: first }
+    }
+}
+
+impl Arrived for Taken<'_> {
+    fn next(&mut self) -> Option<[u64; 2]> {
+        let item = self.items.get_mut(self.next)?;
+        self.next += 1;
+        let next = next_window(item[0])?;
+        let arrived = replace(item, [next.window().0, 0]);
+        next.leave();
+        Some(arrived)
+    }
+    fn is_left(&self) -> bool {
+        self.next < self.items.count()
+    }
+}
+
+/// References that come to a client with a reply: the windows of its inbox, each with a number of its own for as long as the call. What nobody
+/// has taken in the end is given back.
+pub struct Arrivals {
+    windows: Items,
+    next: usize,
+    arrived: usize,
+}
+
+impl Arrivals {
+    /// Opens so many windows. Fails with [`Error::Limit`] if there are not enough numbers.
+    pub fn open(windows: Items, count: usize) -> Result<Arrivals> {
+        // A drop closes those that are open.
+        let mut arrivals = Arrivals { windows, next: 0, arrived: 0 };
+        for number in 0..count {
+            let window = arrivals.windows.get_mut(number).ok_or(Error::NoWindow)?;
+            let room = Room::new()?;
+            *window = [room.window().0, 0];
+            room.leave();
+        }
+        Ok(arrivals)
+    }
+
+    /// Notes how many have come, which that dope says; the first `of_their_own` of them are no part of anything.
+    pub fn came(&mut self, dope: u64, of_their_own: usize) {
+        (self.next, self.arrived) = (of_their_own, Dope(dope).items() as usize);
+    }
+
+    /// The one with this number, if it has come.
+    pub fn take<C: Interface>(&mut self, number: usize) -> core::result::Result<Reference<C>, Malformed> {
+        let [place, first] = self.at(number).ok_or(Malformed)?;
+        Room::of(Fpage(place)).map(|room| room.into_reference(first)).ok_or(Malformed)
+    }
+
+    fn at(&mut self, number: usize) -> Option<[u64; 2]> {
+        let window = self.windows.get_mut(number).filter(|_| number < self.arrived)?;
+        has_arrived(window[0]).then(|| replace(window, NO_WINDOW))
+    }
+}
+
+impl Arrived for Arrivals {
+    fn next(&mut self) -> Option<[u64; 2]> {
+        self.next += 1;
+        self.at(self.next - 1)
+    }
+    fn is_left(&self) -> bool {
+        self.next < self.arrived
+    }
+}
+
+impl Drop for Arrivals {
+    fn drop(&mut self) {
+        for number in 0..self.windows.count() {
+            if let Some(window) = self.windows.get_mut(number) {
+                drop(Room::of(Fpage(replace(window, NO_WINDOW)[0])));
+            }
+        }
+    }
+}
+
+/// Whether an identifier has come there.
+fn has_arrived(place: u64) -> bool {
+    Fpage(place).rights().and(Rights::R) != Rights::NONE
+}
+
 /// The number for the next reference, if one has arrived here. If there is no number, what has arrived goes again.
 fn next_window(place: u64) -> Option<Room> {
-    let arrived = Fpage(place).rights().and(Rights::R) != Rights::NONE;
-    let next = Room::new().ok().filter(|_| arrived);
+    let next = Room::new().ok().filter(|_| has_arrived(place));
     if next.is_none() {
         stub::door::let_go(place);
     }
@@ -130,4 +254,19 @@ pub fn give<C: Interface>(reference: Reference<C>) -> (Fpage, u64) {
     reference.place.leave();
     drop(set_window(window));
     item
+}
+
+/// The references that a reply with this dope describes in these words leave the program by it, for the calling server to send at once: their numbers are its
+/// windows from now on. Says what the server has to let go of if the reply does not arrive: the dope of the block with `windows`, whose room
+/// `request` says.
+pub fn give_many(windows: &mut Items, words: &[u64], dope: u64, request: u64) -> u64 {
+    let used = Dope(dope);
+    let items = words.get(used.items_offset() as usize / 8..).unwrap_or_default();
+    for (number, item) in items.chunks_exact(2).take(used.items() as usize).enumerate() {
+        if let (Some(room), Some(window)) = (Room::of(Fpage(item[0])), windows.get_mut(number)) {
+            drop(Room::of(Fpage(replace(window, [room.window().0, 0])[0])));
+            room.leave();
+        }
+    }
+    Dope(request).with_used(Dope::used(0, 0, used.items())).0
 }

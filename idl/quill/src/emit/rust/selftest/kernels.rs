@@ -111,7 +111,7 @@ pub(super) fn lies_elsewhere(method: &Method, result: &str, side: Side) -> bool 
     let is_used_there = |chunk: &Chunk| chunk.element.is_some() && !method.reply.copies;
     method.reply.chunks.iter().any(|chunk| match side {
         Side::Client => is_used_there(chunk) && matches!(&chunk.path[..], [path] if path == result),
-        Side::Server => chunk.path.first().is_some_and(|first| first == result),
+        Side::Server => chunk.references == 0 && chunk.path.first().is_some_and(|first| first == result),
     })
 }
 

@@ -99,3 +99,24 @@ fn number_of<C: ::stub::Interface>(reference: &::rt::door::Reference<C>) -> u64 
     let (rax, [number, ..]) = ::stub::Callee::call::<1, false>(C::view(reference), 0, [0; ::stub::WORDS]);
     if rax == <::stub::View as ::stub::Callee>::DONE { number } else { !number }
 }
+
+/// Whether values are the same but for the references in them, and these lead to objects that say the same.
+fn same_objects<T: rt::Wire>(one: &[T], other: &[T]) -> bool {
+    let write = |values: &[T]| {
+        let mut handing = rt::Handing::new(rt::HANDED_MAX, false);
+        let (mut words, mut items) = (alloc::vec![0u64; 512], alloc::vec![0u64; 2 * rt::HANDED_MAX]);
+        let mut out = rt::Out::handing(&mut words, &mut handing);
+        rt::put_elements(values, &mut out);
+        let used = out.finish();
+        handing.describe(&mut items);
+        // Places are the program's own; what is there says which object it is.
+        let items = items.into_iter().step_by(2).take(handing.count() as usize);
+        let numbers = items.map(|place| {
+            let door = ::stub::Door((rt::Fpage(place).base() >> 12) as u32);
+            let (rax, [number, ..]) = ::stub::Callee::call::<1, false>(door, 0, [0; ::stub::WORDS]);
+            if rax == <::stub::Door as ::stub::Callee>::DONE { number } else { !number }
+        });
+        (used.is_some(), words, numbers.collect::<alloc::vec::Vec<u64>>())
+    };
+    write(one) == write(other)
+}

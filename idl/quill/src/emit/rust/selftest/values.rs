@@ -4,7 +4,7 @@ use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 
 use super::super::{Emitter, name};
-use super::{FEW, module, sizes_of};
+use super::{FEW, FEW_OBJECTS, module, sizes_of};
 use crate::model::{Agreement, Branch, Field, Operation, Type, TypeId, bits_of};
 
 impl Emitter<'_> {
@@ -31,6 +31,7 @@ impl Emitter<'_> {
             Type::Bool => quote! { _r.truth() },
             Type::Octet | Type::Char => quote! { _r.number() as __u8 },
             Type::WideChar => quote! { _r.character() },
+            Type::Object(_) if self.is_owned_reference(ty) => quote! { token(_r.next()) },
             Type::Object(_) => {
                 let uid = self.ty(&module(), ty);
                 quote! { #uid(_r.number()) }
@@ -47,8 +48,9 @@ impl Emitter<'_> {
             }
             Type::Sequence(of, b) => {
                 // Of what may be long itself a message has room for a few.
-                let few = Some(b.map_or(FEW, |b| b.min(FEW)));
-                let most = if self.sizes.fixed(*of).is_some() { b } else { &few };
+                let few = if self.refers(*of) { FEW_OBJECTS } else { FEW };
+                let few = Some(b.map_or(few, |b| b.min(few)));
+                let most = if self.sizes.fixed(*of).is_some() && !self.refers(*of) { b } else { &few };
                 let (value, bound) = (self.random(*of), bound(most));
                 quote! { _r.list(#bound, |_r| #value) }
             }

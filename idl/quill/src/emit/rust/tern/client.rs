@@ -41,6 +41,7 @@ impl Emitter<'_> {
         let read = general::values(&results, &method.reply);
         let mut unpack = self.unpack_reply(from, rt, &method.reply, &read, false);
         let (place, short, done) = self.client_handed(rt, method, &mut unpack);
+        let rax = Emitter::answer_word(rt, &method.reply);
         unpack.extend(self.agreed(operation, true, &quote! { #rt::Failure::Malformed.into() }));
         let value = tuple(&results.iter().map(|(n, _)| name(n)).collect::<Vec<_>>());
         let failure = self.client_failure(from, rt, parts);
@@ -50,7 +51,7 @@ impl Emitter<'_> {
                 #agreed
                 #place
                 #called
-                if _rax != <S as #rt::Callee>::#done {
+                if #rax != <S as #rt::Callee>::#done {
                     #short
                     return #failure;
                 }
@@ -105,13 +106,13 @@ impl Emitter<'_> {
         unpack: &mut TokenStream,
     ) -> (TokenStream, TokenStream, TokenStream) {
         let none = TokenStream::new;
-        let Some(handed) = &method.reply.pages else {
+        let Some(handed) = method.reply.pages.as_ref().filter(|_| !method.reply.long) else {
             let done = if method.reply.long {
                 quote! { LONG_DONE }
             } else {
                 quote! { DONE }
             };
-            return (none(), none(), done);
+            return (Emitter::arrivals(rt, method).unwrap_or_default(), none(), done);
         };
         let given = name(&handed.param);
         let short = quote! { if #rt::came_short::<S>(_rax) { return Err(#rt::Failure::PagesShort.into()); } };
@@ -124,6 +125,14 @@ impl Emitter<'_> {
             quote! { let _place = ::rt::door::Room::new().map_err(#rt::Failure::Kernel)?; }
         });
         (place.unwrap_or_default(), short, quote! { PAGES_DONE })
+    }
+
+    /// The word of an answer that says what it is, whether or not references have come with it if they may.
+    fn answer_word(rt: &TokenStream, reply: &Message) -> TokenStream {
+        match reply.hands_from_memory() {
+            true => quote! { #rt::apart_from_items(_rax) },
+            false => quote! { _rax },
+        }
     }
 
     /// The result of a client's method for a reply that is no success.
@@ -145,12 +154,15 @@ impl Emitter<'_> {
             } else {
                 quote! { #label }
             };
+            let fields = general::values(&fields, message);
             let unpack = self.unpack_reply(from, rt, message, &fields, true);
             quote! { #label => { #unpack Err(#error) } }
         });
         if long {
+            let handing = method.exceptions.iter().find(|(_, message)| message.hands_from_memory());
+            let rax = handing.map_or_else(|| quote! { _rax }, |(_, it)| Emitter::answer_word(rt, it));
             quote! {
-                match #rt::reply_of::<S>(_rax)? {
+                match #rt::reply_of::<S>(#rax)? {
                     #(#arms)*
                     (_label, false) => Err(#rt::Failure::Refused(_label).into()),
                     _ => Err(#rt::Failure::Malformed.into()),
@@ -182,6 +194,7 @@ impl Emitter<'_> {
                 let _which = #rt::Texts::Once;
             }
         });
-        quote! { #room #unpack }
+        let (came, taken) = self.arrived(reply);
+        quote! { #room #came #unpack #taken }
     }
 }

@@ -13,7 +13,7 @@ use quote::quote;
 use super::super::{Emitter, InterfaceParts, MethodParts, Side, name, selftest, tuple};
 use super::{Handling, Kind, Stands, Way, has_memory, is_in_room, needs_inbox};
 use crate::kernel::{KernelPart, TernDoor, table_bits};
-use crate::layout::{Method, interface_id};
+use crate::layout::{Handed, Message, Method, interface_id};
 use crate::model::{InterfaceId, Type, TypeId};
 
 /// Calls to objects.
@@ -73,10 +73,12 @@ fn door_places(
     all.into_iter().map(place).collect()
 }
 
-/// How many windows a server has for references, if a request brings several.
+/// How many windows a server has for references, if a message brings several: those of an answer leave from there.
 fn windows(interface: &InterfaceParts) -> Option<TokenStream> {
-    let windows = interface.methods.iter().map(|parts| parts.method.request.handed().count()).max()?;
-    let count = Literal::usize_unsuffixed(windows);
+    let messages =
+        interface.methods.iter().flat_map(|parts| parts.method.replies().chain([&parts.method.request]));
+    let windows = messages.filter(|message| message.hands_from_memory()).map(Message::handed_max).max()?;
+    let count = Literal::u64_unsuffixed(windows);
     (windows > 1).then(|| quote! { const WINDOWS: __usize = #count; })
 }
 
@@ -98,8 +100,12 @@ impl Way for Door {
     /// The client of the object, with an identifier that is given back in the end.
     fn reference(&self, emitter: &Emitter, from: &[String], to: Option<InterfaceId>) -> Option<TokenStream> {
         let rt = emitter.runtime(from);
-        let Some(to) = to else { return Some(quote! { ::rt::door::Reference<#rt::Anything> }) };
-        let interface = &emitter.model.interfaces[to.0 as usize].name;
+        // Of an interface of another file, or of one that is not called by messages, nothing is known here.
+        let known = to.map(|to| &emitter.model.interfaces[to.0 as usize]);
+        let Some(known) = known.filter(|to| to.defined && !to.imported && !to.local) else {
+            return Some(quote! { ::rt::door::Reference<#rt::Anything> });
+        };
+        let interface = &known.name;
         let modules: Vec<String> = interface.split("::").map(str::to_owned).collect();
         let client = emitter.own_name(&modules, "Client");
         let client = emitter.path(from, &format!("{interface}::{client}"));
@@ -131,7 +137,9 @@ impl Way for Door {
         let object = emitter.own_name(from, "Object");
         let frame = emitter.door_frame(interface, parts);
         let words = if has_frame(parts) {
-            quote! { let [_, _, _, _, _w4, _w5, _w6, _w7, _w8, _w9, _w10] = _frame.words; }
+            // Dope of what the thread has to let go of, if a reply does not arrive.
+            let nothing = parts.method.replies_from_memory().then(|| quote! { _frame.words[0] = 0; });
+            quote! { let [_, _, _, _, _w4, _w5, _w6, _w7, _w8, _w9, _w10] = _frame.words; #nothing }
         } else {
             quote! { let [_w4, _w5, _w6, _w7, _w8, _w9, _w10] = [0; #rt::WORDS - 4]; }
         };
@@ -245,7 +253,7 @@ impl Emitter<'_> {
         if let Some(last) = table.last_mut() {
             *last = quote! { #rt::door::method::<#rt::narrow::Narrow<#object<S>>>() };
         }
-        let has = |kind| methods.iter().any(|parts| Kind::of(parts) == kind);
+        let has = |kind: Kind| methods.iter().any(|parts| kind.has(parts));
         let (takes, takes_long) = (has(Kind::Item), has(Kind::LongItem));
         for (kind, has) in
             [(Kind::Long, interface.room.needed), (Kind::Item, takes), (Kind::LongItem, takes_long)]
@@ -301,6 +309,9 @@ impl Emitter<'_> {
         let taken = Literal::u32_unsuffixed(parts.taken());
         let given = Literal::u32_unsuffixed(parts.given());
         let (long, grants) = (parts.method.request.long, self.gives_reference(parts.method));
+        let grants_many = parts.method.replies_from_memory().then(|| {
+            quote! { const GRANTS_MANY: __bool = true; }
+        });
         let frame = self.door_frame(interface, parts);
         quote! {
             type Object = #object<S>;
@@ -308,6 +319,7 @@ impl Emitter<'_> {
             const OUT: __usize = #given;
             const LONG: __bool = #long;
             const GRANTS: __bool = #grants;
+            #grants_many
             type Frame = #frame;
             extern "sysv64" fn handle(#parameters) -> #answer { #handle }
         }
@@ -367,9 +379,10 @@ impl Emitter<'_> {
         ]
     }
 
-    /// Whether a reply brings a reference to an object.
+    /// Whether a reply brings a reference to an object beside words in registers.
     fn gives_reference(&self, method: &Method) -> bool {
-        method.reply.pages.as_ref().is_some_and(|handed| self.is_owned_reference(handed.ty))
+        let handed = method.reply.pages.as_ref().filter(|_| !method.reply.long);
+        handed.is_some_and(|handed| self.is_owned_reference(handed.ty))
     }
 
     /// Whether who stands between a client and an object can hand on what that answers: memory of a thread is used again and nobody
@@ -381,8 +394,8 @@ impl Emitter<'_> {
             let kept = results.iter().filter(|(n, _)| has_memory(reply, n) && !is_in_room(reply, n));
             kept.map(|(_, ty)| *ty).collect::<Vec<_>>()
         };
-        let has_pages =
-            |parts: &MethodParts| parts.method.reply.pages.is_some() && !self.gives_reference(parts.method);
+        let is_page = |handed: &Handed| !self.is_owned_reference(handed.ty);
+        let has_pages = |parts: &MethodParts| parts.method.reply.pages.as_ref().is_some_and(is_page);
         !interface.methods.iter().any(has_pages)
             && interface.methods.iter().flat_map(kept).all(|ty| !self.is_on_heap(ty))
     }
@@ -470,6 +483,7 @@ impl Emitter<'_> {
         quote! {
             impl #rt::Interface for #client_struct<#rt::View> {
                 const ID: __u64 = #id;
+                const NOBODY: #client_struct<#rt::View> = #client_struct { server: #rt::View::NOBODY };
                 fn at(view: #rt::View) -> #client_struct<#rt::View> { #client_struct { server: view } }
                 fn view(&self) -> #rt::View { self.server }
             }

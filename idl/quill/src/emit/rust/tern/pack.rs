@@ -42,7 +42,7 @@ impl Emitter<'_> {
                 Leaf::Elements(..) => quote! { #rt::put_list(&#value, &mut #words, #at); },
             }
         });
-        let streams = self.pack_streams(rt, message, failed);
+        let streams = self.pack_streams(rt, message, failed, lies);
         let mutable = if message.slots.is_empty() && !message.long {
             quote! {}
         } else {
@@ -53,6 +53,9 @@ impl Emitter<'_> {
         let fixed = Literal::u64_unsuffixed(message.memory_bytes / 8);
         let memory = match lies {
             Lies::WithCaller if message.block_words() > 0 => quote! { let mut _block = [0; #words]; },
+            Lies::WithCaller if message.long && message.chunks.is_empty() => {
+                quote! { let _block: [__u64; 0] = []; }
+            }
             Lies::WithServer | Lies::Nowhere if Emitter::outgoing(message, lies == Lies::Nowhere) > 0 => {
                 quote! { let _block = &mut _frame.outgoing; _block[..#fixed].fill(0); }
             }
@@ -75,6 +78,7 @@ impl Emitter<'_> {
         rt: &TokenStream,
         message: &Message,
         failed: &TokenStream,
+        lies: Lies,
     ) -> TokenStream {
         if message.streams().next().is_none() {
             return TokenStream::new();
@@ -88,8 +92,9 @@ impl Emitter<'_> {
         });
         let begin = Literal::u64_unsuffixed(message.memory_bytes / 8);
         let end = Literal::u64_unsuffixed((message.memory_bytes + message.stream_bytes) / 8);
+        let stream = Emitter::begin_stream(rt, message, (&begin, &end), lies);
         quote! {
-            let mut _stream = #rt::Out::new(&mut _block[#begin..#end]);
+            #stream
             #(_stream.align(8); #values)*
             let Some(_words) = _stream.finish() else { return Err(#failed) };
             let _words = #begin + _words;
@@ -120,7 +125,7 @@ impl Emitter<'_> {
             let direct = pack_directly(rt, &list(chunk), lies);
             return quote! { #(#checks)* #direct };
         }
-        let items = Emitter::pack_items(message);
+        let items = Emitter::pack_items(message, lies);
         let mut kept = message.block_words();
         let strings = lists().zip(0u64..).map(|(chunk, number)| {
             let list = list(chunk);
@@ -142,6 +147,10 @@ impl Emitter<'_> {
         let strings: Vec<TokenStream> = strings.collect();
         let (words, count) =
             (Literal::u64_unsuffixed(message.memory_bytes / 8), parts_in_memory(rt, message));
+        let count = match message.references_within() {
+            0 => count,
+            _ => quote! { #count + _handing.count() * #rt::ITEM },
+        };
         let dope = if has_streams(message) {
             quote! { #rt::dope(_words as __u64, #count) }
         } else {
@@ -154,19 +163,6 @@ impl Emitter<'_> {
             _out[0] = #dope;
             _out[1] = #rt::address(&_block[..]);
         }
-    }
-
-    /// Statements that hand over references behind the strings.
-    pub(super) fn pack_items(message: &Message) -> TokenStream {
-        let items = message.handed().zip(message.strings().count() as u64..).map(|(handed, number)| {
-            let (reference, granted) = (name(&handed.param), handed.grant == Some(true));
-            let at = Emitter::behind_words(message, 2 * number);
-            quote! {
-                let _item = #reference.item(#granted);
-                (_block[#at], _block[#at + 1]) = (_item.0.0, _item.1);
-            }
-        });
-        quote! { #(#items)* }
     }
 
     /// The place of a word in memory that is so many words behind those of the message, however many these are.

@@ -1,7 +1,7 @@
 //! Servers: the rooms in which requests arrive, what handles each method, and what it answers.
 
 use proc_macro2::{Ident, Literal, TokenStream};
-use quote::quote;
+use quote::{ToTokens, quote};
 
 use super::*;
 
@@ -17,7 +17,7 @@ impl Emitter<'_> {
         let place = |place: u32| {
             let Some(method) = method_at(place.reverse_bits() >> (32 - bits)) else { return Stands::Nothing };
             match interface.methods.get(method as usize) {
-                Some(parts) if Kind::of(parts) == kind => Stands::Method(method),
+                Some(parts) if kind.has(parts) => Stands::Method(method),
                 Some(_) => Stands::Mismatch,
                 None => Stands::Nothing,
             }
@@ -37,7 +37,7 @@ impl Emitter<'_> {
             return TokenStream::new();
         }
         let words = Literal::u64_unsuffixed(room.words_bytes / 8);
-        let count = Literal::usize_unsuffixed(room.capacities.len());
+        let count = Literal::usize_unsuffixed(room.capacities.len() + room.windows as usize);
         let bytes = Literal::u64_unsuffixed(room.buffers_bytes());
         let strings_items = self.strings_items(rt, room, what, strings);
         let doc = format!(" Memory for {what} that do not fit into registers.");
@@ -58,12 +58,17 @@ impl Emitter<'_> {
     ) -> TokenStream {
         let capacities = room.capacities.iter().map(|&bytes| Literal::u64_unsuffixed(bytes));
         let doc = format!(" How long the strings of {what} may be.");
+        let windows = (room.windows > 0).then(|| {
+            let windows = Literal::u64_unsuffixed(room.windows);
+            quote! { const WINDOWS: __usize = #windows; }
+        });
         quote! {
             #[doc = #doc]
             #[derive(Clone, Copy, Debug)]
             pub struct #strings;
             impl #rt::Strings for #strings {
                 const CAPACITIES: &'static [__u32] = &[#(#capacities),*];
+                #windows
             }
         }
     }
@@ -87,7 +92,11 @@ impl Emitter<'_> {
         let value = tuple(&value.collect::<Vec<_>>());
         let types = read.iter().map(|(n, ty)| self.handled(from, &method.request, n, *ty));
         let types = tuple(&types.chain(offers().map(|_| quote! { __u64 })).collect::<Vec<_>>());
-        let passed: Vec<_> = inputs.iter().map(|(n, ty)| self.argument(from, n, *ty).passed).collect();
+        let passed = inputs.iter().map(|(n, ty)| match self.has_references(*ty) {
+            true => name(n).to_token_stream(),
+            false => self.argument(from, n, *ty).passed,
+        });
+        let passed: Vec<_> = passed.collect();
         let method_name = name(&parts.rust);
         let (read, reading) = self.register_reading(interface, method, (&types, &value, &unpack));
         let handling = way.handling(self, interface, parts);
@@ -155,18 +164,20 @@ impl Emitter<'_> {
             return (read, quote! { _read() });
         }
         let room = self.own_name(&interface.from, "Room");
+        let (parameter, argument) = Emitter::reading_arrivals(&method.request);
         let read = quote! {
             #[inline(always)]
             fn _read<'a>(
                 _in: #rt::Words,
                 _room: &'a mut #room,
-                _which: #rt::Texts,
+                _which: #rt::Texts
+                #parameter
             ) -> __Result<#types, #rt::Malformed> {
                 #unpack
                 Ok(#value)
             }
         };
-        (read, quote! { _read(_in, &mut *_frame.room, _which) })
+        (read, quote! { _read(_in, &mut *_frame.room, _which #argument) })
     }
 
     /// What a handler does with the result of its method.
