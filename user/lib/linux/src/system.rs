@@ -63,7 +63,7 @@ pub struct System<M, B, F> {
     /// Number that the next thread gets.
     pub(crate) next: Tid,
     /// Number that the next pipe, or the like, gets.
-    next_ring: u64,
+    pub(crate) next_ring: u64,
     /// Memory that processes make this program keep: that of [`Frames`](crate::frames::Frames), too.
     pub budget: Budget,
     /// Entries of lists of open files.
