@@ -271,7 +271,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     fn attempt(&mut self, tid: Tid, registers: &mut Registers) -> Option<bool> {
         self.store.volume.begin();
         let pid = self.pid(tid).ok()?;
-        self.store.view.borrow_mut().own = pid;
+        {
+            let mut view = self.store.view.borrow_mut();
+            (view.own, view.thread) = (pid, tid);
+        }
         self.budget.serve(pid);
         let before = self.current.replace(tid);
         self.registers = *registers;
