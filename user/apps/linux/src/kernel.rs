@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use core::fmt::Arguments;
 use linux::errno::{EAGAIN, ENOMEM, Errno, Result};
 use linux::machine::{Machine, Registers, Space, Tid};
+use linux::marks::Marks;
 use rt::random::Generator;
 use rt::sys::abi::ThreadState;
 use rt::sys::abi::call::RESUME_AS_IS;
@@ -49,6 +50,7 @@ pub struct Kernel {
     zero: u64,
     /// Where it goes that is told of calls.
     pub telling: Telling,
+    marks: Marks,
 }
 
 fn errno(error: sys::Error) -> Errno {
@@ -63,7 +65,8 @@ impl Kernel {
     pub fn new(priority: u8, timer: Timer, generator: Generator, zero: u64) -> Kernel {
         let (threads, numbers, quotas) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (own, telling) = (sys::myself(), Telling::Console);
-        Kernel { threads, numbers, quotas, own, priority, timer, generator, zero, telling }
+        let marks = Marks::default();
+        Kernel { threads, numbers, quotas, own, priority, timer, generator, zero, telling, marks }
     }
 
     /// Number of the thread that has sent a message.
@@ -215,7 +218,7 @@ impl Machine for Kernel {
             }
             left.push(*byte);
         }
-        io::write(&left);
+        io::write(&self.marks.printed(&left));
     }
 
     fn log(&mut self, text: Arguments) {
