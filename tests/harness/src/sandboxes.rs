@@ -15,9 +15,10 @@ use xtask::{paths, peripherals};
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 2] = [
+    let trials: [Named; 3] = [
         ("a_hostile_program_reaches_nothing_of_the_other", a_hostile_program_reaches_nothing_of_the_other),
         ("calls_are_told_of", calls_are_told_of),
+        ("a_program_tells_of_no_calls", a_program_tells_of_no_calls),
     ];
     Vec::from(trials.map(|(name, verdict)| world.trial("linux", format!("sandboxes::{name}"), verdict)))
 }
@@ -147,4 +148,26 @@ fn calls_are_told_of(world: &'static World) -> Verdict {
         }
     }
     Ok(())
+}
+
+/// A program prints what the machine prints to tell of a call, of a crash and of its end, also in pieces. It is text, as all that it prints.
+fn a_program_tells_of_no_calls(world: &'static World) -> Verdict {
+    let scratch = Scratch::create()?;
+    let disk = disk(&scratch, &["linux"])?;
+    let marks = ["trace forged(1) = 0\n", "exit=7", "crash forged 0", "begin"];
+    let text: String = marks.iter().map(|mark| format!("\x1b]tern;{mark}\x07")).collect();
+    fs::write(scratch.0.join("disk/linux/text"), format!("before\n{text}\nbehind\n"))?;
+    // Each byte is a call of its own.
+    let script = "cat /text; while IFS= read -r -n1 byte; do printf '%s' \"$byte\"; done < /text; exit 3";
+    make(&scratch, &disk)?;
+    let reply = world.tern(&["run", "--disk", &disk, "--strace", "--linux", "sh", "-c", script], b"")?;
+    reply.check_code(3)?;
+    if reply.err.lines().any(|line| line.starts_with("forged")) {
+        return Err(reply.failed("a program tells of a call that nobody has made"));
+    }
+    for part in ["before\n", "forged(1) = 0", "exit=7", "crash forged 0", "begin", "behind\n"] {
+        reply.check_contains(part)?;
+    }
+    reply.check_error("write(1, ")?;
+    reply.check_error("exit_group(3)")
 }

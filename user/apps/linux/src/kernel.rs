@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use core::fmt::Arguments;
 use linux::errno::{EAGAIN, ENOMEM, Errno, Result};
 use linux::machine::{Machine, Registers, Space, Tid};
+use linux::marks::Marks;
 use rt::random::Generator;
 use rt::sys::abi::ThreadState;
 use rt::sys::abi::call::RESUME_AS_IS;
@@ -51,6 +52,7 @@ pub struct Kernel {
     zero: u64,
     /// Where it goes that is told of calls.
     pub telling: Telling,
+    marks: Marks,
 }
 
 fn errno(error: sys::Error) -> Errno {
@@ -65,8 +67,8 @@ impl Kernel {
     pub fn new(priority: u8, timer: Timer, generator: Generator, zero: u64) -> Kernel {
         let (threads, numbers, quotas) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (own, telling) = (sys::myself(), Telling::Console);
-        let extended = Extended::of_processor();
-        Kernel { threads, numbers, quotas, own, priority, timer, generator, extended, zero, telling }
+        let (extended, marks) = (Extended::of_processor(), Marks::default());
+        Kernel { threads, numbers, quotas, own, priority, timer, generator, extended, zero, telling, marks }
     }
 
     /// Number of the thread that has sent a message.
@@ -254,7 +256,7 @@ impl Machine for Kernel {
             }
             left.push(*byte);
         }
-        io::write(&left);
+        io::write(&self.marks.printed(&left));
     }
 
     fn log(&mut self, text: Arguments) {

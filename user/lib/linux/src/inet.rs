@@ -6,6 +6,7 @@
 
 mod address;
 pub mod options;
+pub mod ports;
 
 use crate::errno::{EAGAIN, ECONNREFUSED, ECONNRESET, ENOTCONN, EPIPE, ETIMEDOUT, Errno, Result};
 use crate::network::{Network, Phase, readiness};
@@ -18,6 +19,7 @@ use linux_raw_sys::general::{POLLERR, POLLHUP, POLLOUT, POLLRDHUP, POLLWRBAND, P
 
 pub use address::{Family, address_bytes, parse};
 pub use options::Options;
+pub use ports::{Ports, Scope};
 
 /// Bytes of a stream that are read ahead, at most.
 pub const AHEAD_MAX: usize = 16 << 10;
@@ -84,6 +86,8 @@ pub struct Inet {
     pub kind: Kind,
     /// Its family.
     pub family: Family,
+    /// The user who has made it.
+    pub owner: u32,
     /// Its state.
     pub stage: Cell<Stage>,
     /// Whether a call has said that it is connected.
@@ -110,12 +114,13 @@ pub struct Inet {
 }
 
 impl Inet {
-    /// A socket that is connected to nobody.
-    pub fn new(number: u64, kind: Kind, family: Family) -> Inet {
+    /// A socket of a user's that is connected to nobody.
+    pub fn new(number: u64, kind: Kind, family: Family, owner: u32) -> Inet {
         Inet {
             number,
             kind,
             family,
+            owner,
             stage: Cell::new(Stage::Fresh),
             is_acknowledged: Cell::new(false),
             is_below: Cell::new(false),
@@ -139,6 +144,11 @@ impl Inet {
     /// Whether it listens.
     pub fn is_listening(&self) -> bool {
         self.stage.get() == Stage::Listening
+    }
+
+    /// Addresses of its own, if it has one.
+    pub fn scope(&self) -> Option<Scope> {
+        Some(Scope { at: self.local.get()?, is_six_only: self.options.is_six_only() })
     }
 
     /// Whether a direction is shut by this side.

@@ -6,7 +6,7 @@
 //! [`budget`], memory that all processes share, and `places`, which lists give back; [`pipe`], [`socket`], [`network`] and [`inet`], [`terminal`] and [`terminals`]; [`epoll`], [`timer`], [`inotify`] and [`locks`]; [`open`], what
 //! descriptors lead to; [`process`] and [`signal`]; [`table`], processes and threads by their numbers; [`kept`], tables of calls that few make; [`system`], how calls are made, wait, and are made again; [`ending`], how processes end; [`deliver`], how signals arrive;
 //! [`sessions`], who has a terminal; [`calls`], the calls themselves; [`decode`], calls as text, and [`trace`], which prints them;
-//! [`start`], how the first process begins; [`command_line`], what the program that runs a sandbox is asked for.
+//! [`marks`], control sequences that no program prints; [`start`], how the first process begins; [`command_line`], what the program that runs a sandbox is asked for.
 //!
 //! The machine is behind traits, so all of it runs on the host.
 
@@ -32,6 +32,7 @@ pub mod inotify;
 pub mod kept;
 pub mod locks;
 pub mod machine;
+pub mod marks;
 pub mod memory;
 pub mod namespace;
 pub mod network;

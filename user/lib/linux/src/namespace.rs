@@ -14,6 +14,8 @@ use vfs::{Attributes, Changes, Entry, Error, FileSystem, Inode, Kind, Name, New,
 pub struct View {
     /// The process that looks.
     pub own: u32,
+    /// Its thread that looks.
+    pub thread: u32,
     /// All processes.
     pub processes: BTreeMap<u32, Paths>,
     /// The process whose descriptors were looked at last: the one of which they are in [`Paths`].
@@ -40,6 +42,9 @@ impl View {
     fn has(&self, directory: Special, number: u32) -> bool {
         match directory {
             Special::Terminals => self.terminals.contains_key(&number),
+            Special::Tasks(process) => {
+                self.processes.get(&process).is_some_and(|paths| paths.threads.contains(&number))
+            }
             _ => self.processes.contains_key(&number),
         }
     }
@@ -52,6 +57,8 @@ pub struct Paths {
     pub program: Vec<u8>,
     /// Its working directory.
     pub directory: Vec<u8>,
+    /// Its threads.
+    pub threads: Vec<u32>,
     /// Objects behind its descriptors.
     pub descriptors: BTreeMap<u32, Vec<u8>>,
 }
@@ -81,6 +88,7 @@ impl<F: FileSystem> Namespace<F> {
         let of = |process: u32| view.processes.get(&process).ok_or(Error::NotFound);
         let target = match special {
             Special::Link(Link::Own) => format!("{}", view.own).into_bytes(),
+            Special::Link(Link::Thread) => format!("{}/task/{}", view.own, view.thread).into_bytes(),
             Special::Link(Link::Mounts) => b"self/mounts".to_vec(),
             Special::Link(Link::Descriptors) => b"/proc/self/fd".to_vec(),
             Special::Link(Link::Shared) => b"/tmp".to_vec(),
@@ -139,6 +147,11 @@ impl<F: FileSystem> Namespace<F> {
             }
             Special::Terminals => {
                 names.extend(view.terminals.keys().map(|number| format!("{number}").into_bytes()))
+            }
+            Special::Tasks(process) => {
+                let of = view.processes.get(&process);
+                let threads = of.into_iter().flat_map(|of| &of.threads);
+                names.extend(threads.map(|thread| format!("{thread}").into_bytes()));
             }
             _ => {}
         }

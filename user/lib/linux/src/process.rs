@@ -6,6 +6,7 @@ use crate::machine::{Registers, Space, Tid};
 use crate::memory::{FileNumber, Memory};
 use crate::open::Descriptors;
 use crate::signal::{Action, Pending, Set, Stack};
+use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::RefCell;
@@ -251,6 +252,8 @@ pub struct Thread {
     pub is_woken: bool,
     /// Share of the budget that it has, unless it is the first of its process.
     pub share: Option<Share>,
+    /// Its name, if it has another one than its process.
+    pub name: Option<Box<[u8]>>,
 }
 
 impl Thread {
@@ -279,6 +282,7 @@ impl Thread {
             bits: u32::MAX,
             is_woken: false,
             share: None,
+            name: None,
         }
     }
 }

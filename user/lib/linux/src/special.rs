@@ -35,6 +35,12 @@ pub enum Special {
     Tree(usize),
     /// A symbolic link, such as `/proc/self` or `/dev/fd`.
     Link(Link),
+    /// `/proc/PID/task`.
+    Tasks(u32),
+    /// The directory of a thread there: process and thread.
+    Task(u32, u32),
+    /// A file there that is about the thread.
+    OfTask(u32, OfProcess),
     /// Code that processes call in place of system calls. It has no name.
     Vdso,
 }
@@ -139,6 +145,8 @@ pub enum OfProcess {
 pub enum Link {
     /// `/proc/self`.
     Own,
+    /// `/proc/thread-self`.
+    Thread,
     /// `/proc/mounts`.
     Mounts,
     /// `/dev/fd`.
@@ -217,6 +225,9 @@ impl Special {
             Special::Terminal(number) => (11, 0, number),
             Special::Tree(number) => (12, 0, number as u32),
             Special::Vdso => (13, 0, 0),
+            Special::Tasks(process) => (14, process, 0),
+            Special::Task(process, thread) => (15, process, thread),
+            Special::OfTask(thread, of) => (16, thread, of as u32),
         };
         Inode(MARK | class << 56 | u64::from(process) << 24 | u64::from(item))
     }
@@ -237,11 +248,16 @@ impl Special {
             8 => Special::Descriptors(process),
             9 => Special::Descriptor(process, item),
             10 => Special::Link(
-                [Link::Own, Link::Mounts, Link::Descriptors, Link::Shared].get(item as usize).copied()?,
+                [Link::Own, Link::Thread, Link::Mounts, Link::Descriptors, Link::Shared]
+                    .get(item as usize)
+                    .copied()?,
             ),
             11 => Special::Terminal(item),
             12 => tree::content(item as usize).map(|_| Special::Tree(item as usize))?,
             13 => Special::Vdso,
+            14 => Special::Tasks(process),
+            15 => Special::Task(process, item),
+            16 => Special::OfTask(process, OF_PROCESS.get(item as usize)?.1),
             _ => return None,
         };
         Some(found)
@@ -268,6 +284,7 @@ impl Special {
             Special::Terminals => number().filter(|number| is_there(*number)).map(Special::Terminal),
             Special::Processes => match name {
                 "self" => Some(Special::Link(Link::Own)),
+                "thread-self" => Some(Special::Link(Link::Thread)),
                 "mounts" => Some(Special::Link(Link::Mounts)),
                 "sys" => Some(Special::Tree(tree::CHOICES)),
                 _ => number()
@@ -277,8 +294,18 @@ impl Special {
             },
             Special::Process(process) => match name {
                 "fd" => Some(Special::Descriptors(process)),
+                "task" => Some(Special::Tasks(process)),
                 _ => of_name(&OF_PROCESS, name).map(|of| Special::OfProcess(process, of)),
             },
+            Special::Tasks(process) => {
+                number().filter(|number| is_there(*number)).map(|thread| Special::Task(process, thread))
+            }
+            Special::Task(process, _) if name == "fd" => Some(Special::Descriptors(process)),
+            Special::Task(process, thread) => of_name(&OF_PROCESS, name).map(|of| match of {
+                OfProcess::Stat | OfProcess::Status | OfProcess::Comm => Special::OfTask(thread, of),
+                // Threads share all else.
+                of => Special::OfProcess(process, of),
+            }),
             Special::Tree(directory) => tree::find(directory, name).map(Special::Tree),
             Special::Descriptors(process) => number().map(|number| Special::Descriptor(process, number)),
             _ => None,
@@ -293,9 +320,10 @@ impl Special {
             }
             Special::Terminals => Vec::from(["0"]),
             Special::Processes => {
-                ABOUT.iter().map(|(name, _)| *name).chain(["self", "mounts", "sys"]).collect()
+                ABOUT.iter().map(|(name, _)| *name).chain(["self", "thread-self", "mounts", "sys"]).collect()
             }
-            Special::Process(_) => OF_PROCESS.iter().map(|(name, _)| *name).chain(["fd"]).collect(),
+            Special::Process(_) => OF_PROCESS.iter().map(|(name, _)| *name).chain(["fd", "task"]).collect(),
+            Special::Task(..) => OF_PROCESS.iter().map(|(name, _)| *name).chain(["fd"]).collect(),
             Special::Tree(directory) => tree::names(directory).collect(),
             _ => Vec::new(),
         }
@@ -303,10 +331,11 @@ impl Special {
 
     /// Whether it is a directory.
     pub fn is_directory(self) -> bool {
-        use Special::{Descriptors, Devices, Process, Processes, Terminals, Tree};
+        use Special::{Descriptors, Devices, Process, Processes, Task, Tasks, Terminals, Tree};
         match self {
             Tree(number) => tree::content(number) == Some(Content::Directory),
-            _ => matches!(self, Devices | Terminals | Processes | Process(_) | Descriptors(_)),
+            Devices | Terminals | Processes | Process(_) | Descriptors(_) | Tasks(_) | Task(..) => true,
+            _ => false,
         }
     }
 

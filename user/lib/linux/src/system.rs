@@ -66,7 +66,7 @@ pub struct System<M, B, F> {
     /// Number that the next thread gets.
     pub(crate) next: Tid,
     /// Number that the next pipe, or the like, gets.
-    next_ring: u64,
+    pub(crate) next_ring: u64,
     /// Memory that processes make this program keep: that of [`Frames`](crate::frames::Frames), too.
     pub budget: Budget,
     /// Entries of lists of open files.
@@ -275,7 +275,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     fn attempt(&mut self, tid: Tid, registers: &mut Registers) -> Option<bool> {
         self.store.volume.begin();
         let pid = self.pid(tid).ok()?;
-        self.store.view.borrow_mut().own = pid;
+        {
+            let mut view = self.store.view.borrow_mut();
+            (view.own, view.thread) = (pid, tid);
+        }
         self.budget.serve(pid);
         let before = self.current.replace(tid);
         self.registers = *registers;

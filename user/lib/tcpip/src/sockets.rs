@@ -182,14 +182,18 @@ impl Table {
         id
     }
 
-    /// Whether some socket other than a connection's end has the port.
-    fn has_port(&self, sockets: &SocketSet<'static>, port: u16, is_udp: bool) -> bool {
+    /// Whether some socket has a port, at the same address or one of them at all.
+    fn has(&self, sockets: &SocketSet<'static>, at: IpListenEndpoint, is_udp: bool) -> bool {
+        let meets = |other: IpListenEndpoint| {
+            let is_apart = other.addr.zip(at.addr).is_some_and(|(one, other)| one != other);
+            other.port == at.port && !is_apart
+        };
         self.slots.values().any(|slot| match &slot.entry {
-            Entry::Udp(handle) => is_udp && sockets.get::<udp::Socket>(*handle).endpoint().port == port,
-            Entry::Listener { at, .. } => !is_udp && at.port == port,
+            Entry::Udp(handle) => is_udp && meets(sockets.get::<udp::Socket>(*handle).endpoint()),
+            Entry::Listener { at, .. } => !is_udp && meets(*at),
             Entry::Tcp(handle) => {
                 let local = sockets.get::<tcp::Socket>(*handle).local_endpoint();
-                !is_udp && local.is_some_and(|local| local.port == port)
+                !is_udp && local.is_some_and(|local| meets(local.into()))
             }
             _ => false,
         })
@@ -199,7 +203,8 @@ impl Table {
         for _ in FIRST_FREE_PORT..=u16::MAX {
             let port = self.next_port;
             self.next_port = port.checked_add(1).unwrap_or(FIRST_FREE_PORT);
-            if !self.has_port(sockets, port, is_udp) && !self.orphans.has_port(sockets, port) {
+            let at = IpListenEndpoint { addr: None, port };
+            if !self.has(sockets, at, is_udp) && !self.orphans.has_port(sockets, port) {
                 return Ok(port);
             }
         }
@@ -304,10 +309,12 @@ impl Stack {
         self.table.room(owner, backlog)?;
         let port = match at.port() {
             0 => self.table.free_port(&self.sockets, false)?,
-            port if self.table.has_port(&self.sockets, port, false) => return Err(Refusal::InUse),
             port => port,
         };
         let at = listened(at, port);
+        if self.table.has(&self.sockets, at, false) {
+            return Err(Refusal::InUse);
+        }
         let mut queue = Vec::new();
         for _ in 0..backlog {
             let mut socket = stream();
@@ -483,10 +490,13 @@ impl Stack {
         self.udp(id)?;
         let port = match at.port() {
             0 => self.table.free_port(&self.sockets, true)?,
-            port if self.table.has_port(&self.sockets, port, true) => return Err(Refusal::InUse),
             port => port,
         };
-        self.udp(id)?.0.bind(listened(at, port)).map_err(|_| Refusal::Bad)
+        let at = listened(at, port);
+        if self.table.has(&self.sockets, at, true) {
+            return Err(Refusal::InUse);
+        }
+        self.udp(id)?.0.bind(at).map_err(|_| Refusal::Bad)
     }
 
     /// Sends a datagram.

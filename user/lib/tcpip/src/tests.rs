@@ -99,6 +99,33 @@ fn connections_stay_in_the_machine() {
     }
 }
 
+/// A port belongs to those who have different addresses, and to one alone who has all.
+#[test]
+fn a_port_is_had_once_for_each_address() {
+    let mut host = Host::new(9, None);
+    let all = ["127.0.0.1:80", "[::1]:80"].map(|at| (at, host.stack.listen(2, end(at), 2).unwrap()));
+    for at in ["127.0.0.1:80", "0.0.0.0:80", "[::]:80"] {
+        assert_eq!(host.stack.listen(3, end(at), 2), Err(Refusal::InUse), "{at}");
+    }
+    for (at, listener) in all {
+        let client = host.stack.open(1, Kind::Tcp).unwrap();
+        host.stack.connect(client, end(at)).unwrap();
+        host.turn(8);
+        for (other, id) in all {
+            assert_eq!(host.stack.accept(id).is_ok(), id == listener, "{at} {other}");
+        }
+    }
+    let udp = [0; 3].map(|_| host.stack.open(1, Kind::Udp).unwrap());
+    assert_eq!(host.stack.bind(udp[0], end("127.0.0.1:7")), Ok(()));
+    assert_eq!(host.stack.bind(udp[1], end("0.0.0.0:7")), Err(Refusal::InUse));
+    assert_eq!(host.stack.bind(udp[1], end("[::1]:7")), Ok(()));
+    host.stack.send_to(udp[2], end("[::1]:7"), b"six").unwrap();
+    host.turn(4);
+    let mut bytes = [0; 9];
+    assert_eq!(host.stack.receive_from(udp[0], &mut bytes), Err(Refusal::Again));
+    assert_eq!(host.stack.receive_from(udp[1], &mut bytes).map(|(_, len)| len), Ok(3));
+}
+
 #[test]
 fn nobody_listens() {
     let mut host = Host::new(3, None);

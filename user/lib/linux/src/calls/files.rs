@@ -13,7 +13,7 @@ use crate::pipe::{ATOMIC_BYTES, End, ready};
 use crate::process::Event;
 use crate::signal::Cause;
 use crate::socket::{READABLE, WRITABLE};
-use crate::special::{Device, OfProcess, Special};
+use crate::special::{Device, Special};
 use crate::system::{Answer, DONE, Outcome, System};
 use crate::terminals::SYSTEM;
 use alloc::rc::Rc;
@@ -371,11 +371,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 Some(Special::Device(Device::Full)) if !from.is_empty() => Err(ENOSPC),
                 _ => Ok(from.len()),
             },
-            // Nobody ends for want of memory, so a wish is granted without a word.
-            Object::Text { inode, .. } => match Special::of(*inode) {
-                Some(Special::OfProcess(_, OfProcess::OomScoreAdj)) => Ok(from.len()),
-                _ => Err(EINVAL),
-            },
+            Object::Text { inode, .. } => self.write_text(*inode, from),
             _ if at.is_some() => Err(ESPIPE),
             Object::Writer(ends) | Object::Fifo(Fifo { ends, .. }) => {
                 let mut pipe = ends.pipe.borrow_mut();

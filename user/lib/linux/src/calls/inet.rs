@@ -13,7 +13,7 @@ use crate::errno::{
     ESOCKTNOSUPPORT, Result,
 };
 use crate::frames::Bytes;
-use crate::inet::{AHEAD_MAX, Family, INET_BYTES, Inet, Stage, address_bytes, parse};
+use crate::inet::{AHEAD_MAX, Family, INET_BYTES, Inet, Scope, Stage, address_bytes, parse};
 use crate::machine::{Machine, Tid};
 use crate::network::{DATAGRAM_MAX, ITSELF, Network, Presence, readiness};
 use crate::open::{OPEN_BYTES, Object, Open};
@@ -61,18 +61,16 @@ fn reached(to: SocketAddr) -> SocketAddr {
     SocketAddr::new(address, to.port())
 }
 
-/// Whether a connection to one address could be one to the other.
-fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
-    let is_any = one.ip().is_unspecified() || other.ip().is_unspecified();
-    one.port() == other.port() && (is_any || one.ip() == other.ip())
-}
-
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Something has happened to a socket of the network: bits of [`readiness`]. [`ITSELF`]: it is known what there is.
     pub fn network_happened(&mut self, number: u64, events: u32) {
         let read = if events & readiness::READ != 0 { READABLE | POLLRDHUP } else { 0 };
         let write = if events & readiness::WRITE != 0 { WRITABLE } else { 0 };
-        self.happened(number, read | write | POLLERR | POLLHUP);
+        let network = self.network();
+        match self.sockets.ports.heard(&*network, &mut self.next_ring, number) {
+            None => self.happened(number, read | write | POLLERR | POLLHUP),
+            Some(told) => self.connections_came(&told),
+        }
         self.settle();
     }
 
@@ -80,8 +78,20 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.sockets.network.0.clone()
     }
 
+    /// Connections have come to sockets that listen.
+    fn connections_came(&mut self, numbers: &[u64]) {
+        for number in numbers {
+            self.happened(*number, READABLE);
+        }
+    }
+
     /// Readiness of a socket. What it is not ready for is watched.
     pub(super) fn inet_ready(&self, inet: &Inet) -> u32 {
+        if inet.is_listening()
+            && let Some(is_ready) = self.sockets.ports.readiness(inet.number)
+        {
+            return if is_ready { READABLE } else { 0 };
+        }
         let network = &self.sockets.network.0;
         let (bits, watched) = inet.poll(&**network, self.machine.now());
         if watched != 0 {
@@ -90,12 +100,19 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         bits
     }
 
+    /// Asks to be told when a socket is ready for something. A connection that is dealt is told of anyway.
+    fn watch_inet(&self, inet: &Inet, events: u32) {
+        if !inet.is_listening() || self.sockets.ports.readiness(inet.number).is_none() {
+            self.sockets.network.0.watch(inet.number, events);
+        }
+    }
+
     /// Waits until a socket is ready for something, as long as it may. `EAGAIN`: it has waited so long.
     fn wait_for_inet(&mut self, tid: Tid, inet: &Inet, events: u32) -> Answer {
         let which = usize::from(events == readiness::WRITE);
         let timeout = inet.timeouts.get(which).map_or(0, core::cell::Cell::get);
         let until = self.socket_deadline(tid, timeout)?;
-        self.sockets.network.0.watch(inet.number, events);
+        self.watch_inet(inet, events);
         Ok(Outcome::Wait(Vec::from([Event::Ring(inet.number)]), until))
     }
 
@@ -110,7 +127,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if self.network().presence() == Presence::Unknown {
             return Ok(Outcome::Wait(Vec::from([Event::Ring(ITSELF)]), None));
         }
-        let inet = Rc::new(Inet::new(self.ring(), kind, family));
+        let owner = self.credentials(tid)?.owner;
+        let inet = Rc::new(Inet::new(self.ring(), kind, family, owner));
         number(self.add_inet(tid, inet, flags))
     }
 
@@ -146,14 +164,17 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         port
     }
 
-    /// Whether another stream of the sandbox keeps one from having an address.
-    fn is_taken(&self, inet: &Inet, at: SocketAddr) -> bool {
+    /// Whether another stream of the sandbox keeps one from having an address. `SO_REUSEADDR` shares it with those that do not listen, `SO_REUSEPORT` with those of the
+    /// same user; a port that was not named is shared with nobody.
+    fn is_taken(&self, inet: &Inet, at: SocketAddr, is_named: bool) -> bool {
         let own = inet.options.shares();
+        let scope = Scope { at, is_six_only: inet.options.is_six_only() };
         let others = self.sockets.bound.values().filter_map(alloc::rc::Weak::upgrade);
         others.filter(|other| other.number != inet.number).any(|other| {
             let [address, port] = other.options.shares();
-            let is_shared = own[0] && address && !other.is_listening() || own[1] && port;
-            !is_shared && other.local.get().is_some_and(|local| overlap(local, at))
+            let is_shared =
+                own[0] && address && !other.is_listening() || own[1] && port && inet.owner == other.owner;
+            !(is_named && is_shared) && other.scope().is_some_and(|other| other.meets(&scope))
         })
     }
 
@@ -163,12 +184,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if inet.is_stream() && self.sockets.bound.len() >= BOUND_MAX {
             return Err(ENOBUFS);
         }
-        let tries = if at.port() == 0 { PORTS.len() } else { 1 };
+        let is_named = at.port() != 0;
+        let tries = if is_named { 1 } else { PORTS.len() };
         for _ in 0..tries {
-            let port = if at.port() == 0 { self.next_port() } else { at.port() };
+            let port = if is_named { at.port() } else { self.next_port() };
             let at = SocketAddr::new(at.ip(), port);
             if inet.is_stream() {
-                if self.is_taken(inet, at) {
+                if self.is_taken(inet, at, is_named) {
                     continue;
                 }
                 self.sockets.bound.insert(inet.number, Rc::downgrade(inet));
@@ -222,13 +244,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             _ => return Err(EINVAL),
         }
         let at = self.address_of_inet(inet)?;
-        let network = self.network();
-        let backlog = (backlog as u32).clamp(1, BACKLOG_MAX) as u16;
-        match network.listen(inet.number, at, backlog) {
-            // All connections together are limited: then it keeps one.
-            Err(ENOBUFS) => network.listen(inet.number, at, 1)?,
-            outcome => outcome?,
+        if self.is_taken(inet, at, true) {
+            return Err(EADDRINUSE);
         }
+        let network = self.network();
+        let scope = Scope { at, is_six_only: inet.options.is_six_only() };
+        let backlog = (backlog as u32).clamp(1, BACKLOG_MAX) as u16;
+        self.sockets.ports.listen(&*network, &mut self.next_ring, (inet.number, scope, backlog))?;
         inet.disconnect();
         inet.is_below.set(true);
         inet.stage.set(Stage::Listening);
@@ -239,7 +261,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// The connection of a socket ends, or what it does instead. It has its address no longer than that.
     fn disconnect_inet(&mut self, inet: &Inet) {
         if inet.is_stream() {
-            self.network().close(inet.number);
+            self.close_below(inet.number);
             inet.is_below.set(false);
             if !self.sockets.bound.contains_key(&inet.number) {
                 inet.local.set(None);
@@ -333,7 +355,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.check_descriptor(tid)?;
         let accepted = match self.take_inet_connection(inet) {
             Err(EAGAIN) if open.has(O_NONBLOCK) => {
-                self.network().watch(inet.number, readiness::READ);
+                self.watch_inet(inet, readiness::READ);
                 return Err(EAGAIN);
             }
             Err(EAGAIN) => return self.wait_for_inet(tid, inet, readiness::READ),
@@ -355,8 +377,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     fn take_inet_connection(&mut self, inet: &Inet) -> Result<Rc<Inet>> {
         let network = self.network();
         for _ in 0..OTHERS_MAX {
-            let accepted = Inet::new(self.ring(), Kind::Stream, inet.family);
-            network.accept(inet.number, accepted.number)?;
+            let (taken, told) = self.sockets.ports.accept(&*network, &mut self.next_ring, inet.number);
+            self.connections_came(&told);
+            let accepted = Inet::new(taken?, Kind::Stream, inet.family, inet.owner);
             let local = inet.local.get();
             accepted.local.set(local);
             accepted.set_connected(&*network);
@@ -416,10 +439,18 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         DONE
     }
 
+    /// A socket is closed below, or leaves the listener that it has there with others.
+    fn close_below(&mut self, number: u64) {
+        let network = self.network();
+        if !self.sockets.ports.leave(&*network, number) {
+            network.close(number);
+        }
+    }
+
     /// A socket is closed.
     pub(crate) fn close_inet(&mut self, inet: &Inet) {
         if inet.is_below.get() {
-            self.sockets.network.0.close(inet.number);
+            self.close_below(inet.number);
         }
         self.sockets.bound.remove(&inet.number);
         self.happened(inet.number, ANY);

@@ -19,6 +19,7 @@ pub mod memfd;
 pub mod memory;
 pub mod messages;
 pub mod names;
+mod openat2;
 pub mod paths;
 mod permissions;
 pub mod pidfd;
@@ -40,6 +41,7 @@ pub mod terminal;
 pub mod time;
 pub mod timers;
 pub mod waiting;
+mod walk;
 
 use crate::errno::{ENOSYS, Result};
 use crate::frames::Bytes;
@@ -198,6 +200,7 @@ const fn about_names<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option
     Some(match number {
         nr::__NR_open => System::sys_open,
         nr::__NR_openat => System::sys_openat,
+        nr::__NR_openat2 => System::sys_openat2,
         nr::__NR_creat => System::sys_creat,
         nr::__NR_stat => System::sys_stat,
         nr::__NR_lstat => System::sys_lstat,
@@ -264,6 +267,7 @@ const fn about_processes<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Op
         nr::__NR_fork => System::sys_fork,
         nr::__NR_vfork => System::sys_vfork,
         nr::__NR_execve => System::sys_execve,
+        nr::__NR_execveat => System::sys_execveat,
         nr::__NR_exit => System::sys_exit,
         nr::__NR_exit_group => System::sys_exit_group,
         nr::__NR_wait4 => System::sys_wait4,

@@ -52,23 +52,27 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             self.look_at_links(tid, &path);
             return Ok(path);
         }
-        let mut whole = if directory as u32 == HERE as u32 {
-            self.process(tid)?.directory.clone()
-        } else {
-            match &self.open_file(tid, directory)?.object {
-                Object::Directory { path, .. } => path.clone(),
-                _ => return Err(ENOTDIR),
-            }
-        };
+        let mut whole = self.base(tid, directory)?;
         whole.push(b'/');
         whole.extend_from_slice(&path);
         self.look_at_links(tid, &whole);
         Ok(whole)
     }
 
+    /// The path of a directory in which others begin: that of a descriptor, or the working directory.
+    pub(super) fn base(&mut self, tid: Tid, directory: u64) -> Result<Vec<u8>> {
+        if directory as u32 == HERE as u32 {
+            return Ok(self.process(tid)?.directory.clone());
+        }
+        match &self.open_file(tid, directory)?.object {
+            Object::Directory { path, .. } => Ok(path.clone()),
+            _ => Err(ENOTDIR),
+        }
+    }
+
     /// Links of a process in `/proc` are there when somebody looks at them: `exe` and `cwd`, and those in `fd`, which have their targets only if
     /// the path leads through them.
-    fn look_at_links(&mut self, tid: Tid, path: &[u8]) {
+    pub(super) fn look_at_links(&mut self, tid: Tid, path: &[u8]) {
         if !path.starts_with(b"/proc") && !path.starts_with(b"/dev") {
             return;
         }
@@ -81,13 +85,19 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             _ => return,
         };
         let number = |name: &[u8]| core::str::from_utf8(name).ok()?.parse::<u32>().ok();
-        let pid = if owner == own { self.pid(tid).ok() } else { number(owner) };
+        let is_own = owner == own || owner == b"thread-self";
+        let pid = if is_own { self.pid(tid).ok() } else { number(owner) };
         let Some((pid, process)) = pid.and_then(|pid| Some((pid, self.processes.get(&pid)?))) else { return };
         let wanted = match link {
             Some(b"stdin") => Some(0),
             Some(b"stdout") => Some(1),
             Some(b"stderr") => Some(2),
             Some(b"fd") => names.next().and_then(number),
+            Some(b"task") => match (names.next(), names.next()) {
+                (_, Some(b"fd")) => names.next().and_then(number),
+                _ => None,
+            },
+            _ if owner == b"thread-self" => None,
             Some(b"exe" | b"cwd") => None,
             _ => return,
         };
@@ -99,6 +109,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let mut view = self.store.view.borrow_mut();
         let Some(paths) = view.show(pid) else { return };
         paths.program.clone_from(&process.program);
+        paths.threads.clone_from(&process.threads);
         paths.directory.clone_from(&process.directory);
         let name = |number: u32, open: &Open| if Some(number) == wanted { open.name() } else { Vec::new() };
         let all = process.descriptors.iter();
@@ -369,6 +380,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         let path = self.path_at(tid, directory, path)?;
         let open = self.open_path(tid, &path, flags, mode as u32)?;
+        self.give_opened(tid, open, flags)
+    }
+
+    /// A descriptor of something that was opened. One of a pipe with a name waits for the other end.
+    pub(super) fn give_opened(&mut self, tid: Tid, open: Rc<Open>, flags: u32) -> Answer {
         if let Some(answer) = self.wait_for_other_end(tid, &open, flags) {
             return answer;
         }

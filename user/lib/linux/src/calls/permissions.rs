@@ -3,19 +3,17 @@
 //! `root` passes, and nothing is looked up for it. Symbolic links belong to nobody, so a sticky directory keeps none of them.
 
 use super::paths::{joined, names};
-use crate::errno::{EACCES, EINVAL, ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR, EPERM, Result};
+use crate::errno::{EACCES, EINVAL, ENOENT, EPERM, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open};
-use crate::special::Special;
-use crate::store::PATH_MAX;
 use crate::system::{Answer, DONE, System};
 use alloc::vec::Vec;
 use linux_raw_sys::general::{
     _LINUX_CAPABILITY_VERSION_3, O_ACCMODE, O_PATH, O_RDONLY, O_TRUNC, O_WRONLY, R_OK, S_ISGID, S_ISUID,
     S_ISVTX, S_IXGRP, W_OK, X_OK,
 };
-use vfs::path::{LINKS_MAX, Last};
+use vfs::path::Last;
 use vfs::{Attributes, Changes, FileSystem, Inode, Kind};
 
 /// Capabilities of `root`: all 41 that there are.
@@ -47,7 +45,8 @@ impl Subject {
         self.owner == 0 || permissions >> shift & wanted == wanted
     }
 
-    fn check(&self, found: &Attributes, wanted: u32) -> Result<()> {
+    /// Fails unless it may do something with what was found.
+    pub fn check(&self, found: &Attributes, wanted: u32) -> Result<()> {
         let is_allowed = self.may(found.permissions.into(), (found.owner, found.group), wanted);
         if is_allowed { Ok(()) } else { Err(EACCES) }
     }
@@ -60,7 +59,8 @@ fn parent(path: &[u8]) -> Vec<u8> {
     whole(&all)
 }
 
-fn whole(all: &[Vec<u8>]) -> Vec<u8> {
+/// Path of names, from the root on.
+pub(super) fn whole(all: &[Vec<u8>]) -> Vec<u8> {
     if all.is_empty() { b"/".to_vec() } else { joined(all) }
 }
 
@@ -78,73 +78,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Walks a path, all directories of which have to be searchable. Gives back the path without symbolic links; its last name need not be there.
-    /// Each name is looked up once, in its directory, so a deep directory costs as much as its names.
     pub(super) fn reach(&mut self, tid: Tid, path: &[u8], last: Last) -> Result<Vec<u8>> {
-        let Some(subject) = self.subject(tid)? else { return Ok(path.to_vec()) };
-        let mut left: Vec<Vec<u8>> = names(path).map(<[u8]>::to_vec).rev().collect();
-        let mut found: Vec<Vec<u8>> = Vec::new();
-        let root = self.store.root;
-        // The root, and what has each of the names.
-        let mut above = Vec::from([self.store.volume.attributes(root)?]);
-        let mut links = 0;
-        let is_followed = last == Last::Follow || last == Last::Stay && path.ends_with(b"/");
-        while let Some(name) = left.pop() {
-            let directory = above.last().copied().ok_or(ENOTDIR)?;
-            if directory.kind != Kind::Directory {
-                return Err(ENOTDIR);
-            }
-            subject.check(&directory, X_OK)?;
-            if name == b".." {
-                found.pop();
-                above.truncate(found.len() + 1);
-                continue;
-            }
-            let is_last = left.is_empty();
-            let next = match self.store.volume.attributes_at(directory.inode, &name, Last::Name) {
-                Err(vfs::Error::NotFound) if is_last => {
-                    found.push(name);
-                    break;
-                }
-                next => next?,
-            };
-            let is_magic = match Special::of(next.inode) {
-                Some(Special::Descriptor(pid, _)) => {
-                    self.may_inspect(tid, pid)?;
-                    true
-                }
-                Some(Special::OfProcess(pid, _))
-                    if next.kind == Kind::Symlink && (!is_last || is_followed) =>
-                {
-                    self.may_inspect(tid, pid)?;
-                    false
-                }
-                _ => false,
-            };
-            if next.kind != Kind::Symlink || is_last && (!is_followed || is_magic) {
-                found.push(name);
-                above.push(next);
-                continue;
-            }
-            links += 1;
-            if links > LINKS_MAX {
-                return Err(ELOOP);
-            }
-            let target = self.store.volume.readlink(directory.inode, &name)?;
-            if target.first() == Some(&b'/') {
-                found.clear();
-                above.truncate(1);
-            }
-            left.extend(names(&target).map(<[u8]>::to_vec).rev());
-            if left.iter().map(|name| name.len() + 1).sum::<usize>() > 2 * PATH_MAX {
-                return Err(ENAMETOOLONG);
-            }
+        if self.subject(tid)?.is_none() {
+            return Ok(path.to_vec());
         }
-        let mut reached = whole(&found);
-        // A slash at the end says that it has to be a directory.
-        if path.ends_with(b"/") && !found.is_empty() {
-            reached.push(b'/');
-        }
-        Ok(reached)
+        Ok(self.walk(tid, b"", path, last, 0)?.path)
     }
 
     /// Fails unless a thread may look into a process, and have what that has open: the process is its own, or all owners and groups of that are those in

@@ -1,11 +1,11 @@
 //! Texts of files of `/proc`.
 
 use super::time::{SECOND, TICK};
-use crate::errno::{EINVAL, ENOENT, Result};
+use crate::errno::{EINVAL, ENOENT, ESRCH, Result};
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
 use crate::memory::Rights;
-use crate::process::Process;
+use crate::process::{NAME_BYTES, Process};
 use crate::special::{About, OfProcess, Special};
 use crate::system::System;
 use crate::tree::{self, Content, Teller};
@@ -15,7 +15,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
 use linux_raw_sys::general;
-use vfs::FileSystem;
+use vfs::{FileSystem, Inode};
 
 /// Bytes of a text, after which it ends.
 const TEXT_MAX: usize = 1 << 20;
@@ -71,6 +71,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         match special {
             Special::About(about) => Ok(self.about(about).into_bytes().into()),
             Special::OfProcess(pid, of) => self.of_process(pid, of),
+            Special::OfTask(tid, of) => self.of_task(tid, of),
             Special::Tree(number) => self.tree_text(number),
             _ => Err(EINVAL),
         }
@@ -140,8 +141,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             OfProcess::Environ => return Ok(process.arguments[1].clone()),
             OfProcess::Comm => format!("{name}\n"),
             OfProcess::Mounts => "/dev/root / ext4 rw,relatime 0 0\nproc /proc proc rw 0 0\n".into(),
-            OfProcess::Stat => self.stat_line(pid, process, &name),
-            OfProcess::Status => self.status(pid, process, &name),
+            OfProcess::Stat => self.stat_line(pid, process, &name, self.state_of(process), self.used(pid)),
+            OfProcess::Status => self.status(pid, (pid, process), &name, self.state_of(process)),
             OfProcess::Statm => {
                 let (mapped, present) = process.room.borrow().memory.sizes();
                 format!("{} {} 0 0 0 0 0\n", mapped / PAGE, present / PAGE)
@@ -158,26 +159,92 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(text.into_bytes().into())
     }
 
+    /// Text about a thread, where it differs from that about its process.
+    fn of_task(&self, tid: Tid, of: OfProcess) -> Result<Rc<[u8]>> {
+        let pid = self.threads.get(&tid).ok_or(ENOENT)?.process;
+        let process = self.processes.get(&pid).ok_or(ENOENT)?;
+        let name = String::from_utf8_lossy(self.name_of(tid).unwrap_or_default()).into_owned();
+        let state = match process {
+            process if process.stopped.is_some() => 'T',
+            _ if self.runs(tid) => 'R',
+            _ => 'S',
+        };
+        let text = match of {
+            OfProcess::Stat => {
+                let used = [self.machine.used(tid), self.used(pid)[1]];
+                self.stat_line(tid, process, &name, state, used)
+            }
+            OfProcess::Status => self.status(tid, (pid, process), &name, state),
+            OfProcess::Comm => format!("{name}\n"),
+            _ => return self.of_process(pid, of),
+        };
+        Ok(text.into_bytes().into())
+    }
+
+    /// Name of a thread, which is that of its process unless it has one of its own.
+    pub(super) fn name_of(&self, tid: Tid) -> Option<&[u8]> {
+        let thread = self.threads.get(&tid)?;
+        let process = self.processes.get(&thread.process)?;
+        Some(thread.name.as_deref().unwrap_or(&process.name))
+    }
+
+    /// Gives a thread a name. That of the first thread is its process's.
+    pub(super) fn set_name(&mut self, tid: Tid, name: Vec<u8>) -> Result<()> {
+        let thread = self.threads.get_mut(&tid).ok_or(ESRCH)?;
+        if thread.process == tid {
+            self.processes.get_mut(&tid).ok_or(ESRCH)?.name = name;
+        } else {
+            thread.name = Some(name.into());
+        }
+        Ok(())
+    }
+
+    /// Writes to a file of `/proc`.
+    pub(super) fn write_text(&mut self, inode: Inode, from: &[u8]) -> Result<usize> {
+        match Special::of(inode) {
+            // Nobody ends for want of memory, so a wish is granted without a word.
+            Some(Special::OfProcess(_, OfProcess::OomScoreAdj)) => {}
+            Some(Special::OfProcess(tid, OfProcess::Comm) | Special::OfTask(tid, OfProcess::Comm)) => {
+                self.rename(tid, from)?;
+            }
+            _ => return Err(EINVAL),
+        }
+        Ok(from.len())
+    }
+
+    /// Somebody writes a name to a thread's `comm`: one of the same process, or nobody.
+    fn rename(&mut self, tid: Tid, name: &[u8]) -> Result<()> {
+        let own = self.current.and_then(|own| self.threads.get(&own)).map(|own| own.process);
+        if self.threads.get(&tid).is_none_or(|thread| Some(thread.process) != own) {
+            return Err(EINVAL);
+        }
+        let name = name.split(|byte| matches!(byte, 0 | b'\n')).next().unwrap_or_default();
+        self.set_name(tid, name.get(..NAME_BYTES).unwrap_or(name).to_vec())
+    }
+
+    fn runs(&self, tid: Tid) -> bool {
+        self.threads.get(&tid).is_some_and(|thread| thread.blocked.is_none())
+    }
+
     fn state_of(&self, process: &Process) -> char {
-        let runs = |tid: &Tid| self.threads.get(tid).is_some_and(|thread| thread.blocked.is_none());
         match process {
             process if process.ended.is_some() => 'Z',
             process if process.stopped.is_some() => 'T',
-            process if process.threads.iter().any(runs) => 'R',
+            process if process.threads.iter().any(|tid| self.runs(*tid)) => 'R',
             _ => 'S',
         }
     }
 
-    fn stat_line(&self, pid: Tid, process: &Process, name: &str) -> String {
-        let state = self.state_of(process);
-        let [own, children] = self.used(pid).map(|used| used / TICK);
+    /// `stat` of a process, or of a thread of it, which have used that much time, themselves and their children.
+    fn stat_line(&self, tid: Tid, process: &Process, name: &str, state: char, used: [u64; 2]) -> String {
+        let [own, children] = used.map(|used| used / TICK);
         let (mapped, present) = process.room.borrow().memory.sizes();
         let line = process.terminal.and_then(|number| Some((number, self.terminals.get(number)?)));
         let (terminal, foreground) =
             line.map_or((0, -1), |(number, line)| (0x8800 + number, line.foreground as i32));
         let Process { parent, group, session, threads, since, .. } = process;
         format!(
-            "{pid} ({name}) {state} {parent} {group} {session} {terminal} {foreground} 0 0 0 0 0 {own} 0 {children} 0 20 0 \
+            "{tid} ({name}) {state} {parent} {group} {session} {terminal} {foreground} 0 0 0 0 0 {own} 0 {children} 0 20 0 \
              {} 0 {} {mapped} {} 18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
             threads.len(),
             since / TICK,
@@ -185,15 +252,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         )
     }
 
-    fn status(&self, pid: Tid, process: &Process, name: &str) -> String {
-        let state = match self.state_of(process) {
+    /// `status` of a process, or of a thread of it.
+    fn status(&self, tid: Tid, (pid, process): (Tid, &Process), name: &str, state: char) -> String {
+        let state = match state {
             'Z' => "Z (zombie)",
             'T' => "T (stopped)",
             'R' => "R (running)",
             _ => "S (sleeping)",
         };
         let (mapped, present) = process.room.borrow().memory.sizes();
-        let first = self.threads.get(&pid);
+        let first = self.threads.get(&tid);
         let (own, blocked) = first.map_or((0, 0), |first| (first.pending.set().0, first.mask.0));
         let handled = |is_so: &dyn Fn(u64) -> bool| {
             let signals = (0..).zip(&process.actions).filter(|(_, action)| is_so(action.handler));
@@ -204,7 +272,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let numbers =
             |numbers: [u32; 3]| format!("{}\t{}\t{}\t{}", numbers[0], numbers[1], numbers[2], numbers[1]);
         format!(
-            "Name:\t{name}\nUmask:\t{:04o}\nState:\t{state}\nTgid:\t{pid}\nPid:\t{pid}\nPPid:\t{}\nTracerPid:\t0\nUid:\t{}\nGid:\t{}\n\
+            "Name:\t{name}\nUmask:\t{:04o}\nState:\t{state}\nTgid:\t{pid}\nPid:\t{tid}\nPPid:\t{}\nTracerPid:\t0\nUid:\t{}\nGid:\t{}\n\
              FDSize:\t64\nGroups:\t{}\nVmPeak:\t{:8} kB\nVmSize:\t{:8} kB\nVmLck:\t       0 kB\nVmHWM:\t{:8} kB\nVmRSS:\t{:8} kB\n\
              VmSwap:\t       0 kB\nThreads:\t{}\nSigQ:\t0/1024\nSigPnd:\t{:016x}\nShdPnd:\t{:016x}\nSigBlk:\t{:016x}\nSigIgn:\t{:016x}\nSigCgt:\t{:016x}\n\
              CapInh:\t0000000000000000\nCapPrm:\t{:016x}\nCapEff:\t{:016x}\nCapBnd:\t000001ffffffffff\nCapAmb:\t0000000000000000\n\

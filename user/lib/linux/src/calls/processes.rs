@@ -445,11 +445,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 self.store.read(&mut room.borrow_mut().memory, argument, &mut name)?;
                 let len = name.iter().position(|byte| *byte == 0).unwrap_or(crate::process::NAME_BYTES);
                 name.truncate(len);
-                self.process(tid)?.name = name;
-                DONE
+                done(self.set_name(tid, name))
             }
             linux_raw_sys::prctl::PR_GET_NAME => {
-                let mut name = self.process(tid)?.name.clone();
+                let mut name = self.name_of(tid).ok_or(ESRCH)?.to_vec();
                 name.resize(crate::process::NAME_BYTES + 1, 0);
                 done(self.write(tid, argument, &name))
             }

@@ -1,12 +1,14 @@
 //! How a process begins a program.
 
 use super::HERE;
+use super::paths::checked;
 use crate::budget::Share;
-use crate::errno::{E2BIG, EACCES, EISDIR, ELOOP, ENOEXEC, ENOMEM, ESRCH, Result};
+use crate::errno::{E2BIG, EACCES, EISDIR, ELOOP, ENOENT, ENOEXEC, ENOMEM, ESRCH, Result};
 use crate::executable::{self, ARGUMENTS_MAX, BASE, Executable, HEAD_BYTES, INTERPRETER_BASE, Told};
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
 use crate::memory::{Kind, Memory, Rights, STACK_MAX, Source};
+use crate::open::Object;
 use crate::process::{ARGUMENTS_KEPT, NAME_BYTES, Owners, Room, Status};
 use crate::signal::Stack;
 use crate::special::Special;
@@ -14,11 +16,12 @@ use crate::system::{Answer, Outcome, System};
 use abi::ThreadState;
 use abi::state::register;
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::rc::Rc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::RefCell;
-use linux_raw_sys::general::{S_ISGID, S_ISUID, S_IXGRP, SIGKILL, X_OK};
+use linux_raw_sys::general::{AT_EMPTY_PATH, AT_SYMLINK_NOFOLLOW, S_ISGID, S_ISUID, S_IXGRP, SIGKILL, X_OK};
 use vfs::path::Last;
 use vfs::{Attributes, FileSystem, How, Inode};
 
@@ -74,8 +77,10 @@ const FLAGS: u64 = 0x202;
 /// A program, read so far that nothing but memory can be missing.
 #[derive(Debug)]
 pub struct Program {
-    /// Its path.
+    /// Its path, as it is told: that of a descriptor if it was named by one.
     path: Vec<u8>,
+    /// Path of its file.
+    file: Vec<u8>,
     inode: Inode,
     executable: Executable,
     interpreter: Option<(Inode, Executable)>,
@@ -88,14 +93,49 @@ pub struct Program {
 /// Owner and group that a program sets, if it does.
 type Sets = (Option<u32>, Option<u32>);
 
+/// A program as a call names it.
+struct Named {
+    /// Its path.
+    path: Vec<u8>,
+    /// The descriptor of its file, if that names it.
+    open: Option<u64>,
+}
+
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(crate) fn sys_execve(&mut self, tid: Tid, [path, arguments, environment, ..]: [u64; 6]) -> Answer {
         let path = self.path_at(tid, HERE, path)?;
+        self.execute(tid, Named { path, open: None }, arguments, environment)
+    }
+
+    pub(crate) fn sys_execveat(
+        &mut self,
+        tid: Tid,
+        [directory, path, arguments, environment, flags, _]: [u64; 6],
+    ) -> Answer {
+        let flags = checked(flags, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW)?;
+        let path = self.path_or_empty(tid, path)?;
+        let named = match path.is_empty() {
+            true if flags & AT_EMPTY_PATH == 0 => return Err(ENOENT),
+            true if directory as u32 == HERE as u32 => return Err(EACCES),
+            true => Named { path: format!("/dev/fd/{}", directory as u32).into(), open: Some(directory) },
+            false => Named { path: self.whole_path(tid, directory, path)?, open: None },
+        };
+        if named.open.is_none() && flags & AT_SYMLINK_NOFOLLOW != 0 {
+            let reached = self.reach(tid, &named.path, Last::Stay)?;
+            if self.look(&reached, Last::Stay)?.kind == vfs::Kind::Symlink {
+                return Err(ELOOP);
+            }
+        }
+        self.execute(tid, named, arguments, environment)
+    }
+
+    /// Begins a program with lists of arguments and variables.
+    fn execute(&mut self, tid: Tid, named: Named, arguments: u64, environment: u64) -> Answer {
         let mut room = TextRoom { left: ARGUMENTS_MAX, taken: 0, share: self.budget.empty() };
         let arguments = self.texts(tid, arguments, &mut room)?;
         let environment = self.texts(tid, environment, &mut room)?;
         self.let_mapped_files_go();
-        let program = self.find_program(tid, path, arguments)?;
+        let program = self.find_named(tid, named, arguments)?;
         let begun = self.begin_program(tid, &program, &environment);
         self.let_files_go(&program);
         begun?;
@@ -129,9 +169,18 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Reads the head of a program, follows scripts to their interpreter, and reads that of the interpreter.
     pub fn find_program(&mut self, tid: Tid, path: Vec<u8>, arguments: Vec<Vec<u8>>) -> Result<Program> {
-        let (mut path, mut arguments) = (path, arguments);
+        self.find_named(tid, Named { path, open: None }, arguments)
+    }
+
+    fn find_named(&mut self, tid: Tid, named: Named, arguments: Vec<Vec<u8>>) -> Result<Program> {
+        let Named { mut path, mut open } = named;
+        let mut arguments = arguments;
         for _ in 0..SCRIPTS_MAX {
-            let (inode, sets) = self.open_program(tid, &path)?;
+            let by = open.take();
+            let (inode, sets, file) = match by {
+                Some(fd) => self.open_program_of(tid, fd)?,
+                None => self.open_program(tid, &path).map(|(inode, sets)| (inode, sets, path.clone()))?,
+            };
             let head = self.head(inode);
             let script = match &head {
                 Ok(head) => executable::script(head),
@@ -142,7 +191,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                     let found = head.and_then(|head| self.read_program(tid, inode, &head));
                     return match found {
                         Ok((executable, interpreter)) => {
-                            Ok(Program { path, inode, executable, interpreter, arguments, sets })
+                            Ok(Program { path, file, inode, executable, interpreter, arguments, sets })
                         }
                         Err(error) => {
                             let _ = self.store.volume.close(inode);
@@ -153,6 +202,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 Some(line) => {
                     let _ = self.store.volume.close(inode);
                     let (interpreter, argument) = line?;
+                    // Its interpreter could not open it.
+                    if let Some(fd) = by
+                        && self.process(tid)?.descriptors.get(fd as u32)?.closes
+                    {
+                        return Err(ENOENT);
+                    }
                     let rest = arguments.split_off(arguments.len().min(1));
                     arguments = Vec::from([interpreter.clone()]);
                     arguments.extend(argument);
@@ -181,6 +236,19 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Err(vfs::Error::IsDirectory) => Err(EISDIR),
             opened => Ok((opened?, sets(&found))),
         }
+    }
+
+    /// Opens the file behind a descriptor once more, as a program. Its path comes with it.
+    fn open_program_of(&mut self, tid: Tid, fd: u64) -> Result<(Inode, Sets, Vec<u8>)> {
+        let open = self.open_file(tid, fd)?;
+        let Object::File { inode, path } = &open.object else { return Err(EACCES) };
+        let found = self.store.attributes(*inode)?;
+        if found.permissions & 0o111 == 0 || self.store.node(&found).is_some() {
+            return Err(EACCES);
+        }
+        self.may(tid, &found, X_OK)?;
+        self.store.volume.opened(*inode)?;
+        Ok((*inode, sets(&found), path.clone()))
     }
 
     fn head(&mut self, inode: Inode) -> Result<Vec<u8>> {
@@ -331,7 +399,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.machine.end_thread(tid);
         if let Some(mut thread) = self.threads.remove(&tid) {
             (thread.clear, thread.robust, thread.stack) = (0, (0, 0), Stack::NONE);
-            thread.share = None;
+            (thread.share, thread.name) = (None, None);
             self.threads.insert(pid, thread);
         }
         if let Some(process) = self.processes.get_mut(&pid) {
@@ -343,9 +411,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.forget_made_alarms(pid);
         let closing = match self.processes.get_mut(&pid) {
             Some(process) => {
-                let name = program.path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+                let name = program.file.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
                 process.name = name[..name.len().min(NAME_BYTES)].to_vec();
-                process.program = super::paths::plain(&program.path);
+                process.program = super::paths::plain(&program.file);
                 let arguments = [kept(&program.arguments), kept(environment)];
                 let share = self.budget.take(arguments.iter().map(|texts| texts.len()).sum());
                 // They are only shown, so they may be missing.
@@ -437,3 +505,6 @@ fn sets(found: &Attributes) -> Sets {
     let has = |bits: u32| u32::from(found.permissions) & bits == bits;
     (has(S_ISUID).then_some(found.owner), has(S_ISGID | S_IXGRP).then_some(found.group))
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use crate::errno::{
     EPROTONOSUPPORT, ESOCKTNOSUPPORT, Result,
 };
 use crate::frames::Bytes;
-use crate::inet::{Family, Inet};
+use crate::inet::{Family, Inet, Ports};
 use crate::machine::{Machine, Tid};
 use crate::network::Below;
 use crate::open::{Object, Open};
@@ -56,6 +56,8 @@ pub struct Sockets {
     pub network: Below,
     /// Streams of the network that have an address.
     pub(super) bound: BTreeMap<u64, Weak<Inet>>,
+    /// Those of them that listen.
+    pub(super) ports: Ports,
     /// The next port for a socket that does not say which; 0: none has asked yet.
     pub(super) next_port: u16,
 }

@@ -388,7 +388,7 @@ calls! {
     pidfd_open __NR_pidfd_open Number: Unknown;
     clone3 __NR_clone3 Number: Unknown;
     close_range __NR_close_range Number: Uint Uint Hex0;
-    openat2 __NR_openat2 Number: Unknown;
+    openat2 __NR_openat2 Number: Dir Path Ptr Size;
     pidfd_getfd __NR_pidfd_getfd Number: Unknown;
     faccessat2 __NR_faccessat2 Number: Dir Path Flags(ACCESS) Flags(AT_ACCESS);
     process_madvise __NR_process_madvise Number: Unknown;

@@ -195,7 +195,7 @@ impl Network for Loopback {
     fn bind(&self, number: u64, at: SocketAddr) -> Result<()> {
         let state = &mut *self.state.borrow_mut();
         assert_ne!(at.port(), 0);
-        if state.datagrams.values().any(|socket| socket.at.port() == at.port()) {
+        if state.datagrams.values().any(|socket| hears(socket.at, at) || hears(at, socket.at)) {
             return Err(EADDRINUSE);
         }
         state.room(1)?;
@@ -206,7 +206,7 @@ impl Network for Loopback {
     fn listen(&self, number: u64, at: SocketAddr, backlog: u16) -> Result<()> {
         let state = &mut *self.state.borrow_mut();
         assert_ne!(at.port(), 0);
-        if state.listeners.values().any(|listener| listener.at.port() == at.port()) {
+        if state.listeners.values().any(|listener| hears(listener.at, at) || hears(at, listener.at)) {
             return Err(EADDRINUSE);
         }
         let backlog = backlog.into();
@@ -257,6 +257,9 @@ impl Network for Loopback {
 
     fn accept(&self, listener: u64, number: u64) -> Result<()> {
         let state = &mut *self.state.borrow_mut();
+        if state.listeners.get(&listener).ok_or(EINVAL)?.waiting.is_empty() {
+            return Err(EAGAIN);
+        }
         state.room(1)?;
         let listener = state.listeners.get_mut(&listener).ok_or(EINVAL)?;
         let key = listener.waiting.pop_front().ok_or(EAGAIN)?;

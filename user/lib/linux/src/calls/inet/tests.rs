@@ -2,6 +2,7 @@
 
 mod harm;
 mod options;
+mod ports;
 mod waits;
 
 use crate::calls::rig::{FIRST, Rig};

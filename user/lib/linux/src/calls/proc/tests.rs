@@ -122,3 +122,69 @@ fn a_run_of_the_machine_has_one_number() {
     let stat = text(&mut rig, "/proc/stat");
     assert!(stat.contains("\nbtime 1700000000\n"), "{stat}");
 }
+
+/// Threads have directories, with names of their own in them.
+#[test]
+fn a_process_has_threads() {
+    let mut rig = Rig::begun();
+    let entries = |rig: &mut Rig, path: &str| {
+        let at = rig.put(&[path.as_bytes(), b"\0"].concat());
+        let fd = rig.call(__NR_open, &[at, (O_RDONLY | O_DIRECTORY).into(), 0]);
+        assert!(fd >= 0, "{path}: {fd}");
+        let to = rig.room(4096);
+        let count = rig.call(__NR_getdents64, &[fd as u64, to, 4096]) as usize;
+        rig.call(__NR_close, &[fd as u64]);
+        let (bytes, mut names) = (rig.get(FIRST, to, count), Vec::new());
+        let mut left = &bytes[..];
+        while let [_, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, low, high, ..] = left {
+            let (entry, rest) = left.split_at(u16::from_le_bytes([*low, *high]).into());
+            let name = entry[19..].split(|byte| *byte == 0).next().unwrap();
+            names.push(String::from_utf8(name.to_vec()).unwrap());
+            left = rest;
+        }
+        names
+    };
+    assert_eq!(entries(&mut rig, "/proc/self/task"), [".", "..", "1"]);
+    let thread = rig.thread();
+    let own = std::format!("/proc/1/task/{thread}");
+    let name = std::format!("{thread}");
+    assert_eq!(entries(&mut rig, "/proc/self/task"), [".", "..", "1", &name]);
+    assert!(entries(&mut rig, &own).contains(&"stat".into()));
+    let named = rig.put(b"worker with a long name\0");
+    assert_eq!(rig.call_by(thread, __NR_prctl, &[15, named]), 0);
+    assert_eq!(text(&mut rig, &[&own, "/comm"].concat()), "worker with a l\n");
+    assert_eq!(text(&mut rig, "/proc/self/comm"), "test\n");
+    assert!(
+        text(&mut rig, &[&own, "/stat"].concat()).starts_with(&std::format!("{thread} (worker with a l) R "))
+    );
+    let status = text(&mut rig, &[&own, "/status"].concat());
+    assert!(status.contains("Tgid:\t1\nPid:\t2\n") && status.contains("Threads:\t2\n"), "{status}");
+    assert_eq!(text(&mut rig, &[&own, "/cgroup"].concat()), "0::/\n");
+    let fd = rig.open("/tmp/file");
+    let link = rig.put(std::format!("{own}/fd/{fd}\0").as_bytes());
+    let to = rig.room(64);
+    let len = rig.call(__NR_readlink, &[link, to, 64]);
+    assert_eq!(rig.get(FIRST, to, len as usize), b"/tmp/file");
+    let link = rig.put(b"/proc/thread-self\0");
+    let len = rig.call_by(thread, __NR_readlink, &[link, to, 64]);
+    assert_eq!(rig.get(FIRST, to, len as usize), own.trim_start_matches("/proc/").as_bytes());
+    let status = text(&mut rig, "/proc/thread-self/status");
+    assert!(status.contains("Pid:\t1\n"), "{status}");
+    // One of the same process may give a thread a name, and others not.
+    let comm = rig.put(&[own.as_bytes(), b"/comm\0"].concat());
+    let fd = rig.call(__NR_open, &[comm, O_RDWR.into(), 0]) as u64;
+    assert_eq!(rig.write(fd, b"painter\n"), 8);
+    assert_eq!(text(&mut rig, &[&own, "/comm"].concat()), "painter\n");
+    let child = rig.fork();
+    let other = rig.put(std::format!("/proc/{child}/comm\0").as_bytes());
+    let fd = rig.call(__NR_open, &[other, O_RDWR.into(), 0]) as u64;
+    assert_eq!(rig.write(fd, b"painter\n"), -22);
+    // One that has ended, and one of another process.
+    for path in [std::format!("/proc/1/task/{child}"), std::format!("/proc/{child}/task/{thread}")] {
+        let at = rig.put(&[path.as_bytes(), b"/stat\0"].concat());
+        assert_eq!(rig.call(__NR_open, &[at, 0, 0]), -2, "{path}");
+    }
+    rig.try_by(thread, __NR_exit, &[0]);
+    assert_eq!(entries(&mut rig, "/proc/self/task"), [".", "..", "1"]);
+    assert_eq!(rig.call(__NR_open, &[comm, 0, 0]), -2);
+}
