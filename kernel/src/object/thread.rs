@@ -612,7 +612,8 @@ impl ThreadRef {
 
     /// Sets and clears bits of [`special`], and folds again.
     pub fn set_special(self, set: u32, clear: u32) {
-        let special = self.special.get() & !clear | set;
+        let before = self.special.get();
+        let special = before & !clear | set;
         let wait = if self.hot.accept.get() == NEVER && self.state.get() != State::Idle {
             Wait::No
         } else {
@@ -629,9 +630,9 @@ impl ThreadRef {
             _ if special != 0 => self.unfold(),
             _ => {}
         }
-        let denied = (self.special.replace(special) | special) & special::DENY_NATIVE != 0;
+        self.special.set(special);
         self.refold();
-        if denied {
+        if (before | special) & special::DENY_NATIVE != 0 {
             self.refold_foreign();
         }
     }

@@ -180,6 +180,79 @@ fn time_is_seen_before_it_is_charged() {
     assert_eq!(walk.machine.observe(&walk.threads), before);
 }
 
+/// An idle server to which native calls were denied is allowed them again: its words for the fast path of foreign calls go.
+#[test]
+fn foreign_calls_of_an_idle_server_leave_the_fast_path() {
+    let program = [
+        Op::Long {
+            form: 2,
+            ipc: Ipc {
+                dest: 33972312906385436,
+                from: 5266267120,
+                timeouts: 12884901888000,
+                window: 759,
+                flags: 0,
+                shown: 38419158510017441,
+                item: None,
+            },
+            dope: 0,
+            address: 1073954816,
+        },
+        Op::Answer { label: 1, item: 2179 },
+        Op::Thread(program::Control {
+            operation: 4,
+            whom: program::Whom::Busy,
+            target: 30387586629617230,
+            rsi: 1,
+            rdx: 0,
+            r10: 86,
+        }),
+        Op::ReplyWait { dest: 62650214714537644, label: 0 },
+        Op::React { number: 18872727652270225, long: 0 },
+        Op::React { number: 36189339740877182, long: 1 },
+        Op::React { number: 23705191493563013, long: 2 },
+        Op::ReplyWait { dest: 22032603189934427, label: 0 },
+        Op::Long {
+            form: 1,
+            ipc: Ipc {
+                dest: 28495512911344757,
+                from: 5624047972,
+                timeouts: 4294967299000,
+                window: 1073836231,
+                flags: 8192,
+                shown: 23213266404046705,
+                item: None,
+            },
+            dope: 8191,
+            address: 1073868792,
+        },
+        Op::React { number: 56130902524369318, long: 1 },
+        Op::React { number: 4250140730490922, long: 1 },
+        Op::React { number: 54459291270281471, long: 2 },
+        Op::ReplyWait { dest: 22716978070720704, label: 0 },
+        Op::Converse { dest: 67027201681679100 },
+        Op::Intrude(Some(program::Control {
+            operation: 9,
+            whom: program::Whom::Busy,
+            target: 47837765185882529,
+            rsi: 1,
+            rdx: 200,
+            r10: 40,
+        })),
+        Op::NewTask { quota: 40, priority: 3 },
+        Op::Spawn { task: 46120839258266341, priority: 2, pager: 50549793870128524 },
+        Op::Thread(program::Control {
+            operation: 9,
+            whom: program::Whom::Controlled,
+            target: 31120484553298580,
+            rsi: 0,
+            rdx: 0,
+            r10: 82,
+        }),
+    ];
+    run(&program, &Mutex::default());
+}
+
 /// A thread faults on a borrowed shuttle, which is taken back before its pager takes the fault: so it lends its own. Its pager calls a third thread on that, which is
 /// interrupted. The state that was kept of the thread lay where that of its shuttle lies, so that it found the third one's.
 #[test]

@@ -210,7 +210,7 @@ fn lies_at_renewals_do_no_harm() {
 const MESSAGE: usize = 42;
 
 /// Changes some bytes of a message of DHCP, or its end, and repairs the sums.
-fn spoil(random: &mut Random, frame: &mut Vec<u8>) {
+fn spoil(random: &mut Random, frame: &mut [u8]) {
     for _ in 0..random.below(4) {
         if frame.len() <= MESSAGE {
             return;
