@@ -15,8 +15,8 @@ use core::cell::{Cell, RefCell};
 /// Bytes that processes may have if nothing else is said.
 const DEFAULT: usize = 48 << 20;
 
-/// Bytes that the program has for itself, whatever a sandbox does: its image and stacks, what one call needs while it is made (the arguments of a program twice, or
-/// pieces of 1 MiB), and tables that have an end of their own, such as those of locks and timers.
+/// Bytes that the program has for itself, whatever a sandbox does: its image and stacks, what one call needs while it is made (pieces of 1 MiB, or arguments of a program
+/// that have no share yet), and tables that have an end of their own, such as those of locks and timers.
 const OWN_BYTES: usize = 8 << 20;
 
 /// Bytes of tables for each frame that processes can have: who uses it, where it is, and its place in the cache of pages of files.

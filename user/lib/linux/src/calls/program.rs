@@ -1,7 +1,8 @@
 //! How a process begins a program.
 
 use super::HERE;
-use crate::errno::{E2BIG, EACCES, EISDIR, ELOOP, ENOEXEC, ESRCH, Result};
+use crate::budget::Share;
+use crate::errno::{E2BIG, EACCES, EISDIR, ELOOP, ENOEXEC, ENOMEM, ESRCH, Result};
 use crate::executable::{self, ARGUMENTS_MAX, BASE, Executable, HEAD_BYTES, INTERPRETER_BASE, Told};
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
@@ -33,6 +34,35 @@ const SCRIPTS_MAX: usize = 4;
 /// Most arguments, or variables of the environment.
 const TEXTS_MAX: usize = 65536;
 
+/// Bytes that a text takes while a program begins, beside twice its own: its place in a list, which grows by doubling, its own memory, and words of the stack.
+const TEXT_BYTES: usize = 96;
+
+/// Bytes of texts for which there is always room; more have a share of the budget while the call is made.
+const TEXTS_FREE: usize = 256 << 10;
+
+/// Bytes by which that share grows.
+const TEXTS_STEP: usize = 64 << 10;
+
+/// Room for arguments and environment.
+#[derive(Debug)]
+struct TextRoom {
+    /// Bytes of a stack that are left.
+    left: usize,
+    /// Bytes of this program that are taken.
+    taken: usize,
+    share: Share,
+}
+
+impl TextRoom {
+    /// One more text has so many bytes. `E2BIG`: no stack has room for it. `ENOMEM`: the budget has none.
+    fn take(&mut self, len: usize) -> Result<()> {
+        self.left = self.left.checked_sub(len + 9).ok_or(E2BIG)?;
+        self.taken += 2 * len + TEXT_BYTES;
+        let wanted = self.taken.saturating_sub(TEXTS_FREE).next_multiple_of(TEXTS_STEP);
+        if wanted <= self.share.bytes() || self.share.resize(wanted) { Ok(()) } else { Err(ENOMEM) }
+    }
+}
+
 /// Registers x87 control and MXCSR of a program that begins, in the image.
 const CONTROL: u64 = 0x37f;
 /// See [`CONTROL`].
@@ -61,7 +91,7 @@ type Sets = (Option<u32>, Option<u32>);
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(crate) fn sys_execve(&mut self, tid: Tid, [path, arguments, environment, ..]: [u64; 6]) -> Answer {
         let path = self.path_at(tid, HERE, path)?;
-        let mut room = ARGUMENTS_MAX;
+        let mut room = TextRoom { left: ARGUMENTS_MAX, taken: 0, share: self.budget.empty() };
         let arguments = self.texts(tid, arguments, &mut room)?;
         let environment = self.texts(tid, environment, &mut room)?;
         self.let_mapped_files_go();
@@ -73,7 +103,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Texts to which a list of pointers leads.
-    fn texts(&mut self, tid: Tid, list: u64, room: &mut usize) -> Result<Vec<Vec<u8>>> {
+    fn texts(&mut self, tid: Tid, list: u64, room: &mut TextRoom) -> Result<Vec<Vec<u8>>> {
         let mut texts = Vec::new();
         if list == 0 {
             return Ok(texts);
@@ -85,11 +115,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             if at == 0 {
                 return Ok(texts);
             }
-            let text = self.store.text(memory, at, *room + 1).map_err(|error| match error {
+            let text = self.store.text(memory, at, room.left + 1).map_err(|error| match error {
                 crate::errno::ENAMETOOLONG => E2BIG,
                 error => error,
             })?;
-            *room = room.checked_sub(text.len() + 9).filter(|_| texts.len() < TEXTS_MAX).ok_or(E2BIG)?;
+            if texts.len() >= TEXTS_MAX {
+                return Err(E2BIG);
+            }
+            room.take(text.len())?;
             texts.push(text);
         }
     }

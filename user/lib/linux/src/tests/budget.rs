@@ -224,6 +224,32 @@ fn a_full_budget_keeps_nobody_from_ending() {
     others_go_on(&mut world, 1);
 }
 
+/// Arguments of no bytes take memory of this program, too: 14 MiB for as many as Linux allows. They have a share while the program begins.
+#[test]
+fn arguments_have_a_budget() {
+    let mut world = world();
+    let before = world.system.budget.used();
+    let path = world.put(2, 0, b"/program");
+    let empty = path + 8;
+    let begin = |world: &mut World, count: usize| {
+        let list = [std::vec![empty; count], Vec::from([0])].concat();
+        let at = world.put_words(2, 64, &list);
+        world.call(2, nr::__NR_execve, &[path, at, 0])
+    };
+    world.system.budget.set_max(before + 400_000);
+    assert_eq!(begin(&mut world, 7000), Did::Value(-i64::from(ENOMEM.0)));
+    assert_eq!(world.system.budget.used(), before);
+    world.system.budget.set_max(before + 4_000_000);
+    world.put(2, 0, b"/program");
+    assert_eq!(begin(&mut world, 7000), Did::Value(0));
+    world.check();
+    // Some are nobody's concern.
+    world.system.budget.set_max(world.system.budget.used() + 20_000);
+    world.put(2, 0, b"/program");
+    assert_eq!(begin(&mut world, 1000), Did::Value(0));
+    world.check();
+}
+
 #[test]
 fn sockets_that_are_only_on_the_way_are_found() {
     for kind in [SOCK_DGRAM, SOCK_STREAM] {
