@@ -14,7 +14,6 @@ use crate::budget::Share;
 use crate::errno::{EACCES, EEXIST, EFAULT, EINVAL, ENOMEM, Result};
 use crate::frames::{Bytes, Frame, Frames, PAGE};
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::vec::Vec;
 use core::ops::Range;
 use pages::Pages;
 use recent::Recent;
@@ -191,11 +190,10 @@ impl Memory {
         }
     }
 
-    /// Regions of a range, cut so that none goes beyond it.
-    fn cut(&mut self, range: &Range<u64>) -> Vec<(u64, Region)> {
+    /// Cuts regions so that none goes beyond a range. They are looked at one after the other then: a list of them would be as large as all of their tables.
+    fn cut(&mut self, range: &Range<u64>) {
         self.split(range.start);
         self.split(range.end);
-        self.regions.range(range.clone()).map(|(&start, &region)| (start, region)).collect()
     }
 
     /// Room of so many bytes, as high as possible; below the stack.
@@ -292,8 +290,8 @@ impl Memory {
         {
             self.check_regions(frames, 1)?;
         }
-        let removed = self.cut(&range);
-        self.remove(frames, &removed);
+        self.cut(&range);
+        self.remove(frames, &range);
         self.forget(frames, range);
         Ok(())
     }
@@ -351,13 +349,13 @@ impl Memory {
         if more > 0 {
             self.check_regions(frames, more)?;
         }
-        for (start, region) in self.cut(&range) {
+        self.cut(&range);
+        let mut at = range.start;
+        // Also where nothing changes, so that pieces which were cut apart are one again. One that had these rights may be a part of the one before by now.
+        while let Some((&start, &region)) = self.regions.range(at..range.end).next() {
             let before = region.kind.rights;
-            // Also where nothing changes, so that pieces which were cut apart are one again. One that is not there had these rights, and is a part of the one
-            // before by now.
-            if self.regions.remove(&start).is_none() {
-                continue;
-            }
+            at = region.end;
+            self.regions.remove(&start);
             self.insert(start, region.end, Kind { rights, ..region.kind });
             let (before, now) = (before.in_processor(), rights.in_processor());
             if region.kind.is_shared && region.kind.source.is_some() && !before.has(now) {

@@ -11,6 +11,7 @@ use crate::frames::{Bytes, Frame, Frames, PAGE};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 /// Bits that numbers of objects have. No file has them, and nothing special that can be mapped.
 const OBJECTS: u64 = 0xff << 56;
@@ -215,15 +216,15 @@ impl Memory {
         }
     }
 
-    /// Removes regions. Objects of which nothing is mapped any more are left; to find them, it looks at all regions once.
-    pub(super) fn remove<B: Bytes>(&mut self, frames: &mut Frames<B>, removed: &[(u64, Region)]) {
-        for (start, _) in removed {
-            self.regions.remove(start);
-        }
+    /// Removes the regions that begin in a range. Objects of which nothing is mapped any more are left; to find them, it looks at all regions once.
+    pub(super) fn remove<B: Bytes>(&mut self, frames: &mut Frames<B>, range: &Range<u64>) {
         let object =
             |region: &Region| region.kind.source.map(|source| source.file).filter(|file| file.is_object());
-        let mut gone: BTreeSet<FileNumber> =
-            removed.iter().filter_map(|(_, region)| object(region)).collect();
+        let mut gone: BTreeSet<FileNumber> = BTreeSet::new();
+        while let Some((&start, region)) = self.regions.range(range.clone()).next() {
+            gone.extend(object(region));
+            self.regions.remove(&start);
+        }
         if gone.is_empty() {
             return;
         }
