@@ -22,6 +22,9 @@ use vfs::{FileSystem, Inode, Volume};
 /// Longest path, with the zero behind it.
 pub const PATH_MAX: usize = 4096;
 
+/// Bytes that names in watched directories may cost, of all of them together. They take some four times as much, and no process is charged for them.
+const NAMES_MAX: usize = 256 << 10;
+
 /// Bytes of a text that are looked at together.
 const TEXT_PIECE: usize = 128;
 
@@ -89,6 +92,7 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
     pub fn new(bytes: B, files: F) -> Store<B, F> {
         let view = Rc::new(RefCell::new(View::default()));
         let mut volume = Volume::new(Namespace::new(files, view.clone()));
+        volume.limit_names(NAMES_MAX);
         let root = volume.root();
         Store {
             frames: Frames::new(bytes),

@@ -373,6 +373,11 @@ impl<F: FileSystem> Volume<F> {
         Ok(())
     }
 
+    /// Lets [names that watches know](crate::watch) cost so many bytes; for more, events are lost.
+    pub fn limit_names(&mut self, bytes: usize) {
+        self.watches.limit_names(bytes);
+    }
+
     /// A watch is not wanted any more.
     pub fn unwatch(&mut self, number: u64) {
         self.watches.remove(number);

@@ -161,7 +161,7 @@ struct Watched {
 }
 
 /// All watches of a file system, by numbers that whoever makes them chooses.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Watches {
     all: BTreeMap<u64, Watch>,
     watched: BTreeMap<Inode, Watched>,
@@ -169,9 +169,18 @@ pub struct Watches {
     places: BTreeSet<(Inode, Inode)>,
     /// Watched directories that are partial.
     partial: BTreeSet<Inode>,
+    /// Bytes that the names of all directories cost, and how many they may.
+    names_bytes: usize,
+    names_max: usize,
     pair: u32,
     /// Watches that have something for one who waits, since somebody has asked last.
     woken: Vec<u64>,
+}
+
+impl Default for Watches {
+    fn default() -> Watches {
+        Watches::new()
+    }
 }
 
 impl Watches {
@@ -182,9 +191,16 @@ impl Watches {
             watched: BTreeMap::new(),
             places: BTreeSet::new(),
             partial: BTreeSet::new(),
+            names_bytes: 0,
+            names_max: usize::MAX,
             pair: 0,
             woken: Vec::new(),
         }
+    }
+
+    /// Lets the names that are known of all directories cost so many bytes, each with [`OVERHEAD`]. A directory for whose names that is not enough is partial.
+    pub fn limit_names(&mut self, bytes: usize) {
+        self.names_max = bytes;
     }
 
     /// Whether nothing is watched.
@@ -227,6 +243,7 @@ impl Watches {
         for &file in watched.names.keys() {
             self.places.remove(&(file, inode));
         }
+        self.names_bytes -= watched.bytes;
         self.partial.remove(&inode);
         watched.watches
     }
@@ -238,11 +255,12 @@ impl Watches {
             return;
         }
         let cost = OVERHEAD + name.len();
-        if watched.bytes + cost > ROOM {
+        if watched.bytes + cost > ROOM || self.names_bytes + cost > self.names_max {
             self.set_partial(directory);
             return;
         }
         watched.bytes += cost;
+        self.names_bytes += cost;
         watched.names.entry(file).or_default().push(name.to_vec());
         self.places.insert((file, directory));
     }
@@ -260,7 +278,9 @@ impl Watches {
         let Some(names) = watched.names.get_mut(&file) else { return };
         let before = names.len();
         names.retain(|known| known != name);
-        watched.bytes -= (before - names.len()) * (OVERHEAD + name.len());
+        let less = (before - names.len()) * (OVERHEAD + name.len());
+        watched.bytes -= less;
+        self.names_bytes -= less;
         if names.is_empty() {
             watched.names.remove(&file);
             self.places.remove(&(file, directory));
@@ -273,7 +293,9 @@ impl Watches {
             self.places.remove(&(file, directory));
             let Some(watched) = self.watched.get_mut(&directory) else { continue };
             let names = watched.names.remove(&file).unwrap_or_default();
-            watched.bytes -= names.iter().map(|name| OVERHEAD + name.len()).sum::<usize>();
+            let less = names.iter().map(|name| OVERHEAD + name.len()).sum::<usize>();
+            watched.bytes -= less;
+            self.names_bytes -= less;
         }
     }
 
@@ -462,6 +484,32 @@ mod tests {
         // An event that was taken covers none.
         watches.changed(Inode(2), Contents);
         assert_eq!(taken(&mut watches), [(Contents, name(b"a"))]);
+    }
+
+    /// Names of many directories cost no more than they may: the others lose events rather than to miss one.
+    #[test]
+    fn names_of_all_directories_have_a_limit() {
+        let mut watches = Watches::new();
+        watches.limit_names(50 * (OVERHEAD + 1));
+        let directories = 100..200;
+        for directory in directories.clone() {
+            watches.add(directory, Inode(directory));
+            watches.know(Inode(1), Inode(directory), b"a");
+        }
+        assert_eq!(watches.count_names(Inode(1)), 50);
+        watches.changed(Inode(1), Contents);
+        watches.lose_partial(None);
+        for directory in directories.clone() {
+            let change = if directory < 150 { Contents } else { Lost };
+            assert_eq!(watches.take(directory, 9).unwrap()[0].change, change);
+        }
+        watches.removed(Inode(1), Inode(100), b"a");
+        watches.remove(101);
+        watches.gone(Inode(102));
+        (2..6).for_each(|file| watches.know(Inode(file), Inode(104), b"c"));
+        assert_eq!((2..6).map(|file| watches.count_names(Inode(file))).sum::<usize>(), 3);
+        directories.for_each(|directory| watches.remove(directory));
+        assert_eq!(watches.names_bytes, 0);
     }
 
     #[test]
