@@ -16,9 +16,9 @@ use std::collections::{HashMap, HashSet};
 pub enum Departure {
     /// By an interrupt, or a system call that hands nothing over.
     Keeps,
-    /// By an ipc, a call or a return through a door, or a return from a foreign call.
+    /// By an ipc, or a call or a return through a door.
     Hands,
-    /// By a fault or an exception, or by a call that may fault.
+    /// By a fault or an exception, or by a call that may fault; a late return from a foreign call may also give the caller's shuttle back.
     Faults,
     /// Not at all: the number is in a state that somebody sets.
     Given,
@@ -28,11 +28,7 @@ impl Departure {
     /// Kind of a system call, of a thread that may make it or not.
     pub fn of_call(rax: u64, is_denied: bool) -> Departure {
         const SERVE: u64 = Call::DoorControl as u64 | (door_op::SERVE as u64) << 8;
-        const STATES: [u32; 2] = [
-            Call::ThreadControl as u32 | thread_op::GET_STATE << 8,
-            Call::ThreadControl as u32 | thread_op::SET_STATE << 8,
-        ];
-        const LATE_RETURN: u32 = Call::ThreadControl as u32 | thread_op::FOREIGN_RETURN << 8;
+        const COPIES: [u32; 3] = [thread_op::GET_STATE, thread_op::SET_STATE, thread_op::FOREIGN_RETURN];
         const OTHERS: [Call; 6] = [
             Call::Flush,
             Call::ThreadControl,
@@ -46,10 +42,9 @@ impl Departure {
         } else if Op::of(rax).form().is_some()
             || Op::of(rax).is_foreign_return()
             || rax & 0xffff_ffff == SERVE
-            || rax as u32 == LATE_RETURN
         {
             Departure::Hands
-        } else if STATES.contains(&(rax as u32)) {
+        } else if COPIES.iter().any(|operation| rax as u32 == Call::ThreadControl as u32 | operation << 8) {
             Departure::Faults
         } else if OTHERS.into_iter().any(|call| rax & 0xffff_00ff == call as u64) {
             Departure::Keeps

@@ -40,6 +40,8 @@ struct Seen {
     compared: usize,
     /// Which operation of `thread_control` met which state.
     met: BTreeMap<(u32, &'static str), usize>,
+    /// Late returns from foreign calls: on another shuttle than the caller's, and on that.
+    late: [usize; 2],
 }
 
 fn walk(program: &[Op], fast: bool, caches: Caches, mut each: impl FnMut(usize, Option<Vec<u64>>)) -> Seen {
@@ -76,6 +78,7 @@ fn walk(program: &[Op], fast: bool, caches: Caches, mut each: impl FnMut(usize, 
         crossed: walk.machine.crossed,
         compared: 0,
         met: walk.history.met,
+        late: walk.history.late,
     }
 }
 
@@ -104,6 +107,7 @@ fn run(program: &[Op], sum: &Mutex<Seen>) {
     sum.crossed += with.crossed;
     sum.compared += compared;
     with.met.into_iter().for_each(|(what, count)| *sum.met.entry(what).or_default() += count);
+    sum.late.iter_mut().zip(with.late).for_each(|(sum, count)| *sum += count);
 }
 
 #[test]
@@ -111,10 +115,12 @@ fn random_system_calls_keep_every_invariant_on_both_paths() {
     let sum = Mutex::new(Seen::default());
     let steps = amount(1_000_000);
     programs_in_parallel("random walk", steps, LEN, operation, |program| run(program, &sum));
-    let Seen { accepted, crossed, compared, met } = sum.into_inner().expect("nobody panics with it");
+    let Seen { accepted, crossed, compared, met, late } = sum.into_inner().expect("nobody panics with it");
     assert!(accepted > steps / 200, "the fast path accepted next to nothing: {accepted} of {steps}");
     assert!(compared > steps * 9 / 10, "only {compared} of {steps} steps were compared");
     assert!(crossed > steps / 2000, "next to nothing took a known route: {crossed} of {steps}");
+    println!("late returns on other shuttles than their callers', and on those: {late:?}");
+    assert!(late.iter().all(|&count| count > steps / 100_000), "next to nothing returned late: {late:?}");
     let mut never = Vec::new();
     for operation in DONE_TO_ALL {
         let counts = STATES.map(|state| met.get(&(operation, state)).copied().unwrap_or_default());

@@ -87,6 +87,8 @@ pub struct History {
     timed: BTreeMap<u64, Timed>,
     /// Which operation met which state, and how often.
     pub met: BTreeMap<(u32, &'static str), usize>,
+    /// Late returns from foreign calls: on another shuttle than the caller's, and on that.
+    pub late: [usize; 2],
 }
 
 /// Operations that are done to threads in all states.

@@ -19,6 +19,7 @@ use abi::state::{IMAGE_HEADER, IMAGE_MXCSR, STATE_SSE};
 use abi::{Call, Dope, Fpage, Kind, Rights, StringPart, TaskId, ThreadState, Timeout, USER_END, Uid};
 use kernel::arch;
 use kernel::arch::extended::IMAGE_WORD;
+use kernel::ipc::foreign;
 use kernel::mem::plan::Plan;
 use kernel::mem::space::{self, Progress};
 use kernel::object::thread::{Frame, NO_STACK, Operation, Place, State, WORDS, Wait, special};
@@ -270,11 +271,13 @@ impl Walk {
     /// for that.
     fn perform_foreign(&mut self, op: &Op) -> bool {
         let current = self.machine.world.current();
+        if self.return_late(op) {
+            return true;
+        }
         let has_call = |thread: ThreadRef| waits_for_return(thread, current.uid());
-        let taker = self.threads.iter().copied().find(|&uid| {
-            let taker = self.machine.world.k.thread(uid);
-            taker.is_some_and(|taker| taker.wait() == Wait::Open && taker.takes_foreign())
-        });
+        let takes = |it: ThreadRef| it.wait() == Wait::Open && it.takes_foreign();
+        // Mostly one that gets more than exceptions from it.
+        let taker = self.nth(0, |it| takes(it) && it.may_do_calls_of(current)).or_else(|| self.nth(0, takes));
         let rax = match *op {
             _ if current.uid() == self.root => return false,
             Op::React { number, .. } if number % 8 == 0 && current.special.get() == 0 => {
@@ -291,10 +294,10 @@ impl Walk {
                 }
                 return true;
             }
-            Op::Call { dest, .. } | Op::Exception { vector: dest }
+            Op::Call { dest: number, .. } | Op::Exception { vector: number } | Op::React { number, .. }
                 if current.special.get() & special::DENY_NATIVE != 0 =>
             {
-                39 + dest % 3
+                39 + number % 3
             }
             Op::React { .. } | Op::ReplyWait { .. }
                 if current.foreign.stack.get() != NO_STACK && self.is_any(has_call) =>
@@ -305,6 +308,25 @@ impl Walk {
         };
         self.call(rax, 9, [5; WORDS]);
         true
+    }
+
+    /// Returns late from a foreign call that the current thread does, or has left unanswered. False if the operation does not stand for that.
+    fn return_late(&mut self, op: &Op) -> bool {
+        let handler = self.machine.world.current();
+        let may = handler.special.get() & special::DENY_NATIVE == 0;
+        match *op {
+            Op::React { number, long }
+                if number % 4 == 3 && may && self.is_any(|it| has_called(it, handler)) =>
+            {
+                let place = [0, 8, 0xfc0][long as usize % 3];
+                let rsi = BASE + number / 8 % 64 * 4096 + place;
+                let (operation, whom) = (thread_op::FOREIGN_RETURN, Whom::Any);
+                let control = Control { operation, whom, target: number / 8, rsi, rdx: 0, r10: 0 };
+                self.thread_control(&control, handler);
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Performs an operation, and whatever the current thread has to do before that.
@@ -533,9 +555,11 @@ impl Walk {
 
     fn thread_control(&mut self, control: &Control, first: ThreadRef) {
         let Control { operation, whom, target, rsi, rdx, r10 } = *control;
-        let acting = self.current();
+        let (acting, handler) = (self.current(), self.machine.world.current());
         let target = match operation {
-            thread_op::FOREIGN_RETURN => self.nth(target, |it| waits_for_return(it, acting)),
+            thread_op::FOREIGN_RETURN => self
+                .nth(target, |it| has_called(it, handler))
+                .or_else(|| self.nth(target, |it| waits_for_return(it, acting))),
             _ => None,
         }
         .unwrap_or_else(|| self.target(whom, target, first));
@@ -561,7 +585,13 @@ impl Walk {
         if let Some(thread) = self.machine.world.k.thread(whose) {
             self.history.controls(operation, thread);
         }
+        let caller = self.machine.world.k.thread(whose);
+        let caller = caller.filter(|&it| operation == thread_op::FOREIGN_RETURN && has_called(it, handler));
+        let is_on_its_shuttle = caller.is_some_and(|it| it.hot.shuttle.get() == handler.hot.shuttle.get());
         self.control(Call::ThreadControl, operation, [target.0, rsi, rdx, r10]);
+        if caller.is_some_and(|it| it.wait() == Wait::No) {
+            self.history.late[usize::from(is_on_its_shuttle)] += 1;
+        }
     }
 
     /// Writes a state that is to be set into the current thread's memory, if there is memory. Some states are none.
@@ -970,6 +1000,11 @@ fn partner_of(thread: ThreadRef) -> Option<Uid> {
 /// Whether a thread waits for another to return from its foreign call, or to answer anything else.
 fn waits_for_return(thread: ThreadRef, handler: Uid) -> bool {
     [Wait::Foreign(handler), Wait::Answer(handler)].contains(&thread.wait())
+}
+
+/// Whether a thread waits for another to return from its foreign call.
+fn has_called(thread: ThreadRef, handler: ThreadRef) -> bool {
+    thread.wait() == Wait::Foreign(handler.uid()) || foreign::waits_for(handler, thread)
 }
 
 fn is_inside(task: TaskRef, chief: TaskRef) -> bool {
