@@ -234,7 +234,7 @@ fn damaged_leases_do_no_harm() {
     for seed in 0..RUNS[usize::from(full)] {
         let mut town = Town::new(seed, Manner::Honest);
         town.lan.leases.seconds = 20;
-        town.spoils = Some(spoil);
+        town.spoils = Some(|random, frame| spoil(random, frame));
         town.run(60);
         let asked = messages(town.lan.leases.counts);
         // Times of renewals may have been changed, and are five seconds at least.
