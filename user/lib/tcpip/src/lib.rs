@@ -2,7 +2,8 @@
 //! host, where it is tested.
 //!
 //! Protocols are the crate `smoltcp`'s, of which nothing is seen outside. In reading order: [`wire`], where frames go that stay in this machine and which
-//! may leave it; `offload`, what only those need that leave; `ends`, acknowledgements that the crate should not get; [`stack`], addresses and the turn of the whole; [`sockets`], what clients have; [`waiters`],
+//! may leave it; `offload`, what only those need that leave; `ends`, acknowledgements that the crate should not get; [`leases`],
+//! messages of servers that it should not get; [`advertisements`], what routers say; [`stack`], addresses and the turn of the whole; [`sockets`], what clients have; [`waiters`],
 //! who waits for one.
 
 #![no_std]
@@ -12,7 +13,9 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod advertisements;
 mod ends;
+pub mod leases;
 mod offload;
 mod queues;
 pub mod sockets;

@@ -1,8 +1,10 @@
 //! Addresses, and the turn of the whole: timers, frames, and what sockets have to say.
 //!
 //! Loopback is always there, with or without a card. With one, an address comes by DHCP; if nobody answers for a while there is a fallback, and a
-//! lease that comes later replaces it. The link-local address of IPv6 comes from the hardware address.
+//! lease that comes later replaces it. The link-local address of IPv6 comes from the hardware address, and so do those of the prefixes that routers advertise.
 
+use crate::advertisements::{Advertisement, NEVER, Routers};
+use crate::leases::{Complaint, is_host};
 use crate::sockets::{Limits, Table};
 use crate::wire::{Counts, NO_CARD, Wire};
 use alloc::vec;
@@ -21,6 +23,9 @@ const INTRODUCTION: Duration = Duration::from_secs(30);
 
 /// Time between two turns, at least, while the card takes nothing.
 const CHOKED: Duration = Duration::from_millis(1);
+
+/// Addresses of an interface, at most.
+const ADDRESSES_MAX: usize = 8;
 
 /// Rounds of a turn, at most. In each everything that has come is taken, and each socket sends one packet, if it has one.
 const ROUNDS_MAX: usize = 32;
@@ -50,6 +55,8 @@ pub struct Status {
     pub is_leased: bool,
     /// Way to all other networks.
     pub router: Option<Ipv4Addr>,
+    /// Way to all other networks of IPv6.
+    pub router_v6: Option<Ipv6Addr>,
     /// Servers of names.
     pub servers: Vec<Ipv4Addr>,
     /// Numbers of frames.
@@ -65,6 +72,9 @@ pub struct Stack {
     dhcp: SocketHandle,
     pub(crate) dns: SocketHandle,
     status: Status,
+    /// Address of IPv4 that a server has given, or that is used if none does.
+    own_v4: Option<Ipv4Cidr>,
+    routers: Routers,
     fallback: Option<Fallback>,
     /// When the fallback is used.
     fallback_at: Option<Instant>,
@@ -93,6 +103,8 @@ impl Stack {
             dhcp,
             dns,
             status: Status { hardware: NO_CARD, ..Status::default() },
+            own_v4: None,
+            routers: Routers::default(),
             fallback,
             fallback_at: None,
             introduced_until: now,
@@ -110,6 +122,14 @@ impl Stack {
         self.status.is_up = hardware.is_some();
         self.status.hardware = hardware.unwrap_or(before);
         self.wire.set(self.status.hardware, self.status.is_up);
+        if self.status.hardware != before {
+            self.routers = Routers::default();
+            self.status.router_v6 = None;
+            self.interface.routes_mut().remove_default_ipv6_route();
+        }
+        if self.status.is_up {
+            self.routers.ask(self.now);
+        }
         if self.status.hardware == before {
             return;
         }
@@ -122,7 +142,16 @@ impl Stack {
 
     /// Takes a frame from the card.
     pub fn push(&mut self, frame: &[u8]) {
-        self.wire.push(frame);
+        if self.wire.push(frame)
+            && let Some(said) = Advertisement::of(frame, self.status.hardware, self.link_local_v6())
+        {
+            self.routers.keep(said);
+        }
+    }
+
+    /// The next complaint of a server's message that was refused. There is one at a time, and not more than one in ten seconds.
+    pub fn complaint(&mut self) -> Option<Complaint> {
+        self.wire.leases.complaint()
     }
 
     /// Whether there is room for another frame from the card.
@@ -156,6 +185,10 @@ impl Stack {
         self.now = instant(now_us);
         self.wire.begin();
         self.wire.ends.look_after(self.now);
+        if self.status.is_up {
+            self.wire.leases.begin(self.now);
+            self.follow_routers();
+        }
         if self.introduced_until <= self.now {
             self.introduced_until = self.now + INTRODUCTION;
             for cidr in self.interface.ip_addrs() {
@@ -185,8 +218,35 @@ impl Stack {
         };
         // There is nothing to be done before the card takes something, and its driver says so.
         let next = next.map(|next| if self.wire.is_choked() { next.max(CHOKED) } else { next });
-        let next = [next, fallback, self.table.next(self.now, &self.sockets)].into_iter().flatten().min();
-        next.map(|next| next.total_micros())
+        let routers = self.routers_next();
+        let next = [next, fallback, self.table.next(self.now, &self.sockets), routers];
+        next.into_iter().flatten().min().map(|next| next.total_micros())
+    }
+
+    /// When something is due that routers have said.
+    fn routers_next(&self) -> Option<Duration> {
+        let due = self.routers.due();
+        (self.status.is_up && due != NEVER).then(|| due - self.now.min(due))
+    }
+
+    /// Does what is due of what routers have said.
+    fn follow_routers(&mut self) {
+        if self.now < self.routers.due() {
+            return;
+        }
+        if self.routers.turn(self.now) {
+            self.wire.solicit(self.link_local_v6());
+        }
+        self.set_addresses();
+        let router = self.routers.router();
+        if core::mem::replace(&mut self.status.router_v6, router) == router {
+            return;
+        }
+        let routes = self.interface.routes_mut();
+        match router {
+            Some(router) => drop(routes.add_default_ipv6_route(router)),
+            None => drop(routes.remove_default_ipv6_route()),
+        }
     }
 
     fn follow_dhcp(&mut self) {
@@ -220,48 +280,58 @@ impl Stack {
         Ipv4Addr::new(169, 254, a.clamp(1, 254), b.clamp(1, 254))
     }
 
-    fn link_local_v6(&self) -> Ipv6Addr {
-        let [a, b, c, d, e, f] = self.status.hardware.map(u16::from);
-        let part = |high: u16, low: u16| high << 8 | low;
-        Ipv6Addr::new(0xfe80, 0, 0, 0, part(a ^ 2, b), part(c, 0xff), part(0xfe, d), part(e, f))
+    /// Number of this machine in networks of IPv6: its hardware address, in a way of which it follows that nobody else has it.
+    fn number_v6(&self) -> [u8; 8] {
+        let [a, b, c, d, e, f] = self.status.hardware;
+        [a ^ 2, b, c, 0xff, 0xfe, d, e, f]
     }
 
-    /// Sets all addresses. One that cannot be an address of this machine is left out.
+    fn link_local_v6(&self) -> Ipv6Addr {
+        let mut octets = [0; 16];
+        octets[..2].copy_from_slice(&[0xfe, 0x80]);
+        octets[8..].copy_from_slice(&self.number_v6());
+        octets.into()
+    }
+
+    /// Sets the address of IPv4, and what belongs to it. One that cannot be an address of this machine is left out.
     fn configure(&mut self, address: Option<Ipv4Cidr>, router: Option<Ipv4Addr>, servers: &[Ipv4Addr]) {
-        let can_be_own = |address: &Ipv4Addr| {
-            !(address.is_multicast()
-                || address.is_broadcast()
-                || address.is_unspecified()
-                || address.is_loopback())
-        };
-        let address = address.filter(|cidr| can_be_own(&cidr.address()));
-        let router = router.filter(can_be_own);
-        let link_local = (self.status.hardware != NO_CARD).then(|| self.link_local_v6());
-        self.interface.update_ip_addrs(|all| {
-            all.clear();
-            // The first is the source of what goes elsewhere, so loopback comes last.
-            let own = address.map(IpCidr::Ipv4).into_iter();
-            let own = own.chain(link_local.map(|address| IpCidr::new(address.into(), 64)));
-            let loopback = [
-                IpCidr::new(IpAddress::Ipv4(Ipv4Addr::LOCALHOST), 8),
-                IpCidr::new(IpAddress::Ipv6(Ipv6Addr::LOCALHOST), 128),
-            ];
-            for cidr in own.chain(loopback) {
-                // There is room for eight.
-                let _ = all.push(cidr);
-            }
-        });
-        self.wire.set_addresses(self.interface.ip_addrs().iter().map(|cidr| cidr.address().into()).collect());
-        // The stack has forgotten all neighbours with the addresses.
-        self.introduced_until = self.now;
+        self.own_v4 = address.filter(|cidr| is_host(cidr.address()));
+        let own = self.own_v4.map(|cidr| cidr.address());
+        let router = router.filter(|router| is_host(*router) && Some(*router) != own);
+        self.set_addresses();
         let routes = self.interface.routes_mut();
         match router {
             Some(router) => drop(routes.add_default_ipv4_route(router)),
             None => drop(routes.remove_default_ipv4_route()),
         }
-        let servers: Vec<Ipv4Addr> = servers.iter().copied().filter(can_be_own).take(1).collect();
+        let servers: Vec<Ipv4Addr> =
+            servers.iter().copied().filter(|server| is_host(*server)).take(1).collect();
         let addresses: Vec<IpAddress> = servers.iter().map(|&server| server.into()).collect();
         self.sockets.get_mut::<dns::Socket>(self.dns).update_servers(&addresses);
         (self.status.router, self.status.servers, self.status.is_leased) = (router, servers, false);
+    }
+    /// Sets all addresses, unless they are as they were: the stack forgets all neighbours with them.
+    fn set_addresses(&mut self) {
+        let link_local = (self.status.hardware != NO_CARD).then(|| (self.link_local_v6(), 64));
+        let advertised = self.routers.addresses(self.now, self.number_v6());
+        let v6 = |(address, len): (Ipv6Addr, u8)| IpCidr::new(address.into(), len);
+        // The first is the source of what goes elsewhere, so loopback comes last.
+        let own = self.own_v4.map(IpCidr::Ipv4).into_iter();
+        let own = own.chain(advertised.into_iter().map(v6)).chain(link_local.map(v6));
+        let loopback = [
+            IpCidr::new(IpAddress::Ipv4(Ipv4Addr::LOCALHOST), 8),
+            IpCidr::new(IpAddress::Ipv6(Ipv6Addr::LOCALHOST), 128),
+        ];
+        let wanted: Vec<IpCidr> = own.chain(loopback).collect();
+        if self.interface.ip_addrs() == wanted {
+            return;
+        }
+        self.interface.update_ip_addrs(|all| {
+            all.clear();
+            // There is room for eight, and routers have four at most.
+            all.extend(wanted.iter().copied().take(ADDRESSES_MAX));
+        });
+        self.wire.set_addresses(self.interface.ip_addrs().iter().map(|cidr| cidr.address().into()).collect());
+        self.introduced_until = self.now;
     }
 }

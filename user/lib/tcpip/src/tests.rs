@@ -3,9 +3,11 @@
 
 mod floods;
 mod hostile;
+mod leases;
 mod names;
 mod offload;
 mod pairs;
+mod routers;
 
 use crate::sockets::{BACKLOG_MAX, Limits};
 use crate::{Fallback, Id, Kind, Refusal, Stack, State, readiness};

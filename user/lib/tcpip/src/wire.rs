@@ -4,6 +4,7 @@
 //! comes from the card that says it is from an address of this machine, or has one: the stack would believe it, and send there what is for itself.
 
 use crate::ends::Ends;
+use crate::leases::Leases;
 use crate::offload;
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -44,6 +45,11 @@ const IPV6: [u8; 2] = [0x86, 0xdd];
 const ICMPV6: u8 = 58;
 /// See [`ICMPV6`].
 const NEIGHBOURS: [u8; 2] = [135, 136];
+
+/// Address of all routers of a network, and their hardware address for that.
+const ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2);
+/// See [`ROUTERS`].
+const ROUTERS_HARDWARE: EthernetAddress = EthernetAddress([0x33, 0x33, 0, 0, 0, 2]);
 
 const LOCALHOST_V6: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 
@@ -125,6 +131,8 @@ pub struct Wire {
     looped: VecDeque<Vec<u8>>,
     /// Ends of streams that are under way.
     pub(crate) ends: Ends,
+    /// Exchange with servers that lease addresses.
+    pub(crate) leases: Leases,
     /// Frames that may still be received in this turn.
     budget: usize,
     /// Frames that were received from the card and sent to it, and those that were lost for lack of room.
@@ -157,6 +165,7 @@ impl Wire {
     pub fn set(&mut self, own: [u8; 6], is_up: bool) {
         if self.own != own {
             self.outgoing.clear();
+            self.leases = Leases::default();
         }
         (self.own, self.is_up) = (own, is_up);
         self.incoming.clear();
@@ -197,43 +206,69 @@ impl Wire {
     /// Does that for an address of IPv6.
     pub fn introduce_v6(&mut self, address: Ipv6Addr) {
         let own = EthernetAddress(self.own);
-        let told = Icmpv6Repr::Ndisc(NdiscRepr::NeighborAdvert {
+        let told = NdiscRepr::NeighborAdvert {
             flags: NdiscNeighborFlags::SOLICITED | NdiscNeighborFlags::OVERRIDE,
             target_addr: address,
             lladdr: Some(own.into()),
-        });
+        };
+        let frame = self.about_network(own, address, address, told);
+        self.looped.push_back(frame);
+    }
+
+    /// Asks all routers to advertise themselves.
+    pub fn solicit(&mut self, from: Ipv6Addr) {
+        let asked = NdiscRepr::RouterSolicit { lladdr: Some(EthernetAddress(self.own).into()) };
+        let frame = self.about_network(ROUTERS_HARDWARE, from, ROUTERS, asked);
+        self.leave(frame);
+    }
+
+    /// A frame with a message about the network.
+    fn about_network(
+        &self,
+        hardware: EthernetAddress,
+        from: Ipv6Addr,
+        to: Ipv6Addr,
+        told: NdiscRepr,
+    ) -> Vec<u8> {
+        let told = Icmpv6Repr::Ndisc(told);
         let ip = Ipv6Repr {
-            src_addr: address,
-            dst_addr: address,
+            src_addr: from,
+            dst_addr: to,
             next_header: IpProtocol::Icmpv6,
             payload_len: told.buffer_len(),
             hop_limit: 255,
         };
-        let ethernet = EthernetRepr { src_addr: own, dst_addr: own, ethertype: EthernetProtocol::Ipv6 };
+        let ethernet = EthernetRepr {
+            src_addr: EthernetAddress(self.own),
+            dst_addr: hardware,
+            ethertype: EthernetProtocol::Ipv6,
+        };
         let mut bytes = vec![0; ethernet.buffer_len() + ip.buffer_len() + told.buffer_len()];
         let mut frame = EthernetFrame::new_unchecked(&mut bytes);
         ethernet.emit(&mut frame);
         let mut packet = Ipv6Packet::new_unchecked(frame.payload_mut());
         ip.emit(&mut packet);
-        told.emit(
-            &address,
-            &address,
-            &mut Icmpv6Packet::new_unchecked(packet.payload_mut()),
-            &Default::default(),
-        );
-        self.looped.push_back(bytes);
+        let mut message = Icmpv6Packet::new_unchecked(packet.payload_mut());
+        told.emit(&from, &to, &mut message, &Default::default());
+        bytes
     }
 
-    /// Takes a frame from the card.
-    pub fn push(&mut self, frame: &[u8]) {
+    /// Takes a frame from the card. Says whether the stack gets it.
+    pub fn push(&mut self, frame: &[u8]) -> bool {
         let is_wanted =
             (HEADER..=FRAME_MAX).contains(&frame.len()) && !is_of_loopback(frame) && !self.claims_own(frame);
-        if is_wanted && self.is_up && self.incoming.len() < QUEUE_MAX && offload::is_sound(frame) {
+        let is_taken = is_wanted
+            && self.is_up
+            && self.incoming.len() < QUEUE_MAX
+            && offload::is_sound(frame)
+            && !self.leases.refuses(frame);
+        if is_taken {
             self.counts.received += 1;
             self.incoming.push_back(frame.into());
         } else {
             self.counts.dropped += 1;
         }
+        is_taken
     }
 
     /// Whether there is room for another frame from the card.
@@ -279,7 +314,7 @@ impl Wire {
     /// Sends a frame to the card.
     fn leave(&mut self, mut frame: Vec<u8>) {
         let has_room = self.outgoing.len() < if self.is_up { OUTGOING_MAX } else { QUEUE_MAX };
-        if has_room && frame.len() <= FRAME_MAX {
+        if has_room && frame.len() <= FRAME_MAX && self.leases.sends(&frame) {
             offload::fill(&mut frame);
             self.counts.sent += 1;
             self.outgoing.push_back(frame);

@@ -8,6 +8,7 @@ use rt::sync::Mutex;
 use rt::sys::Uid;
 use rt::{println, time};
 use tcpip::Stack;
+use tcpip::leases::Complaint;
 
 /// The card, as long as its driver lives.
 pub struct Link {
@@ -109,13 +110,17 @@ impl State {
     /// Gives the stack what has come, as far as it has room. Says whether there is more.
     fn receive(&mut self) -> Result<bool, Broken> {
         let State { stack, link: Some(link), packet, .. } = self else { return Ok(false) };
-        while stack.has_room() {
+        let mut has_more = true;
+        while has_more && stack.has_room() {
             match link.received.take(packet)? {
                 Some(len) => stack.push(&packet[..len]),
-                None => return Ok(false),
+                None => has_more = false,
             }
         }
-        Ok(true)
+        if let Some(Complaint { server, fault }) = stack.complaint() {
+            println!("network: the server at {server} leases no address: {fault}");
+        }
+        Ok(has_more)
     }
 
     /// Sends what the stack has for the card, as far as there is room. Says whether the driver sleeps.

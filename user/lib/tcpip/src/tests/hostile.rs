@@ -53,7 +53,7 @@ fn corpus() -> Vec<Vec<u8>> {
 }
 
 /// Repairs the sums of a frame with IPv4, so that mutations come further.
-fn repair(frame: &mut [u8]) {
+pub fn repair(frame: &mut [u8]) {
     use smoltcp::wire::{EthernetFrame, EthernetProtocol, IpProtocol, Ipv4Packet, TcpPacket, UdpPacket};
     let Ok(mut ethernet) = EthernetFrame::new_checked(frame) else { return };
     if ethernet.ethertype() != EthernetProtocol::Ipv4 {

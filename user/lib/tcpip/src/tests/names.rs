@@ -1,9 +1,12 @@
 //! Names, and a server that is asked for their addresses: one that answers, one that does not, and one that lies.
 
+use super::leases::Town;
 use super::pairs::{SERVER, datagram, leased};
 use super::{Host, SECOND_US};
 use crate::{Id, Refusal};
-use core::net::{IpAddr, Ipv4Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use lan::leases::Manner;
+use lan::names::{self, LIE, Record};
 use smoltcp::wire::{
     ArpOperation, ArpPacket, ArpRepr, EthernetAddress, EthernetFrame, EthernetProtocol, EthernetRepr,
     Ipv4Packet, UdpPacket,
@@ -263,4 +266,89 @@ fn damaged_answers_do_no_harm() {
         found += usize::from(outcome == Ok(FOUND.into()));
     }
     assert!(found > 50, "{found}");
+}
+
+/// Addresses of names that the servers of a town know.
+const KNOWN: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
+const KNOWN_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);
+
+/// A host with an address, in a town whose servers know some names.
+fn town() -> Town {
+    let mut town = Town::new(6, Manner::Honest);
+    town.lan.leases.seconds = u32::MAX;
+    let alias = |name, other| (name, Record::Alias(other));
+    town.lan.names.records = vec![
+        ("tern.test", Record::V4(KNOWN)),
+        ("six.test", Record::V6(KNOWN_V6)),
+        alias("first.test", "second.test"),
+        alias("second.test", "third.test"),
+        alias("third.test", "tern.test"),
+        alias("round.test", "about.test"),
+        alias("about.test", "round.test"),
+    ];
+    town.run(2);
+    town
+}
+
+/// Asks for a name until it is decided, and says after how many seconds.
+fn ask(town: &mut Town, name: &str) -> (Result<IpAddr, Refusal>, u64) {
+    let query = town.host.stack.resolve(1, name).unwrap();
+    let mut seconds = 0;
+    while town.host.stack.found(query) == Err(Refusal::Again) {
+        town.run(1);
+        seconds += 1;
+        assert!(seconds < 60, "{name} is never decided");
+    }
+    let found = town.host.stack.found(query);
+    town.host.stack.close(query);
+    (found, seconds)
+}
+
+#[test]
+fn chains_of_names_are_followed() {
+    let mut town = town();
+    for (name, expected) in [
+        ("tern.test", Ok(KNOWN.into())),
+        ("six.test", Ok(KNOWN_V6.into())),
+        ("first.test", Ok(KNOWN.into())),
+        ("round.test", Err(Refusal::NotFound)),
+        ("nosuch.test", Err(Refusal::NotFound)),
+    ] {
+        let (found, seconds) = ask(&mut town, name);
+        assert!(found == expected && seconds <= 2, "{name}: {found:?} after {seconds} s");
+    }
+}
+
+/// Each lie is decided in the time that a server has which says nothing, and nothing of it is believed or stays: the next question has the right answer.
+#[test]
+fn lies_about_names_are_not_believed() {
+    let mut town = town();
+    for manner in names::Manner::HOSTILE {
+        town.lan.names.manner = manner;
+        let (found, seconds) = ask(&mut town, "tern.test");
+        assert_eq!(found, Err(Refusal::NotFound), "{manner:?}");
+        assert!(seconds <= 17, "{manner:?}: {seconds} s");
+        town.lan.names.manner = names::Manner::Honest;
+        assert_eq!(ask(&mut town, "first.test").0, Ok(KNOWN.into()), "{manner:?}");
+        assert_eq!((town.host.stack.kept(), town.host.stack.owned(1)), (0, 0));
+    }
+}
+
+/// A lie of somebody else does not end a question: the answer comes when it is asked again.
+#[test]
+fn a_question_outlives_lies() {
+    use names::Manner::{Cut, Endless, Loop, OtherQuestion, Silent, Stranger, WrongNumber};
+    let mut town = town();
+    for manner in [Cut, Endless, Loop, OtherQuestion, Silent, Stranger, WrongNumber] {
+        town.lan.names.manner = manner;
+        let query = town.host.stack.resolve(1, "tern.test").unwrap();
+        town.run(2);
+        assert_eq!(town.host.stack.found(query), Err(Refusal::Again), "{manner:?}");
+        town.lan.names.manner = names::Manner::Honest;
+        town.run(8);
+        let found = town.host.stack.found(query);
+        assert_eq!(found, Ok(KNOWN.into()), "{manner:?}");
+        assert_ne!(found, Ok(LIE.into()));
+        town.host.stack.close(query);
+    }
 }

@@ -1,0 +1,288 @@
+//! Advertisements of routers (IPv6): what they say of the network, and what becomes of it, which is addresses of this machine and a way to other networks.
+//!
+//! The handling of `smoltcp` 0.14 is not used. When it has asked three times and no router is there, it names a moment that is over as the next one to be polled at, for ever;
+//! of an advertisement it knows one prefix, whatever its bits are; and it takes a lifetime of nothing at its word.
+//!
+//! **Who may say what.** Anybody in the network may say that it is a router, and nobody from elsewhere: a message that has been forwarded has fewer than 255 hops left. What one
+//! that lies can do is bounded: so many routers and prefixes, addresses of networks that there can be, and none that goes at once because somebody says so.
+
+use alloc::vec::Vec;
+use core::net::Ipv6Addr;
+use smoltcp::time::{Duration, Instant};
+use smoltcp::wire::{EthernetFrame, EthernetProtocol, Icmpv6Message, Icmpv6Packet, IpProtocol, Ipv6Packet};
+
+/// Prefixes of which there are addresses, at most: the interface has places for these beside its four others.
+pub const PREFIXES_MAX: usize = 4;
+
+/// Routers that are known, at most.
+pub const ROUTERS_MAX: usize = 4;
+
+/// Prefixes of one advertisement, and advertisements of one turn, that are looked at.
+const TOLD_MAX: usize = 8;
+/// See [`TOLD_MAX`].
+const PENDING_MAX: usize = 8;
+
+/// How often it is asked for routers, and the time between two questions.
+const ASKS: u8 = 3;
+/// See [`ASKS`].
+const ASKS_AGAIN: Duration = Duration::from_secs(4);
+
+/// Time that an address has left, at least, when somebody says that it has less: two hours.
+const LEFT_MIN: Duration = Duration::from_secs(7200);
+
+/// Hops of a message that nobody has forwarded.
+const HOPS: u8 = 255;
+
+/// Address of all machines of a network.
+const ALL: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
+
+/// Bytes of an advertisement in front of its options.
+const HEAD: usize = 16;
+
+/// Kind and bytes of the option that tells of a prefix.
+const PREFIX: u8 = 3;
+/// See [`PREFIX`].
+const PREFIX_LEN: usize = 32;
+
+/// Bits of a prefix that leaves room for this machine's number.
+const BITS: u8 = 64;
+
+/// Flags of a prefix: its addresses are in this network; machines make addresses of it.
+const ON_LINK: u8 = 0x80;
+/// See [`ON_LINK`].
+const FOR_ADDRESSES: u8 = 0x40;
+
+/// Whether an address is one that other networks may know: of the internet, or of one owner's networks.
+pub(crate) fn is_wide(address: Ipv6Addr) -> bool {
+    let [first, ..] = address.octets();
+    first >> 5 == 1 || first >> 1 == 0x7e
+}
+
+/// A prefix that is told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// Its bits.
+    pub bits: [u8; 8],
+    /// Whether its addresses are in this network.
+    pub is_on_link: bool,
+    /// Time in which addresses can be used; `None` is for ever.
+    pub valid: Option<Duration>,
+    /// Time in which they should be.
+    pub preferred: Option<Duration>,
+}
+
+/// An advertisement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Advertisement {
+    /// Address of the router in this network.
+    pub router: Ipv6Addr,
+    /// Time in which it is a way to other networks.
+    pub lifetime: Duration,
+    /// Prefixes of which machines make addresses.
+    pub prefixes: Vec<Told>,
+}
+
+/// Time of so many seconds; all ones are for ever.
+fn seconds(bytes: [u8; 4]) -> Option<Duration> {
+    match u32::from_be_bytes(bytes) {
+        u32::MAX => None,
+        seconds => Some(Duration::from_secs(seconds.into())),
+    }
+}
+
+/// Prefix of an option, if machines make addresses of it, and if there can be such a network.
+fn told(option: &[u8]) -> Option<Told> {
+    let option: &[u8; PREFIX_LEN] = option.try_into().ok()?;
+    let [_, _, len, flags, v0, v1, v2, v3, p0, p1, p2, p3, _, _, _, _, address @ ..] = *option;
+    let (valid, preferred) = (seconds([v0, v1, v2, v3]), seconds([p0, p1, p2, p3]));
+    // A time that is for ever is the longest.
+    let is_orderly = valid.is_none_or(|valid| preferred.is_some_and(|preferred| preferred <= valid));
+    let is_usable = len == BITS && flags & FOR_ADDRESSES != 0 && is_wide(address.into());
+    let bits = *address.first_chunk()?;
+    let told = Told { bits, is_on_link: flags & ON_LINK != 0, valid, preferred };
+    (is_orderly && is_usable).then_some(told)
+}
+
+impl Advertisement {
+    /// That of a frame which is for a machine with this hardware address and this address in its network. `None` if there is none, or if it should not be believed.
+    pub fn of(frame: &[u8], hardware: [u8; 6], own: Ipv6Addr) -> Option<Advertisement> {
+        let ethernet = EthernetFrame::new_checked(frame).ok()?;
+        let to = ethernet.dst_addr();
+        if ethernet.ethertype() != EthernetProtocol::Ipv6 || !to.is_multicast() && to.0 != hardware {
+            return None;
+        }
+        let packet = Ipv6Packet::new_checked(ethernet.payload()).ok()?;
+        let (router, to) = (packet.src_addr(), packet.dst_addr());
+        let is_near =
+            packet.hop_limit() == HOPS && router.is_unicast_link_local() && (to == ALL || to == own);
+        if packet.version() != 6 || !is_near || packet.next_header() != IpProtocol::Icmpv6 {
+            return None;
+        }
+        let bytes = packet.payload();
+        let message = Icmpv6Packet::new_checked(bytes).ok()?;
+        let is_one = message.msg_type() == Icmpv6Message::RouterAdvert && message.msg_code() == 0;
+        if !is_one || !message.verify_checksum(&router, &to) {
+            return None;
+        }
+        let (head, mut rest) = bytes.split_at_checked(HEAD)?;
+        let &[.., high, low, _, _, _, _, _, _, _, _] = head else { return None };
+        let lifetime = Duration::from_secs(u16::from_be_bytes([high, low]).into());
+        let mut prefixes = Vec::new();
+        while !rest.is_empty() {
+            // Kind, and length in words of eight bytes.
+            let &[kind, words, ..] = rest else { return None };
+            let option;
+            (option, rest) = rest.split_at_checked(8 * usize::from(words)).filter(|_| words > 0)?;
+            if kind == PREFIX && prefixes.len() < TOLD_MAX {
+                prefixes.extend(told(option));
+            }
+        }
+        Some(Advertisement { router, lifetime, prefixes })
+    }
+}
+
+/// A prefix of which there is an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Prefix {
+    bits: [u8; 8],
+    is_on_link: bool,
+    valid_until: Instant,
+    preferred_until: Instant,
+}
+
+/// A router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Router {
+    address: Ipv6Addr,
+    until: Instant,
+}
+
+/// Moment that does not come.
+pub(crate) const NEVER: Instant = Instant::from_micros_const(i64::MAX);
+
+fn until(now: Instant, time: Option<Duration>) -> Instant {
+    time.map_or(NEVER, |time| now + time)
+}
+
+/// Routers and prefixes of the network.
+#[derive(Debug)]
+pub(crate) struct Routers {
+    /// Advertisements of this turn.
+    pending: Vec<Advertisement>,
+    routers: Vec<Router>,
+    prefixes: Vec<Prefix>,
+    /// Questions that may still be asked, and when.
+    asks: u8,
+    asks_at: Instant,
+    /// When something is due.
+    due: Instant,
+}
+
+impl Default for Routers {
+    fn default() -> Routers {
+        Routers {
+            pending: Vec::new(),
+            routers: Vec::new(),
+            prefixes: Vec::new(),
+            asks: 0,
+            asks_at: NEVER,
+            due: NEVER,
+        }
+    }
+}
+
+impl Routers {
+    /// There is a card from now on: it is asked for routers, since the network may be another.
+    pub fn ask(&mut self, now: Instant) {
+        (self.asks, self.asks_at, self.due) = (ASKS, now, now);
+    }
+
+    /// Keeps an advertisement for the next turn.
+    pub fn keep(&mut self, said: Advertisement) {
+        if self.pending.len() < PENDING_MAX {
+            self.pending.push(said);
+            self.due = Instant::ZERO;
+        }
+    }
+
+    /// When something is due.
+    pub fn due(&self) -> Instant {
+        self.due
+    }
+
+    /// Does what is due. Says whether routers are to be asked for.
+    pub fn turn(&mut self, now: Instant) -> bool {
+        for said in core::mem::take(&mut self.pending) {
+            self.hear(now, &said);
+        }
+        self.routers.retain(|router| router.until > now);
+        self.prefixes.retain(|prefix| prefix.valid_until > now);
+        let asks = self.asks > 0 && self.asks_at <= now;
+        if asks {
+            self.asks -= 1;
+            self.asks_at = now + ASKS_AGAIN;
+        }
+        let later = |moment: &Instant| *moment > now;
+        let asked = (self.asks > 0).then_some(self.asks_at);
+        let routers = self.routers.iter().map(|router| router.until);
+        let prefixes = self.prefixes.iter().flat_map(|prefix| [prefix.valid_until, prefix.preferred_until]);
+        self.due = asked.into_iter().chain(routers).chain(prefixes).filter(later).min().unwrap_or(NEVER);
+        asks
+    }
+
+    fn hear(&mut self, now: Instant, said: &Advertisement) {
+        let known = self.routers.iter().position(|router| router.address == said.router);
+        let router = Router { address: said.router, until: now + said.lifetime };
+        match known {
+            // One without time goes with those whose time is over.
+            Some(place) => self.routers[place] = router,
+            None if self.routers.len() < ROUTERS_MAX => self.routers.push(router),
+            None => {}
+        }
+        if said.lifetime > Duration::ZERO {
+            self.asks = 0;
+        }
+        for told in &said.prefixes {
+            self.hear_prefix(now, told);
+        }
+    }
+
+    fn hear_prefix(&mut self, now: Instant, told: &Told) {
+        let valid_until = until(now, told.valid);
+        let preferred_until = until(now, told.preferred);
+        let has_room = self.prefixes.len() < PREFIXES_MAX;
+        match self.prefixes.iter_mut().find(|prefix| prefix.bits == told.bits) {
+            Some(prefix) => {
+                // Nobody is heard who says that an address is over at once: two hours are left, or what was.
+                let left = prefix.valid_until.min(now + LEFT_MIN);
+                prefix.valid_until = valid_until.max(left);
+                prefix.preferred_until = preferred_until.min(prefix.valid_until);
+                prefix.is_on_link |= told.is_on_link;
+            }
+            None if valid_until > now && has_room => {
+                let Told { bits, is_on_link, .. } = *told;
+                self.prefixes.push(Prefix { bits, is_on_link, valid_until, preferred_until });
+            }
+            None => {}
+        }
+    }
+
+    /// Addresses of a machine with this number, each with the bits that are the same for all machines of the network: 128 if nobody has said that others are there. Those
+    /// that should be used come first.
+    pub fn addresses(&self, now: Instant, number: [u8; 8]) -> Vec<(Ipv6Addr, u8)> {
+        let address = |prefix: &Prefix| {
+            let mut octets = [0; 16];
+            octets[..8].copy_from_slice(&prefix.bits);
+            octets[8..].copy_from_slice(&number);
+            (octets.into(), if prefix.is_on_link { BITS } else { 128 })
+        };
+        let (preferred, others): (Vec<&Prefix>, Vec<&Prefix>) =
+            self.prefixes.iter().partition(|prefix| prefix.preferred_until > now);
+        preferred.into_iter().chain(others).map(address).collect()
+    }
+
+    /// Way to other networks: the router that has been known for the longest.
+    pub fn router(&self) -> Option<Ipv6Addr> {
+        self.routers.first().map(|router| router.address)
+    }
+}
