@@ -23,6 +23,7 @@ mod front_door;
 mod guides;
 mod interactive;
 mod leaks;
+mod leases;
 mod linux;
 mod monitor;
 mod networks;
@@ -75,6 +76,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(drivers::trials(world));
     trials.extend(consoles::trials(world));
     trials.extend(networks::trials(world));
+    trials.extend(leases::trials(world));
     trials.extend(web::trials(world));
     trials.extend(linux::trials(world));
     trials.extend(debian::trials(world));

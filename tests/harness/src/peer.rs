@@ -4,17 +4,21 @@
 //! both have one clock, which is the guest's, and no test depends on how fast the host is.
 //!
 //! It takes bytes at [`TAKES`], gives them at [`GIVES`], and calls the guest at [`CALLED`] when it is told to, for an echo. All bytes that it takes are compared
-//! with those that `nc` sends. At [`HOLDS`] it has connections of which nothing is said until it is told to, and at [`ECHOES`] it sends datagrams back.
+//! with those that `nc` sends. At [`HOLDS`] it has connections of which nothing is said until it is told to, and at [`ECHOES`] it sends datagrams back. Who connects to
+//! [`PAGES`] gets a page.
+//!
+//! On the same wire there is another machine with servers of addresses and names and a router ([`lan`]), if a trial has one. It answers at once, and needs no time.
 
+use lan::Lan;
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use tcpip::sockets::Limits;
-use tcpip::{Fallback, Id, Kind, Refusal, Stack, State};
+use tcpip::{Fallback, Id, Kind, Refusal, Stack, State, readiness};
 use xtask::Context;
 use xtask::machine::Machine;
 
@@ -22,6 +26,9 @@ use xtask::machine::Machine;
 pub const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
 /// See [`ADDRESS`].
 pub const GUEST: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
+
+/// Address of the machine in its own network, whatever servers there are.
+pub const LOCAL: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0x00ff, 0xfe00, 0x0101);
 
 /// Port at which it hears the time.
 pub const CLOCK: u16 = 123;
@@ -36,6 +43,11 @@ pub const CALLED: u16 = 7;
 pub const HOLDS: u16 = 29;
 /// See [`HOLDS`].
 pub const ECHOES: u16 = 13;
+
+/// Port at which it serves a page, and the page.
+pub const PAGES: u16 = 80;
+/// See [`PAGES`].
+pub const PAGE: &str = "a page of the other machine\n";
 
 /// Its hardware address.
 const HARDWARE: [u8; 6] = [2, 0, 0, 0, 1, 1];
@@ -107,11 +119,31 @@ pub struct Tally {
 pub struct Peer {
     socket: PathBuf,
     tally: Arc<Mutex<Tally>>,
+    servers: Arc<Mutex<Servers>>,
+}
+
+/// Machine with servers, on the same wire.
+#[derive(Debug, Default)]
+struct Servers {
+    lan: Option<Lan>,
+    /// Frames that it sends without being asked, with the next ones of the guest's.
+    unasked: Vec<Vec<u8>>,
 }
 
 impl Peer {
     /// Waits for an emulator at a socket that is made there. Each connection is as long as `bytes` says.
     pub fn listen(socket: &Path, badness: Badness, bytes: usize) -> xtask::Result<Peer> {
+        Peer::with(socket, badness, bytes, Servers::default())
+    }
+
+    /// Does that beside a machine with servers.
+    pub fn listen_beside(socket: &Path, lan: Lan) -> xtask::Result<Peer> {
+        Peer::with(socket, Badness::default(), 0, Servers { lan: Some(lan), unasked: Vec::new() })
+    }
+
+    fn with(socket: &Path, badness: Badness, bytes: usize, servers: Servers) -> xtask::Result<Peer> {
+        let servers = Arc::new(Mutex::new(servers));
+        let others = servers.clone();
         let listener = UnixListener::bind(socket).context(|| format!("listen at {}", socket.display()))?;
         let tally = Arc::new(Mutex::new(Tally::default()));
         let own = tally.clone();
@@ -119,12 +151,24 @@ impl Peer {
             let outcome = listener
                 .accept()
                 .map_err(|error| error.to_string())
-                .and_then(|(stream, _)| Host::new(stream, badness, bytes, own.clone()).and_then(Host::run));
+                .and_then(|(stream, _)| Host::new(stream, badness, bytes, own.clone(), others))
+                .and_then(Host::run);
             if let Err(why) = outcome {
                 of(&own).wrong.get_or_insert(why);
             }
         });
-        Ok(Peer { socket: socket.into(), tally })
+        Ok(Peer { socket: socket.into(), tally, servers })
+    }
+
+    /// Does something with the machine with servers.
+    pub fn lan<T>(&self, act: impl FnOnce(&mut Lan) -> T) -> T {
+        act(of(&self.servers).lan.get_or_insert_default())
+    }
+
+    /// Lets its router advertise itself to all.
+    pub fn advertise(&self) {
+        let frame = self.lan(|lan| lan.router.advertisement());
+        of(&self.servers).unasked.push(frame);
     }
 
     /// Plugs the other end of the wire in.
@@ -151,8 +195,8 @@ impl Peer {
     }
 }
 
-fn of(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
-    tally.lock().unwrap_or_else(PoisonError::into_inner)
+fn of<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The wire. What becomes of a frame depends on how many there were before, and on nothing else.
@@ -211,6 +255,8 @@ enum Talk {
     Echoes(usize, usize),
     /// It is held, and something was said.
     Holds(bool),
+    /// It gets a page, or has got it.
+    Pages(bool),
 }
 
 /// State of a connection after some work.
@@ -232,12 +278,13 @@ struct Host {
     begun_us: u64,
     clock: Id,
     echo: Id,
-    listeners: [Id; 3],
+    listeners: [Id; 4],
     talks: Vec<(Id, Talk)>,
     /// When it may call.
     calls_at_us: u64,
     bytes: usize,
     tally: Arc<Mutex<Tally>>,
+    servers: Arc<Mutex<Servers>>,
 }
 
 impl Host {
@@ -246,6 +293,7 @@ impl Host {
         badness: Badness,
         bytes: usize,
         tally: Arc<Mutex<Tally>>,
+        servers: Arc<Mutex<Servers>>,
     ) -> Result<Host, String> {
         let fallback = Fallback { address: (ADDRESS, 24), router: None };
         let mut stack = Stack::new(0, 1, Limits::default(), Some(fallback));
@@ -258,13 +306,14 @@ impl Host {
             while stack.pop().is_some() {}
         }
         let refused = |refusal: Refusal| format!("the machine at the other end: {refusal:?}");
-        let at = |port| SocketAddr::from((ADDRESS, port));
+        // All of its addresses: some guests know none of IPv4.
+        let at = |port| SocketAddr::from(([0, 0, 0, 0], port));
         let clock = stack.open(0, Kind::Udp).map_err(refused)?;
         stack.bind(clock, at(CLOCK)).map_err(refused)?;
         let echo = stack.open(0, Kind::Udp).map_err(refused)?;
         stack.bind(echo, at(ECHOES)).map_err(refused)?;
         let mut listen = |port| stack.listen(0, at(port), 4).map_err(refused);
-        let listeners = [listen(TAKES)?, listen(GIVES)?, listen(HOLDS)?];
+        let listeners = [listen(TAKES)?, listen(GIVES)?, listen(HOLDS)?, listen(PAGES)?];
         Ok(Host {
             stream,
             received: VecDeque::new(),
@@ -279,6 +328,7 @@ impl Host {
             calls_at_us: 0,
             bytes,
             tally,
+            servers,
         })
     }
 
@@ -314,6 +364,7 @@ impl Host {
         if is_reset(&frame) {
             of(&self.tally).resets += 1;
         }
+        self.serve(&frame)?;
         for frame in self.wire.pass(Way::Here, frame, &mut of(&self.tally)) {
             self.stack.push(&frame);
         }
@@ -331,6 +382,21 @@ impl Host {
             // The last of all that is sent: when the guest has it, it has everything.
             let _ = self.stack.send_to(self.clock, from, &word);
             self.work()?;
+        }
+        Ok(())
+    }
+
+    /// Sends what the machine with servers says to a frame, and what it says unasked. What is for all is for this machine, too.
+    fn serve(&mut self, frame: &[u8]) -> Result<(), String> {
+        let mut servers = of(&self.servers);
+        let mut frames = std::mem::take(&mut servers.unasked);
+        frames.extend(servers.lan.as_mut().into_iter().flat_map(|lan| lan.answer(frame)));
+        drop(servers);
+        for frame in frames {
+            if frame.first().is_some_and(|first| first & 1 != 0) {
+                self.stack.push(&frame);
+            }
+            self.send(&frame)?;
         }
         Ok(())
     }
@@ -377,7 +443,7 @@ impl Host {
             let is_sent = self.stack.send_to(self.echo, from, &datagram[..len]).is_ok();
             of(&self.tally).datagrams += u64::from(is_sent);
         }
-        let begin = [Talk::Takes(0), Talk::Gives(0), Talk::Holds(false)];
+        let begin = [Talk::Takes(0), Talk::Gives(0), Talk::Holds(false), Talk::Pages(false)];
         for (listener, talk) in self.listeners.into_iter().zip(begin) {
             if let Ok(id) = self.stack.accept(listener) {
                 of(&self.tally).held += u64::from(matches!(talk, Talk::Holds(_)));
@@ -436,6 +502,14 @@ impl Host {
         }
         let mut bytes = [0; PIECE];
         loop {
+            if let Talk::Pages(is_written @ false) = talk
+                && self.stack.ready(id).is_ok_and(|ready| ready & readiness::READABLE != 0)
+            {
+                // Whatever was asked for.
+                let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", PAGE.len());
+                *is_written = self.stack.write(id, format!("{head}{PAGE}").as_bytes()).is_ok();
+                let _ = self.stack.shutdown(id);
+            }
             let len = match self.stack.read(id, &mut bytes) {
                 Ok(0) => return Step::Over,
                 Ok(len) => len,
@@ -444,7 +518,7 @@ impl Host {
             };
             let come = match talk {
                 Talk::Takes(come) | Talk::Echoes(_, come) => come,
-                Talk::Gives(_) | Talk::Holds(_) => continue,
+                Talk::Gives(_) | Talk::Holds(_) | Talk::Pages(_) => continue,
             };
             if bytes[..len].iter().enumerate().any(|(at, &has)| has != byte(*come + at)) {
                 of(&self.tally).wrong.get_or_insert(format!("other bytes came, from {come} on"));
@@ -471,7 +545,7 @@ impl Host {
                 tally.calls = tally.calls.saturating_sub(1);
                 come
             }
-            Talk::Holds(_) => return,
+            Talk::Holds(_) | Talk::Pages(_) => return,
         };
         tally.over += 1;
         tally.broken += u64::from(come != all);
