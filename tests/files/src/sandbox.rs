@@ -92,7 +92,7 @@ struct Pair {
     random: Random,
 }
 
-/// Whatever fails says by which seed it fails again.
+/// A failure says by which seed it comes again.
 impl Drop for Pair {
     fn drop(&mut self) {
         if std::thread::panicking() {

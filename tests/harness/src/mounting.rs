@@ -106,7 +106,7 @@ fn without_the_right_nothing_changes(world: &'static World) -> Verdict {
     reply.check_contains(&format!("{refused}{}\n", FIXED.join("\n")))
 }
 
-/// Whatever a program was told that it has mounted, or unmounted, is so, however often the server is killed.
+/// A mount or unmount of which a program was told is so, however often the server is killed.
 fn what_was_acknowledged_is_there(world: &'static World) -> Verdict {
     let kills = if world.full { 1000 } else { 50 };
     let change = |system: &mut System| {

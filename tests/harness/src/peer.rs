@@ -505,7 +505,7 @@ impl Host {
             if let Talk::Pages(is_written @ false) = talk
                 && self.stack.ready(id).is_ok_and(|ready| ready & readiness::READABLE != 0)
             {
-                // Whatever was asked for.
+                // Anything that was asked for.
                 let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", PAGE.len());
                 *is_written = self.stack.write(id, format!("{head}{PAGE}").as_bytes()).is_ok();
                 let _ = self.stack.shutdown(id);

@@ -1,5 +1,5 @@
 //! References to objects as parts of something, and several in an answer: to an object, through somebody who stands before it, and to and from who lies.
-//! Whatever becomes of a call, no object lives longer than somebody knows of it.
+//! No object lives, whatever becomes of a call, longer than somebody knows of it.
 
 use crate::fleet_door::Harbour::{Berth, Closed, Port, Ship, Sign, Taken};
 use crate::references::{Counter, failed, same};
