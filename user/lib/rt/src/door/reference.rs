@@ -270,3 +270,17 @@ pub fn give_many(windows: &mut Items, words: &[u64], dope: u64, request: u64) ->
     }
     Dope(request).with_used(Dope::used(0, 0, used.items())).0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use api::stub::Anything;
+
+    #[test]
+    fn nobody_has_no_number_and_none_is_freed() {
+        let nobody = Reference::<Anything>::NOBODY;
+        assert!(nobody.is_nobody());
+        assert_eq!(nobody.item(true), (Fpage::NIL, 0));
+        drop(nobody);
+    }
+}
