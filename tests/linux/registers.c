@@ -98,7 +98,7 @@ __asm__(".globl restorer\nrestorer: mov $15, %eax; syscall");
 
 static word seed;
 static volatile unsigned alarms, signals, faults;
-/* What a handler is to find in its frame, and to leave there. */
+/* Registers that a handler is to find in its frame, and to leave there. */
 static struct registers wanted, left;
 static volatile int is_watched;
 static volatile word *faulting;

@@ -173,7 +173,7 @@ fn calls_return_although_their_shuttle_was_taken() {
 /// Memory of the first task for the registers of a late return.
 const BLOCK: u64 = 0x4800_0000;
 
-/// Where the first task has no memory.
+/// An address at which the first task has no memory.
 const NOWHERE: u64 = 0x7000_0000_0000;
 
 /// The flag of a thread that is stepped (TF).

@@ -34,7 +34,7 @@ pub fn make_room() -> sys::Result<()> {
     door::make_room::<Liar>()
 }
 
-/// How many ships there are.
+/// Number of ships.
 static SHIPS: AtomicI64 = AtomicI64::new(0);
 
 /// A ship, with some cargo.
@@ -349,7 +349,7 @@ impl stub::door::Object for Liar {
     const ROOM: Option<&'static [u32]> = Some(&[]);
 }
 
-/// How many answers it has.
+/// Number of its answers.
 const LIES: usize = 8 * 6 * 3;
 
 impl<const LONG: bool> stub::door::Handler for Lie<LONG> {

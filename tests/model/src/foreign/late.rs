@@ -70,7 +70,7 @@ struct Handler {
     does: Option<usize>,
 }
 
-/// How often something happened.
+/// Counts of what happened.
 #[derive(Default)]
 struct Counts {
     at_once: AtomicUsize,

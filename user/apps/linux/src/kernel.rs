@@ -171,7 +171,7 @@ impl Machine for Kernel {
         let (ip, flags) = (all[register::RIP], all[register::RFLAGS]);
         sys::thread_set_registers(thread.uid, 0, [ip, all[register::RSP], flags, 0]).map_err(errno)?;
         if has_vectors {
-            // What an instruction for calls overwrites is as it would be behind the one at which the thread goes on. The others come with the answer.
+            // Registers that an instruction for calls overwrites are as behind the one at which the thread goes on. The others come with the answer.
             sys::thread_set_registers(thread.uid, 1, [0, ip, 0, 0]).map_err(errno)?;
             sys::thread_set_registers(thread.uid, 3, [0, flags, 0, 0]).map_err(errno)?;
             if !self.extended.load_vectors(state) {

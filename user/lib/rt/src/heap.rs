@@ -48,7 +48,7 @@ unsafe impl GlobalAlloc for Allocator {
                 return block;
             }
             let Some(new) = heap.allocate(Layout::from_size_align_unchecked(len, layout.align())) else {
-                // Whoever makes a block smaller does not expect that it fails.
+                // A program that makes a block smaller does not expect that to fail.
                 return if heap.resize_at_last(old, layout, len) { block } else { null_mut() };
             };
             let copied = layout.size().min(len);
