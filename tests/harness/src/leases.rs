@@ -87,7 +87,8 @@ impl Town {
     /// Types lines, and looks for what should be printed, in this order.
     fn step(&mut self, name: &str, lines: &[&str], expected: &[&str]) -> Result<(), String> {
         let begin = self.guest.text().len();
-        let end = format!("that was {name}.");
+        // Some steps are taken again.
+        let end = format!("that was {name}, from {begin} on.");
         self.guest.send(format!("{}\necho {end}\n", lines.join("\n")).as_bytes());
         if !self.guest.expect(&end) {
             return Err(format!("{name}: expected {end:?}"));

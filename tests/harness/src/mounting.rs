@@ -7,11 +7,10 @@ use libtest_mimic::{Failed, Trial};
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 5] = [
+    let trials: [Named; 4] = [
         ("commands_do_what_they_say", commands_do_what_they_say),
         ("what_is_open_stays", what_is_open_stays),
         ("without_the_right_nothing_changes", without_the_right_nothing_changes),
-        ("what_was_acknowledged_is_there", what_was_acknowledged_is_there),
         ("a_server_that_stayed_down_begins_anew", a_server_that_stayed_down_begins_anew),
     ];
     Vec::from(trials.map(|(name, verdict)| world.trial("files", format!("mounting::{name}"), verdict)))
@@ -27,7 +26,7 @@ const COMMANDS: &[Says] = &[
     ("mkdir /m /m/inner /other", &[]),
     ("echo seen > /other/file", &[]),
     ("mount /boot/etc /m", &[]),
-    ("ls /m", &["motd"]),
+    ("ls /m", &["help", "motd"]),
     ("mount", &[FIXED[0], FIXED[1], FIXED[2], FIXED[3], "/m           boot/etc"]),
     ("cd /other", &[]),
     ("mount . ../m", &[]),
@@ -51,7 +50,7 @@ const COMMANDS: &[Says] = &[
     ("cat /m/file", &["seen", "more"]),
     ("kill bootfs", &["root: bootfs (task …"]),
     ("umount /m", &[]),
-    ("ls /m", &["motd"]),
+    ("ls /m", &["help", "motd"]),
     ("mount ram/other /m", &[]),
     // A server in memory loses the place, which is made again, and what was mounted there, which is not.
     ("kill ramfs", &["root: ramfs (task …"]),
@@ -104,18 +103,6 @@ fn without_the_right_nothing_changes(world: &'static World) -> Verdict {
     let reply = run(world, take, "mkdir /m\nmount boot /m\numount /etc\nmount\nexit 0\n")?;
     let refused = "mount: boot: not allowed\numount: /etc: not allowed\n";
     reply.check_contains(&format!("{refused}{}\n", FIXED.join("\n")))
-}
-
-/// A mount or unmount of which a program was told is so, however often the server is killed.
-fn what_was_acknowledged_is_there(world: &'static World) -> Verdict {
-    let kills = if world.full { 1000 } else { 50 };
-    let change = |system: &mut System| {
-        with_right(system, "file-test");
-        system.programs.iter_mut().for_each(|program| program.restarts = u8::MAX);
-    };
-    let reply = run(world, change, &format!("run file-test mounting {kills}\nmount\nexit 0\n"))?;
-    reply.check_contains(&format!("mounts was killed {kills} times"))?;
-    reply.check_contains(&format!("file-test: all is well\n{}\n", FIXED.join("\n")))
 }
 
 /// Somebody who starts it once more has what the description says.
