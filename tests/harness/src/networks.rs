@@ -172,10 +172,12 @@ fn check_no_more(round: usize, before: &InUse, now: &InUse) -> Result<(), String
         let before = before.get(name).copied().unwrap_or_default();
         // A heap that keeps small blocks may be a page or two larger once they have been needed.
         let is_by_pieces = MANAGERS.iter().any(|it| name.starts_with(it));
-        let more = match () {
-            () if is_by_pieces => PIECE,
-            () if grows(name) => [MARGIN, 0],
-            () => [2, 0],
+        let more = if is_by_pieces {
+            PIECE
+        } else if grows(name) {
+            [MARGIN, 0]
+        } else {
+            [2, 0]
         };
         if now[0] > before[0] + more[0] || now[1] > before[1] + more[1] {
             return Err(format!("round {round}: {name} has {now:?} pages and frames, and had {before:?}"));
@@ -185,7 +187,7 @@ fn check_no_more(round: usize, before: &InUse, now: &InUse) -> Result<(), String
 }
 
 /// Lines of those who have memory by pieces of a MiB: a page more for a program may need another one. The lines of all programs say whether they have more.
-const MANAGERS: [&str; 3] = ["machine ", "root ", "mm "];
+const MANAGERS: [&str; 4] = ["machine ", "sigma0 ", "root ", "mm "];
 
 /// Pages of a piece with its tables, and frames for its mappings.
 const PIECE: [u64; 2] = [300, 8];
