@@ -45,18 +45,21 @@ fn there_is_one_processor() {
     assert_eq!(text(&mut rig, "/proc/sys/kernel/random/boot_id"), second);
 }
 
+/// Entries of a directory, as `getdents64` writes them.
+fn listing(rig: &mut Rig, path: &str) -> Vec<u8> {
+    let at = rig.put(&[path.as_bytes(), b"\0"].concat());
+    let fd = rig.call(__NR_open, &[at, (O_RDONLY | O_DIRECTORY).into(), 0]);
+    assert!(fd >= 0, "{path}: {fd}");
+    let to = rig.room(4096);
+    let count = rig.call(__NR_getdents64, &[fd as u64, to, 4096]) as usize;
+    rig.call(__NR_close, &[fd as u64]);
+    rig.get(FIRST, to, count)
+}
+
 #[test]
 fn directories_have_entries() {
     let mut rig = Rig::begun();
-    let names = |rig: &mut Rig, path: &str| {
-        let at = rig.put(&[path.as_bytes(), b"\0"].concat());
-        let fd = rig.call(__NR_open, &[at, (O_RDONLY | O_DIRECTORY).into(), 0]);
-        assert!(fd >= 0, "{path}: {fd}");
-        let to = rig.room(4096);
-        let count = rig.call(__NR_getdents64, &[fd as u64, to, 4096]) as usize;
-        rig.call(__NR_close, &[fd as u64]);
-        String::from_utf8_lossy(&rig.get(FIRST, to, count)).into_owned()
-    };
+    let names = |rig: &mut Rig, path: &str| String::from_utf8_lossy(&listing(rig, path)).into_owned();
     for (path, name) in
         [("/", "sys"), ("/sys", "devices"), ("/sys/devices/system/cpu", "online"), ("/proc", "sys")]
     {
@@ -128,13 +131,7 @@ fn a_run_of_the_machine_has_one_number() {
 fn a_process_has_threads() {
     let mut rig = Rig::begun();
     let entries = |rig: &mut Rig, path: &str| {
-        let at = rig.put(&[path.as_bytes(), b"\0"].concat());
-        let fd = rig.call(__NR_open, &[at, (O_RDONLY | O_DIRECTORY).into(), 0]);
-        assert!(fd >= 0, "{path}: {fd}");
-        let to = rig.room(4096);
-        let count = rig.call(__NR_getdents64, &[fd as u64, to, 4096]) as usize;
-        rig.call(__NR_close, &[fd as u64]);
-        let (bytes, mut names) = (rig.get(FIRST, to, count), Vec::new());
+        let (bytes, mut names) = (listing(rig, path), Vec::new());
         let mut left = &bytes[..];
         while let [_, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, low, high, ..] = left {
             let (entry, rest) = left.split_at(u16::from_le_bytes([*low, *high]).into());
