@@ -15,7 +15,6 @@ mod telling;
 mod waiters;
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::String;
@@ -27,7 +26,6 @@ use linux::budget::Budget;
 use linux::command_line::CommandLine;
 use linux::errno;
 use linux::machine::Tid;
-use linux::memory::Fault;
 use linux::signal::{Cause, Signal};
 use linux::store::{Clock, Store};
 use linux::system::{Next, System};
@@ -38,9 +36,9 @@ use network::Tern;
 use rt::api::clock;
 use rt::module::Service;
 use rt::pager::{self, REFUSAL};
-use rt::sys::abi::PAGE_SIZE;
+use rt::sys::abi::{PAGE_SIZE, USER_END};
 use rt::sys::foreign::Handler;
-use rt::sys::{self, Kind, Message, Timeout, Uid};
+use rt::sys::{self, Kind, Message, Timeout};
 use rt::{eprintln, random, time};
 use telling::Telling;
 use vfs::remote::Remote;
@@ -71,9 +69,6 @@ const ENVIRONMENT: [&str; 4] =
     ["PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=/root", "TERM=xterm", "USER=root"];
 
 type Linux = System<Kernel, Pages, Remote<Below>>;
-
-/// Page faults that were refused, with the kernel's names of the threads, until the exceptions come that they become.
-type Faults = BTreeMap<Tid, (Uid, Fault)>;
 
 /// Options.
 const USAGE: &str = "linux: usage: linux [--root PATH] [--strace[=FILE]] [-o FILE] [--profile] [--monitor SERVER] [--no-keys] \
@@ -172,14 +167,13 @@ fn zero() -> u64 {
 /// Does calls until the first process ends.
 fn run(mut system: Linux, network: &Tern) -> i32 {
     let mut handler = Handler::default();
-    let mut faults = Faults::new();
     let mut caller = handler.wait_for_call();
     loop {
         let next = match caller {
             Some(tid) => system.call(tid, &mut handler.registers),
             None => {
                 if let Ok(message) = handler.message() {
-                    take(&mut system, network, &mut faults, &message);
+                    take(&mut system, network, &message);
                 }
                 Next::Nothing
             }
@@ -198,11 +192,11 @@ fn run(mut system: Linux, network: &Tern) -> i32 {
 }
 
 /// Takes a message: a fault, an exception, or one of a thread beside this one.
-fn take(system: &mut Linux, network: &Tern, faults: &mut Faults, message: &Message) {
+fn take(system: &mut Linux, network: &Tern, message: &Message) {
     let tid = system.machine.number(message.sender);
     match (message.kind, tid) {
-        (Kind::Fault, Some(tid)) => page(system, faults, message, tid),
-        (Kind::Exception, Some(tid)) => except(system, faults, message, tid),
+        (Kind::Fault, Some(tid)) => page(system, message, tid),
+        (Kind::Exception, Some(tid)) => except(system, message, tid),
         (Kind::Request, None) if is_own(message) => {
             let _ = sys::send(message.sender, 0, [0; 8], Timeout::ZERO);
             match message.label {
@@ -228,42 +222,37 @@ fn is_own(message: &Message) -> bool {
     sys::thread_info(message.sender).is_ok_and(|info| info.task == sys::identity().task)
 }
 
-fn page(system: &mut Linux, faults: &mut Faults, message: &Message, tid: Tid) {
-    let found = pager::Fault::decode(message).ok_or(Fault::Nothing).and_then(|fault| {
-        let wanted = from_machine(fault.access);
-        system.fault(tid, fault.address, wanted).map(|page| (page, fault.address / PAGE_SIZE * PAGE_SIZE))
-    });
-    let _ = match found {
-        Ok(((frame, rights), address)) => {
-            let page = system.store.frames.bytes.fpage(frame, rights);
-            let sent = sys::send_item(message.sender, 0, [0; 8], (page, address), Timeout::ZERO);
-            system.after_fault(tid);
-            sent
-        }
-        Err(fault) => {
-            faults.insert(tid, (message.sender, fault));
-            sys::send(message.sender, REFUSAL.label, [0; 8], Timeout::ZERO)
-        }
+/// Answers a page fault: by a page, by a handler in place of what has faulted, or by the end of the process.
+fn page(system: &mut Linux, message: &Message, tid: Tid) {
+    let Some(fault) = pager::Fault::decode(message) else {
+        // Ports: no process has any, and this becomes the processor's exception.
+        let _ = sys::send(message.sender, REFUSAL.label, [0; 8], Timeout::ZERO);
+        return;
     };
+    let wanted = from_machine(fault.access);
+    match system.fault(tid, fault.address, wanted) {
+        Ok((frame, rights)) => {
+            let page = system.store.frames.bytes.fpage(frame, rights);
+            let address = fault.address / PAGE_SIZE * PAGE_SIZE;
+            let _ = sys::send_item(message.sender, 0, [0; 8], (page, address), Timeout::ZERO);
+            system.after_fault(tid);
+        }
+        Err(reason) => system.refuse_fault(tid, fault.address, wanted, reason),
+    }
 }
 
-fn except(system: &mut Linux, faults: &mut Faults, message: &Message, tid: Tid) {
+fn except(system: &mut Linux, message: &Message, tid: Tid) {
     let [vector, error, ip, .., address] = message.words;
     let address = address & !7;
     let (signal, code, value): (Signal, u32, u64) = match vector {
-        // One of a thread that had the number before means nothing.
-        UNRESOLVED => match faults.remove(&tid).filter(|(sender, _)| *sender == message.sender) {
-            // The page was given: what was missing is kernel memory for it.
-            None if system.machine.grow(tid) => {
-                system.machine.resume(tid);
-                return;
-            }
-            None => (SIGBUS, general::BUS_ADRERR, address),
-            Some((_, Fault::Denied)) => (SIGSEGV, general::SEGV_ACCERR, address),
-            Some((_, Fault::BehindEnd)) => (SIGBUS, general::BUS_ADRERR, address),
-            Some((_, Fault::NoMemory)) => (general::SIGKILL, general::SI_KERNEL, 0),
-            Some((_, Fault::Nothing)) => (SIGSEGV, general::SEGV_MAPERR, address),
-        },
+        // Nobody asks for pages of the kernel's.
+        UNRESOLVED if address >= USER_END => (SIGSEGV, general::SEGV_MAPERR, address),
+        // The page was given: what was missing is kernel memory for it.
+        UNRESOLVED if system.machine.grow(tid) => {
+            system.machine.resume(tid);
+            return;
+        }
+        UNRESOLVED => (SIGBUS, general::BUS_ADRERR, address),
         0 => (SIGFPE, general::FPE_INTDIV, ip),
         1 => (SIGTRAP, general::TRAP_TRACE, ip),
         3 => (SIGTRAP, general::SI_KERNEL, 0),

@@ -180,16 +180,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.spare_state.take().unwrap_or_else(|| Box::new(ThreadState::ZERO))
     }
 
-    /// A fault of a thread was answered, and its page is mapped: it loses that again if the fault has found it behind the end of its file, and takes a signal that has
-    /// come meanwhile. If its process ends by that, others may have waited for it.
-    pub fn after_fault(&mut self, tid: Tid) {
-        self.take_cut_pages();
-        if self.has_signal(tid) {
-            self.notify(tid);
-            self.settle();
-        }
-    }
-
     /// Takes signals of a thread until one has an effect on it.
     fn effect(&mut self, tid: Tid) -> Effect {
         loop {

@@ -26,6 +26,7 @@ pub mod ending;
 pub mod epoll;
 pub mod errno;
 pub mod executable;
+pub mod faults;
 pub mod frames;
 pub mod inet;
 pub mod inotify;

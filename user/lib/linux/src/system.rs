@@ -10,7 +10,6 @@ use crate::frames::Bytes;
 use crate::kept::Kept;
 use crate::locks::Locks;
 use crate::machine::{Machine, Registers, Tid};
-use crate::memory::{Fault, Rights};
 use crate::open::{Object, Open};
 use crate::pipe::End;
 use crate::process::{Blocked, EVENTS_FREE, Event, Process, Shared, Status, Thread};
@@ -424,20 +423,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         self.expire_timers();
         self.settle();
-    }
-
-    /// A thread accesses a page that it has not. The frame to map, and what may be done there; an error has to become an [`System::exception`].
-    pub fn fault(
-        &mut self,
-        tid: Tid,
-        address: u64,
-        wanted: Rights,
-    ) -> core::result::Result<(crate::frames::Frame, Rights), Fault> {
-        self.store.volume.begin();
-        let pid = self.pid(tid).map_err(|_| Fault::Nothing)?;
-        self.budget.serve(pid);
-        let room = self.room(tid).map_err(|_| Fault::Nothing)?;
-        self.store.map_page(&mut room.borrow_mut().memory, address, wanted)
     }
 
     /// Closes what one descriptor has led to.

@@ -5,6 +5,7 @@ mod bytes;
 mod cache;
 mod counted;
 mod crossings;
+mod faults;
 mod held;
 mod hostile;
 mod late;

@@ -72,6 +72,11 @@ impl Memory {
         Ok(Access::Mapped(own, rights))
     }
 
+    /// Whether a page has been used, so that it has a frame.
+    pub fn has_page(&self, page: u64) -> bool {
+        self.pages.get(page).is_some()
+    }
+
     /// Makes a stack longer, down to an address just below it.
     fn grow(&mut self, address: u64) -> core::result::Result<(u64, Region), Fault> {
         let (start, region) = self.next(address).ok_or(Fault::Nothing)?;

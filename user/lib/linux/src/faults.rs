@@ -1,0 +1,67 @@
+//! Page faults: accesses to pages that a process has and its task has not yet, and to others.
+
+use crate::frames::{Bytes, Frame, PAGE};
+use crate::machine::{Machine, Tid};
+use crate::memory::{Fault, Rights};
+use crate::signal::{Cause, Signal};
+use crate::system::System;
+use linux_raw_sys::general::{self, SIGBUS, SIGKILL, SIGSEGV};
+use vfs::FileSystem;
+
+/// The processor's number of the exception.
+const VECTOR: u64 = 14;
+
+/// Bits of its error code: there is a page, and it allows less; a write; an access of user code; an instruction is fetched.
+mod error {
+    pub const PRESENT: u64 = 1;
+    pub const WRITE: u64 = 2;
+    pub const USER: u64 = 4;
+    pub const FETCH: u64 = 16;
+}
+
+impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    /// A thread accesses a page that its task has not. The frame to map, and what may be done there; for an error there is [`System::refuse_fault`].
+    pub fn fault(
+        &mut self,
+        tid: Tid,
+        address: u64,
+        wanted: Rights,
+    ) -> core::result::Result<(Frame, Rights), Fault> {
+        self.store.volume.begin();
+        let pid = self.pid(tid).map_err(|_| Fault::Nothing)?;
+        self.budget.serve(pid);
+        let room = self.room(tid).map_err(|_| Fault::Nothing)?;
+        self.store.map_page(&mut room.borrow_mut().memory, address, wanted)
+    }
+
+    /// A fault of a thread was answered, and its page is mapped: it loses that again if the fault has found it behind the end of its file, and takes a signal that has
+    /// come meanwhile. If its process ends by that, others may have waited for it.
+    pub fn after_fault(&mut self, tid: Tid) {
+        self.take_cut_pages();
+        if self.has_signal(tid) {
+            self.notify(tid);
+            self.settle();
+        }
+    }
+
+    /// A fault of a thread, which stands still in it, gets no page: a handler of its process begins in its place, or the process ends.
+    pub fn refuse_fault(&mut self, tid: Tid, address: u64, wanted: Rights, fault: Fault) {
+        let (signal, code, value): (Signal, u32, u64) = match fault {
+            Fault::Nothing => (SIGSEGV, general::SEGV_MAPERR, address),
+            Fault::Denied => (SIGSEGV, general::SEGV_ACCERR, address),
+            Fault::BehindEnd => (SIGBUS, general::BUS_ADRERR, address),
+            Fault::NoMemory => (SIGKILL, general::SI_KERNEL, 0),
+        };
+        let has_page = |room: crate::process::Shared| room.borrow().memory.has_page(address / PAGE);
+        let is_there = fault == Fault::Denied && self.room(tid).is_ok_and(has_page);
+        let bits = [
+            (is_there, error::PRESENT),
+            (wanted.has(Rights::WRITE), error::WRITE),
+            (wanted.has(Rights::EXECUTE), error::FETCH),
+        ];
+        let bits = bits.into_iter().filter(|(is_set, _)| *is_set);
+        let error = bits.fold(error::USER, |all, (_, bit)| all | bit);
+        let cause = Cause { code: code as i32, sender: (0, 0), value };
+        self.exception(tid, signal, cause, [address, error, VECTOR]);
+    }
+}

@@ -1,0 +1,85 @@
+//! Faults that get no page: each reason has its signal, with the words that Linux writes to the frame of a handler, or ends the process.
+
+use crate::frames::PAGE;
+use crate::memory::{Fault, Rights};
+use crate::world::{OWN, World};
+use abi::state::register;
+use linux_raw_sys::general::*;
+use std::vec::Vec;
+
+/// Words of a frame, from the stack pointer of its handler on: error code, vector and address of the fault.
+const ERROR: u64 = 8 + 40 + 19 * 8;
+const VECTOR: u64 = ERROR + 8;
+const ADDRESS: u64 = ERROR + 3 * 8;
+
+/// A page of memory that nobody has used, with these rights.
+fn page(world: &mut World, rights: u32) -> u64 {
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    world.now(1, __NR_mmap, &[0, PAGE, rights.into(), flags.into(), u64::MAX, 0]).unwrap()
+}
+
+/// Lets a thread fault, for which no page is there, and gives the words of its handler's frame, with the signal and its code.
+fn refused(world: &mut World, at: u64, wanted: Rights) -> [u64; 5] {
+    world.system.thread(1).unwrap().mask = crate::signal::Set(0);
+    let reason = world.system.fault(1, at, wanted).unwrap_err();
+    world.system.refuse_fault(1, at, wanted, reason);
+    let mut state = abi::ThreadState::ZERO;
+    assert!(crate::machine::Machine::state(&mut world.system.machine, 1, &mut state));
+    assert!(world.handles(1));
+    let [sp, signal, info] = [register::RSP, register::RDI, register::RSI].map(|at| state.registers[at]);
+    let mut words: Vec<u64> = Vec::from([signal]);
+    words.push(world.number(1, info + 8).into());
+    words.extend([ERROR, VECTOR, ADDRESS].map(|at| world.system.words::<1>(1, sp + at).unwrap()[0]));
+    words.try_into().unwrap()
+}
+
+#[test]
+fn handlers_hear_why() {
+    let mut world = World::new();
+    for signal in [SIGSEGV, SIGBUS] {
+        world.action(1, signal, crate::world::HANDLER);
+    }
+    let (segv, maperr, accerr) = (u64::from(SIGSEGV), u64::from(SEGV_MAPERR), u64::from(SEGV_ACCERR));
+    let nothing = page(&mut world, PROT_READ);
+    world.now(1, __NR_munmap, &[nothing, PAGE]).unwrap();
+    assert_eq!(refused(&mut world, nothing, Rights::READ), [segv, maperr, 4, 14, nothing]);
+    assert_eq!(refused(&mut world, nothing, Rights::EXECUTE), [segv, maperr, 20, 14, nothing]);
+    // A page that was never read has no frame.
+    let unused = page(&mut world, PROT_READ);
+    assert_eq!(refused(&mut world, unused, Rights::WRITE), [segv, accerr, 6, 14, unused]);
+    assert!(world.system.fault(1, unused, Rights::READ).is_ok());
+    assert_eq!(refused(&mut world, unused + 8, Rights::WRITE), [segv, accerr, 7, 14, unused + 8]);
+    world.file(b"/f", b"short", 0o644);
+    let fd = world.open(1, "/f", O_RDONLY).unwrap();
+    let flags = MAP_PRIVATE;
+    let at = world.now(1, __NR_mmap, &[0, 2 * PAGE, PROT_READ.into(), flags.into(), fd, 0]).unwrap() + PAGE;
+    assert_eq!(refused(&mut world, at, Rights::READ), [SIGBUS.into(), BUS_ADRERR.into(), 4, 14, at]);
+}
+
+#[test]
+fn processes_without_a_handler_end() {
+    for (fault, signal) in [
+        (Fault::Nothing, SIGSEGV),
+        (Fault::Denied, SIGSEGV),
+        (Fault::BehindEnd, SIGBUS),
+        (Fault::NoMemory, SIGKILL),
+    ] {
+        let mut world = World::new();
+        world.action(1, SIGSEGV, 0);
+        let child = world.fork(1);
+        world.system.refuse_fault(child, OWN, Rights::WRITE, fault);
+        assert_eq!(world.status(1, child).map(|status| status & 0x7f), Some(signal));
+    }
+}
+
+/// A handler that faults in turn, whose signal is blocked meanwhile, ends its process.
+#[test]
+fn a_fault_whose_signal_is_blocked_ends_the_process() {
+    let mut world = World::new();
+    let child = world.fork(1);
+    world.action(child, SIGSEGV, crate::world::HANDLER);
+    world.system.refuse_fault(child, 0, Rights::READ, Fault::Nothing);
+    assert!(world.handles(child));
+    world.system.refuse_fault(child, 0, Rights::READ, Fault::Nothing);
+    assert_eq!(world.status(1, child).map(|status| status & 0x7f), Some(SIGSEGV));
+}
