@@ -93,6 +93,22 @@ __asm__(
 	"	xor %eax, %eax; ret\n"
 	"2:	mov $1, %eax; ret\n");
 
+/* One instruction, which writes to an address where there is nothing yet, with registers loaded. All of them have to be what they were. */
+extern word touch(volatile word *at, word value);
+__asm__(
+	".globl touch\n"
+	"touch:\n"
+	"	push %rbx; push %rbp\n"
+	"	mov %rsi, %rcx; mov %rsi, %r11; mov %rsi, %rdx; mov %rsi, %r8; mov %rsi, %r9; mov %rsi, %r10; mov %rsi, %rbx; mov %rsi, %rbp\n"
+	"	movq %rsi, %xmm7; movq %rsi, %xmm15; mov %rsi, %rax; stc\n"
+	"	mov %rsi, (%rdi)\n"
+	"	jnc 2f\n"
+	"	cmp %rsi, %rcx; jne 2f; cmp %rsi, %r11; jne 2f; cmp %rsi, %rdx; jne 2f; cmp %rsi, %r8; jne 2f; cmp %rsi, %r9; jne 2f; cmp %rsi, %r10; jne 2f\n"
+	"	cmp %rsi, %rbx; jne 2f; cmp %rsi, %rbp; jne 2f; cmp %rsi, %rax; jne 2f; cmp %rsi, (%rdi); jne 2f\n"
+	"	movq %xmm7, %rax; cmp %rsi, %rax; jne 2f; movq %xmm15, %rax; cmp %rsi, %rax; jne 2f\n"
+	"	xor %eax, %eax; pop %rbp; pop %rbx; ret\n"
+	"2:	mov $1, %eax; pop %rbp; pop %rbx; ret\n");
+
 extern void restorer(void);
 __asm__(".globl restorer\nrestorer: mov $15, %eax; syscall");
 
@@ -217,7 +233,7 @@ static void run(word index, int from, int to)
 		call_with_registers(0, SCHED_YIELD, 0, 0, 0);
 		faulting = (word *)page;
 		CALL(MUNMAP, page, 4096, 0, 0);
-		*faulting = next();
+		if (touch(faulting, next())) fail("a register has changed at a fault\n");
 		if (signals != (unsigned)round + 1 || faults != (unsigned)round + 1) fail("a handler did not begin\n");
 	}
 	/* Interruptions anywhere. */

@@ -164,16 +164,16 @@ impl Machine for Kernel {
         tid: Tid,
         state: &ThreadState,
         registers: &mut Registers,
-        has_vectors: bool,
+        is_whole: bool,
     ) -> Result<bool> {
         let thread = self.threads.get(&tid).ok_or(linux::errno::ESRCH)?;
         let all = &state.registers;
         let (ip, flags) = (all[register::RIP], all[register::RFLAGS]);
         sys::thread_set_registers(thread.uid, 0, [ip, all[register::RSP], flags, 0]).map_err(errno)?;
-        if has_vectors {
-            // Registers that an instruction for calls overwrites are as behind the one at which the thread goes on. The others come with the answer.
-            sys::thread_set_registers(thread.uid, 1, [0, ip, 0, 0]).map_err(errno)?;
-            sys::thread_set_registers(thread.uid, 3, [0, flags, 0, 0]).map_err(errno)?;
+        if is_whole {
+            // Registers that an instruction for calls overwrites. The others come with the answer.
+            sys::thread_set_registers(thread.uid, 1, [0, all[register::RCX], 0, 0]).map_err(errno)?;
+            sys::thread_set_registers(thread.uid, 3, [0, all[register::R11], 0, 0]).map_err(errno)?;
             if !self.extended.load_vectors(state) {
                 return Err(linux::errno::EINVAL);
             }

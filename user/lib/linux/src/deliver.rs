@@ -63,13 +63,6 @@ fn is_made_again(number: u64, registers: &Registers, action: Action) -> bool {
     action.has(general::SA_RESTART) && !NOT_MADE_AGAIN.iter().any(|call| u64::from(*call) == number)
 }
 
-/// Whether a thread with this state may have just ended a call, which overwrites two registers.
-fn is_behind_call(state: &ThreadState) -> bool {
-    let registers = &state.registers;
-    registers[register::RCX] == registers[register::RIP]
-        && registers[register::R11] == registers[register::RFLAGS]
-}
-
 /// Signals that stop a process, if it says nothing of them.
 const STOPPING: [Signal; 4] = [SIGSTOP, general::SIGTSTP, general::SIGTTIN, general::SIGTTOU];
 
@@ -437,13 +430,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 Ok(false)
             }
             Some(_) => Ok(false),
-            None if is_behind_call(state) => {
+            None => {
                 let mut registers = Registers::of(state);
-                let ended = self.machine.end_call(tid, state, &mut registers, vector_at != 0);
+                let ended = self.machine.end_call(tid, state, &mut registers, true);
                 self.registers = registers;
                 ended.map_err(|_| EFAULT)
             }
-            None => self.machine.go_on(tid, state).map(|()| false).map_err(|_| EFAULT),
         }
     }
 

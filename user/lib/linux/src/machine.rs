@@ -36,14 +36,14 @@ pub trait Machine {
     }
 
     /// Ends the call that came last so that its thread goes on with a state. `registers`: those of the call; true if it is to be
-    /// [answered](crate::system::Next::Answer) with what stands there now, false if the thread goes on already. `has_vectors`: vector registers of the
-    /// state are others than those that [`Machine::state_in_call`] has said. FS and GS base are as they were.
+    /// [answered](crate::system::Next::Answer) with what stands there now, false if the thread goes on already. `is_whole`: vector registers of the
+    /// state, and those that a call overwrites, may be others than [`Machine::state_in_call`] has said. FS and GS base are as they were.
     fn end_call(
         &mut self,
         thread: Tid,
         state: &ThreadState,
         _registers: &mut Registers,
-        _has_vectors: bool,
+        _is_whole: bool,
     ) -> Result<bool> {
         self.go_on(thread, state).map(|()| false)
     }

@@ -1,7 +1,7 @@
 //! Bytes of open files.
 
 use super::fifo::Fifo;
-use super::pieces::Piece;
+use super::pieces::{Moved, Piece};
 use super::{done, number};
 use crate::errno::{
     EAGAIN, EBADF, EFAULT, EFBIG, EINVAL, EISDIR, ENOENT, ENOSPC, EPIPE, ESPIPE, ESRCH, Result,
@@ -83,7 +83,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             len = if fits < len.min(there) { fits } else { len };
         }
-        let mut bytes = vec![0; len as usize];
+        let mut bytes = Moved::from_elem(0, len as usize);
         let count = match self.take(open, &mut bytes, at)? {
             Taken::Bytes(count) => count,
             Taken::Nothing(_) if open.has(O_NONBLOCK) => return Err(EAGAIN),
@@ -189,8 +189,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 let count = ends.pipe.borrow_mut().read(to);
                 match count {
                     Ok(count) => {
-                        let news = if was_full { ready::WRITE } else { 0 };
-                        self.happened(ends.number, news.into());
+                        // Whoever waits for room waits since there was too little of it for a write of any size.
+                        if was_full {
+                            self.happened(ends.number, ready::WRITE.into());
+                        }
                         Ok(Taken::Bytes(count))
                     }
                     Err(EAGAIN) => Ok(Taken::Nothing(None)),
@@ -294,7 +296,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if !is_there && bytes.is_empty() {
             return if done > 0 { number(Ok(done)) } else { Err(EFAULT) };
         }
-        self.limit_write(tid, open, at, &mut bytes)?;
+        bytes.truncate(self.limit_write(tid, open, at, bytes.len())?);
         let outcome = self.put(open, &bytes, at, done > 0);
         let count = match outcome {
             Err(EAGAIN) => 0,
@@ -486,8 +488,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         };
         let mut bytes = vec![0; count.min(PIECE_MAX) as usize];
         let Taken::Bytes(found) = self.take(&from, &mut bytes, Some(start))? else { return Err(EINVAL) };
-        bytes.truncate(found);
-        self.limit_write(tid, &to, None, &mut bytes)?;
+        bytes.truncate(self.limit_write(tid, &to, None, found)?);
         let count = match self.put(&to, &bytes, None, false) {
             Err(EAGAIN)
                 if matches!(to.object, Object::Socket(_) | Object::Inet(_)) && !to.has(O_NONBLOCK) =>

@@ -6,7 +6,6 @@ use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open};
 use crate::signal::Cause;
 use crate::system::System;
-use alloc::vec::Vec;
 use linux_raw_sys::general::{O_APPEND, RLIMIT_FSIZE, SIGXFSZ};
 use vfs::FileSystem;
 
@@ -26,33 +25,30 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Err(EFBIG)
     }
 
-    /// Leaves of bytes that are to be written those that lie in front of the longest file that a process may make. `EFBIG` if there are none.
+    /// How many of so many bytes that are to be written lie in front of the end of the longest file that a process may make. `EFBIG` if none do.
     pub(super) fn limit_write(
         &mut self,
         tid: Tid,
         open: &Open,
         at: Option<u64>,
-        bytes: &mut Vec<u8>,
-    ) -> Result<()> {
-        if bytes.is_empty() || !matches!(open.object, Object::File { .. } | Object::Memory(_)) {
-            return Ok(());
+        count: usize,
+    ) -> Result<usize> {
+        if count == 0 || !matches!(open.object, Object::File { .. } | Object::Memory(_)) {
+            return Ok(count);
         }
         let limit = self.longest_file(tid)?;
         if limit == u64::MAX {
-            return Ok(());
+            return Ok(count);
         }
         let len = match &open.object {
             Object::File { inode, .. } => self.store.volume.len(*inode)?,
             Object::Memory(file) => self.store.frames.object_len(file.object),
-            _ => return Ok(()),
+            _ => return Ok(count),
         };
         let position = if open.has(O_APPEND) { len } else { at.unwrap_or(open.offset.get()) };
         match limit.checked_sub(position) {
             None | Some(0) => self.refuse_length(tid),
-            Some(room) => {
-                bytes.truncate(usize::try_from(room).unwrap_or(usize::MAX));
-                Ok(())
-            }
+            Some(room) => Ok(usize::try_from(room).map_or(count, |room| room.min(count))),
         }
     }
 

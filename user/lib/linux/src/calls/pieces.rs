@@ -5,6 +5,7 @@ use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::system::System;
 use alloc::vec::Vec;
+use smallvec::SmallVec;
 use vfs::FileSystem;
 
 /// Pieces of memory that one call may name.
@@ -12,6 +13,9 @@ const PIECES_MAX: u64 = 1024;
 
 /// A piece: address and length.
 pub(super) type Piece = (u64, u64);
+
+/// Bytes on their way between a process and what it has open. Few of them, as most programs of pipes and sockets move, need no memory of the heap.
+pub(super) type Moved = SmallVec<[u8; 64]>;
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Pieces that a call names.
@@ -68,19 +72,21 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         pieces: &[Piece],
         skipped: u64,
         most: u64,
-    ) -> Result<(Vec<u8>, bool)> {
+    ) -> Result<(Moved, bool)> {
         let room = self.room(tid)?;
         let memory = &mut room.borrow_mut().memory;
-        let (mut bytes, mut skipped) = (Vec::new(), skipped);
+        let all = pieces.iter().fold(0u64, |all, (_, len)| all.saturating_add(*len));
+        let mut bytes = Moved::from_elem(0, all.saturating_sub(skipped).min(most) as usize);
+        let (mut done, mut skipped) = (0, skipped);
         for (address, len) in pieces {
             let from = skipped.min(*len);
             skipped -= from;
-            let before = bytes.len();
-            let wanted = (len - from).min(most.saturating_sub(before as u64)) as usize;
-            bytes.resize(before + wanted, 0);
-            let found = self.store.read_some(memory, address.wrapping_add(from), &mut bytes[before..]);
+            let rest = &mut bytes[done..];
+            let wanted = usize::try_from(len - from).map_or(rest.len(), |len| len.min(rest.len()));
+            let found = self.store.read_some(memory, address.wrapping_add(from), &mut rest[..wanted]);
+            done += found;
             if found < wanted {
-                bytes.truncate(before + found);
+                bytes.truncate(done);
                 return Ok((bytes, false));
             }
         }

@@ -136,7 +136,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return self.nothing_in(pipe, from, has_no_time);
         }
         pipe.pipe.borrow().peek(&mut bytes);
-        self.limit_write(tid, to.open, at, &mut bytes)?;
+        bytes.truncate(self.limit_write(tid, to.open, at, bytes.len())?);
         let count = match self.put(to.open, &bytes, at, true) {
             Err(EAGAIN) => return wait(self, to, has_no_time),
             Err(EPIPE) if is_stream(to.open) => return self.tell_broken(tid),
@@ -247,8 +247,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         let mut bytes = vec![0; len.min(PIECE_MAX) as usize];
         let Taken::Bytes(found) = self.take(from.open, &mut bytes, Some(begin))? else { return Err(EINVAL) };
-        bytes.truncate(found);
-        self.limit_write(tid, to.open, Some(end), &mut bytes)?;
+        bytes.truncate(self.limit_write(tid, to.open, Some(end), found)?);
         let count = if found > 0 { self.put(to.open, &bytes, Some(end), false)? } else { 0 };
         for (side, at, before) in [(from, named, begin), (to, other, end)] {
             self.move_position(tid, side, at, count)?;

@@ -146,15 +146,18 @@ impl Machine for Below {
         thread: Tid,
         state: &ThreadState,
         registers: &mut Registers,
-        has_vectors: bool,
+        is_whole: bool,
     ) -> Result<bool, Errno> {
         let held = self.threads.get_mut(&thread).ok_or(ENOMEM)?;
         assert_eq!(held.place, Place::Call, "no call waits for an answer");
         for at in [register::RIP, register::RSP, register::RFLAGS] {
             held.state.registers[at] = state.registers[at];
         }
-        if has_vectors {
+        if is_whole {
             held.state.image = state.image;
+            for at in [register::RCX, register::R11] {
+                held.state.registers[at] = state.registers[at];
+            }
         }
         *registers = Registers::of(state);
         Ok(true)
