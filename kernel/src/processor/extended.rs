@@ -70,7 +70,10 @@ pub fn part(k: &Kernel, owner: ThreadRef, taker: ThreadRef, lent: Uid) {
     match carrier {
         Some(carrier) if is_loaded && carrier == current => k.loaded.set(Some(carrier)),
         Some(carrier) => {
-            carrier.extended.copy_from(&owner.extended);
+            // The state that was kept of the carrier is with it already, and somebody may have set it since.
+            if carrier.special.get() & special::STATE_KEPT == 0 {
+                carrier.extended.copy_from(&owner.extended);
+            }
             if is_loaded || k.loaded.get() == Some(carrier) {
                 k.loaded.set(None);
             }

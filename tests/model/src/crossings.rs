@@ -1,0 +1,96 @@
+//! Crossings of features, test by test: a thread that is stopped, alerted, given registers or left by its client in the middle of something.
+
+use crate::world::World;
+use abi::call::thread_op;
+use abi::state::{IMAGE_HEADER, IMAGE_MXCSR, STATE_SSE};
+use abi::{Call, Rights, TaskId, ThreadState, Uid};
+use kernel::arch::extended::{IMAGE_WORD, set_registers};
+use kernel::object::ThreadRef;
+use kernel::object::thread::State;
+use kernel::processor;
+use kernel::sched::Next;
+use std::mem::offset_of;
+
+type Words = [u64; size_of::<ThreadState>() / 8];
+
+const BLOCK: u64 = 0x4800_0000;
+const IMAGE: usize = offset_of!(ThreadState, image) / 8;
+
+fn world() -> World {
+    let world = World::new(1024);
+    world.thread_control(thread_op::SET_PRIORITY, [0, 0, 0, 0]).expect("a priority");
+    world
+}
+
+fn runs(world: &World, thread: ThreadRef) {
+    if world.current() != thread {
+        world.call(Call::ThreadSwitch, 0, [thread.uid().0, 0, 0, 0]).ok();
+    }
+    assert_eq!(world.current(), thread);
+}
+
+/// A thread that waits for anybody, without pager and handler.
+fn waiter(world: &World, priority: u64) -> ThreadRef {
+    let uid = world.thread_control(thread_op::CREATE, [0, priority, 0, 0]).expect("memory")[0];
+    world.thread_control(thread_op::START, [uid, 0x1000, 0x8000, 0]).expect("it starts");
+    let thread = world.k.thread(Uid(uid)).expect("just made");
+    runs(world, thread);
+    world.wait();
+    thread
+}
+
+fn go(world: &World, thread: ThreadRef) {
+    assert!(kernel::ipc::end::abort(&world.k, thread));
+    world.leave(Next::Same);
+    runs(world, thread);
+}
+
+fn state_of(world: &World, thread: ThreadRef) -> Words {
+    let root = world.root.task();
+    let none: Words = [0; 128];
+    world.acting(world.root, || {
+        processor::copy::write_words(&world.k, root, (root, BLOCK), none).expect("memory")
+    });
+    assert_eq!(world.current(), world.root);
+    // Somebody else may run behind the call.
+    let _ = world.thread_control(thread_op::GET_STATE, [thread.uid().0, BLOCK, ThreadState::LEN_BYTES, 0]);
+    assert_eq!(world.root.frame.rax.get(), 0, "it stands still");
+    world.acting(world.root, || processor::copy::read_words(&world.k, root, (root, BLOCK)).expect("memory"))
+}
+
+fn set_state(world: &World, thread: ThreadRef, words: Words) {
+    let root = world.root.task();
+    world.acting(world.root, || {
+        processor::copy::write_words(&world.k, root, (root, BLOCK), words).expect("memory")
+    });
+    world
+        .thread_control(thread_op::SET_STATE, [thread.uid().0, BLOCK, ThreadState::LEN_BYTES, 0])
+        .expect("it stands still");
+}
+
+/// A debugger sets the state of a server that waits in the queue of its pager; then the server's client gives up.
+#[test]
+fn a_state_that_was_set_lasts_when_a_client_gives_up() {
+    let world = world();
+    let s = waiter(&world, 30);
+    let a = waiter(&world, 30);
+    let nobody = world.new_stand_in(TaskId::NIL);
+    s.fault.pager.set(nobody.uid());
+    go(&world, a);
+    world.ipc_call(s.uid());
+    assert_eq!(world.current(), s);
+    set_registers(7);
+    world.page_fault(0x40_0000, Rights::R);
+    assert_eq!((world.current(), s.state.get()), (world.root, State::Sending));
+    let mut words = state_of(&world, s);
+    assert_eq!(words[IMAGE + IMAGE_WORD], 7);
+    words[IMAGE + IMAGE_WORD] = 0x1234;
+    words[IMAGE + IMAGE_HEADER] = STATE_SSE;
+    words[IMAGE + IMAGE_MXCSR] = 0x1f80;
+    set_state(&world, s, words);
+    assert_eq!(state_of(&world, s)[IMAGE + IMAGE_WORD], 0x1234);
+    kernel::ipc::end::abort(&world.k, a);
+    world.settle();
+    world.check();
+    assert_eq!(state_of(&world, s)[IMAGE + IMAGE_WORD], 0x1234, "the state is the old one again");
+}
