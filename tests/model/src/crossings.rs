@@ -3,10 +3,10 @@
 use crate::world::World;
 use abi::call::thread_op;
 use abi::state::{IMAGE_HEADER, IMAGE_MXCSR, STATE_SSE};
-use abi::{Call, Rights, TaskId, ThreadState, Uid};
+use abi::{Call, Fpage, Rights, TaskId, ThreadState, Timeout, Uid};
 use kernel::arch::extended::{IMAGE_WORD, set_registers};
 use kernel::object::ThreadRef;
-use kernel::object::thread::State;
+use kernel::object::thread::{State, Wait};
 use kernel::processor;
 use kernel::sched::Next;
 use std::mem::offset_of;
@@ -15,6 +15,7 @@ type Words = [u64; size_of::<ThreadState>() / 8];
 
 const BLOCK: u64 = 0x4800_0000;
 const IMAGE: usize = offset_of!(ThreadState, image) / 8;
+const FOREVER: (Timeout, Timeout) = (Timeout::NEVER, Timeout::NEVER);
 
 fn world() -> World {
     let world = World::new(1024);
@@ -66,6 +67,47 @@ fn set_state(world: &World, thread: ThreadRef, words: Words) {
     world
         .thread_control(thread_op::SET_STATE, [thread.uid().0, BLOCK, ThreadState::LEN_BYTES, 0])
         .expect("it stands still");
+}
+
+/// A pager's server ends, which has left its registers on the shuttle of the thread that faulted; that has its shuttle back in the middle.
+#[test]
+fn nobody_has_the_registers_of_a_server_that_ended() {
+    const SECRET: u64 = 0x5ec4e7;
+    let world = world();
+    let [d, b, a, q] = [0; 4].map(|_| waiter(&world, 30));
+    let nobody = world.new_stand_in(TaskId::NIL);
+    a.fault.pager.set(b.uid());
+    a.fault.handler.set(Uid::NIL);
+    go(&world, a);
+    set_registers(1);
+    world.page_fault(0x40_0000, Rights::R);
+    assert_eq!(world.current(), b);
+    set_registers(2);
+    world.ipc(d.uid(), d.uid(), FOREVER, Fpage::NIL, 0, [0; 8]);
+    assert_eq!(world.current(), d);
+    set_registers(SECRET);
+    world.ipc(Uid::NIL, nobody.uid(), FOREVER, Fpage::NIL, 0, [0; 8]);
+    assert_ne!(world.current(), d);
+    // Somebody stands in its queue, so its end takes more than a step.
+    go(&world, q);
+    world.ipc_call(d.uid());
+    assert_eq!(world.current(), world.root);
+    world.check();
+    world.begin_call(Call::ThreadControl, thread_op::DESTROY, d.uid().0);
+    assert!(b.wait() != Wait::No, "it was told already");
+    kernel::ipc::end::abort(&world.k, a);
+    world.settle();
+    world.leave(Next::Same);
+    for _ in 0..4 {
+        if world.current() != world.root {
+            let current = world.current();
+            world.wait();
+            assert_ne!(current, world.current());
+        }
+    }
+    assert!(a.is_stopped(), "nobody handles its exception");
+    let words = state_of(&world, a);
+    assert_ne!(words[IMAGE + IMAGE_WORD], SECRET, "registers of a third thread");
 }
 
 /// A debugger sets the state of a server that waits in the queue of its pager; then the server's client gives up.
