@@ -1,12 +1,13 @@
 //! Crossings of features, test by test: a thread that is stopped, alerted, given registers or left by its client in the middle of something.
 
+use crate::foreign::{call as foreign_call, wait as wait_for_foreign, ward};
 use crate::world::World;
 use abi::call::thread_op;
 use abi::state::{IMAGE_HEADER, IMAGE_MXCSR, STATE_SSE};
 use abi::{Call, Fpage, Rights, TaskId, ThreadState, Timeout, Uid};
 use kernel::arch::extended::{IMAGE_WORD, set_registers};
 use kernel::object::ThreadRef;
-use kernel::object::thread::{State, Wait};
+use kernel::object::thread::{Frame, State, WORDS, Wait};
 use kernel::processor;
 use kernel::sched::Next;
 use std::mem::offset_of;
@@ -135,4 +136,34 @@ fn a_state_that_was_set_lasts_when_a_client_gives_up() {
     world.settle();
     world.check();
     assert_eq!(state_of(&world, s)[IMAGE + IMAGE_WORD], 0x1234, "the state is the old one again");
+}
+
+/// Instruction and stack pointer are set while a foreign call waits in the queue of its handler.
+#[test]
+fn registers_that_are_set_in_the_queue_of_a_handler_last() {
+    let world = world();
+    let handler = waiter(&world, 9);
+    let ward = ward(&world, TaskId::NIL, 12, handler);
+    runs(&world, ward);
+    // The handler takes no foreign calls yet, and is in the middle of something else.
+    handler.set_special(kernel::object::thread::special::STOPPED, 0);
+    kernel::ipc::end::abort(&world.k, handler);
+    foreign_call(&world);
+    assert_eq!((world.current(), ward.state.get()), (world.root, State::Sending));
+    let before =
+        world.thread_control(thread_op::GET_REGISTERS, [ward.uid().0, 0, 0, 0]).expect("it stands still");
+    let (flags, rax) = (before[4], before[5]);
+    let mut w = [0; WORDS];
+    (w[Frame::RDI], w[Frame::RSI], w[Frame::R10], w[Frame::R8], w[Frame::R9]) =
+        (ward.uid().0, 0, 0xabc0, flags, rax);
+    world.system_call(Call::ThreadControl as u64 | u64::from(thread_op::SET_REGISTERS) << 8, 0x12340, w);
+    assert_eq!(world.result().0, 0);
+    world.thread_control(thread_op::RESUME, [handler.uid().0, 0, 0, 0]).ok();
+    runs(&world, handler);
+    wait_for_foreign(&world);
+    assert_eq!(world.current(), handler);
+    world.system_call(0xffff_fffb, 0x5555, [8; WORDS]);
+    world.settle();
+    assert_eq!(world.current(), ward);
+    assert_eq!((ward.user_ip(), ward.user_sp()), (0x12340, 0xabc0), "where it was set to go on");
 }
