@@ -2,9 +2,9 @@
 
 use crate::foreign::{call as foreign_call, wait as wait_for_foreign, ward};
 use crate::world::World;
-use abi::call::thread_op;
+use abi::call::{ALERT_SET, thread_op};
 use abi::state::{IMAGE_HEADER, IMAGE_MXCSR, STATE_SSE};
-use abi::{Call, Fpage, Rights, TaskId, ThreadState, Timeout, Uid};
+use abi::{Call, Error, Fpage, Rights, TaskId, ThreadState, Timeout, Uid, op};
 use kernel::arch::extended::{IMAGE_WORD, set_registers};
 use kernel::object::ThreadRef;
 use kernel::object::thread::{Frame, State, WORDS, Wait};
@@ -166,4 +166,69 @@ fn registers_that_are_set_in_the_queue_of_a_handler_last() {
     world.settle();
     assert_eq!(world.current(), ward);
     assert_eq!((ward.user_ip(), ward.user_sp()), (0x12340, 0xabc0), "where it was set to go on");
+}
+
+/// A sender is stopped in the middle of a message of several steps.
+#[test]
+fn a_stopped_sender_can_be_aborted_between_two_steps() {
+    let world = World::new(2048);
+    let receiver = world.new_thread(world.new_task(500), 1);
+    world.thread_control(thread_op::SET_PRIORITY, [world.root.uid().0, 0, 0, 0]).ok();
+    world.leave(Next::Same);
+    assert_eq!(world.current(), receiver);
+    let window = Fpage::memory(1 << 40, 30, Rights::RWX);
+    world.ipc(Uid::NIL, Uid::ANY, FOREVER, window, op::TAKES_BLOCK, [0; 8]);
+    let sender = world.current();
+    let other = world.new_stand_in(TaskId::NIL);
+    let frame = &sender.frame;
+    frame.w.iter().for_each(|word| word.set(0));
+    frame.w[6].set(Fpage::memory(1 << 30, 24, Rights::RWX).0);
+    frame.w[Frame::R15].set(abi::call::timeouts(Timeout::NEVER, Timeout::NEVER));
+    frame.rax.set((Call::Ipc as u32 | op::ITEM | op::TAKES_BLOCK).into());
+    frame.rdx.set(receiver.uid().0);
+    assert!(!world.enter(), "it takes several steps");
+    world.acting(other, || {
+        world.thread_control(thread_op::STOP, [sender.uid().0, 0, 0, 0]).expect("ours");
+    });
+    let abort = world.acting(other, || kernel::ipc::end::abort(&world.k, sender));
+    assert!(abort, "an ipc pends");
+}
+
+/// An alert comes between two steps of a message that its sender began as alertable.
+#[test]
+fn an_alert_between_two_steps_is_not_lost() {
+    let world = World::new(2048);
+    let receiver = world.new_thread(TaskId::NIL, 1);
+    let friend = world.new_thread(TaskId::NIL, 50);
+    world.acting(receiver, || {
+        let room = abi::Dope::room(4095, 0, 0).0;
+        let result =
+            world.thread_control(thread_op::SET_BLOCK, [0, 0x4000_0000, room, Timeout::NEVER.0.into()]);
+        result.expect("room");
+    });
+    let sender = world.root;
+    world.thread_control(thread_op::SET_PRIORITY, [sender.uid().0, 0, 0, 0]).ok();
+    runs(&world, friend);
+    let sleep =
+        || world.ipc(Uid::NIL, Uid::ANY, (Timeout::ZERO, Timeout::from_us(1000)), Fpage::NIL, 0, [0; 8]);
+    sleep();
+    runs(&world, receiver);
+    world.wait();
+    runs(&world, sender);
+    let frame = &sender.frame;
+    frame.w.iter().for_each(|word| word.set(0));
+    (frame.w[0].set(abi::Dope::used(4095, 0, 0).0), frame.w[1].set(0x4100_0000));
+    frame.w[Frame::R15].set(abi::call::timeouts(Timeout::NEVER, Timeout::NEVER));
+    frame.w[Frame::RBX].set(receiver.uid().0);
+    frame.rax.set((Call::Ipc as u32 | op::BLOCK | op::TAKES_BLOCK | op::ALERTABLE).into());
+    frame.rdx.set(receiver.uid().0);
+    assert!(!world.enter(), "it takes several steps");
+    world.advance(2_000_000);
+    runs(&world, friend);
+    world.thread_control(thread_op::ALERT, [sender.uid().0, ALERT_SET, 0, 0]).ok();
+    world.check();
+    sleep();
+    world.settle();
+    assert!(sender.is_ready(), "it waits for an answer, though it is alerted");
+    assert_eq!(sender.frame.rax.get(), Error::SendAborted as u64);
 }
