@@ -8,12 +8,12 @@
 //! An ipc or call through a door that was begun as *alertable* ends as if it were aborted. A chain may be long: the
 //! thread that gave the alert walks along it in steps.
 
-use super::{end, outcome};
+use super::end;
 use crate::kernel::Kernel;
 use crate::object::ThreadRef;
 use crate::object::thread::{Errand, Operation, Wait, special};
 use crate::param;
-use abi::{Error, Uid};
+use abi::Uid;
 
 /// Starts an alert at a thread; `by` is to go on with it.
 pub fn start(by: ThreadRef, thread: ThreadRef) {
@@ -61,13 +61,9 @@ pub fn go_on(k: &Kernel, by: ThreadRef) -> bool {
 /// Ends the operation of a thread, if it is still the one that was begun as alertable, and not a fault after it.
 fn end_wait(k: &Kernel, thread: ThreadRef) {
     match thread.operation.get() {
-        // The thread's message has arrived, and it is going to wait for the next.
-        Operation::Receive => {
-            thread.operation.set(Operation::None);
-            outcome::set_error(thread, Error::ReceiveAborted);
+        Operation::Receive | Operation::Map { .. } | Operation::Transfer { .. } | Operation::Taken { .. } => {
+            _ = end::abort(k, thread)
         }
-        Operation::Map { to, .. } => end::abandon_sending(k, thread, to),
-        Operation::Transfer { .. } | Operation::Taken { .. } => _ = end::abort(k, thread),
         _ if thread.errand.get() == Errand::Ipc => _ = end::abort(k, thread),
         _ => {}
     }

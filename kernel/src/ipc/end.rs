@@ -77,7 +77,22 @@ pub fn abort(k: &Kernel, thread: ThreadRef) -> bool {
         Operation::Transfer { .. } => (Error::SendAborted, Error::ReceiveAborted),
         _ => (Error::ReceiveAborted, Error::SendAborted),
     };
-    if thread.state.get() != State::Ready && broken::interrupt(k, thread, own, other) {
+    match thread.operation.get() {
+        // The thread's message has arrived, and it is going to wait for the next.
+        Operation::Receive => {
+            thread.operation.set(Operation::None);
+            outcome::set_error(thread, Error::ReceiveAborted);
+            return true;
+        }
+        Operation::Map { to, .. } => {
+            abandon_sending(k, thread, to);
+            return true;
+        }
+        _ => {}
+    }
+    // Between two steps of a message that it sends the thread is ready.
+    let is_under_way = thread.state.get() != State::Ready || taking::is_transferring(thread);
+    if is_under_way && broken::interrupt(k, thread, own, other) {
         return true;
     }
     if serve::abort(k, thread) {
@@ -127,7 +142,7 @@ fn abandon(k: &Kernel, receiver: ThreadRef, error: Error, senders: Error) {
 }
 
 /// Ends a mapping in progress whose sender is aborted: both sides get an error.
-pub(super) fn abandon_sending(k: &Kernel, sender: ThreadRef, to: Uid) {
+fn abandon_sending(k: &Kernel, sender: ThreadRef, to: Uid) {
     if let Some(receiver) = k.thread(to) {
         release_receiver(k, receiver, Error::ReceiveAborted);
     }

@@ -673,6 +673,9 @@ impl ThreadRef {
         self.lent_to.set(Uid::NIL);
         self.state.set(State::Ready);
         self.hot.accept.set(self.foreign.key.get());
+        // Both may have been set while the call was in the queue.
+        self.hot.ip.set(self.frame.ip());
+        self.hot.sp.set(self.frame.sp());
         self.hot.key.set(self.frame.call_flags());
         true
     }

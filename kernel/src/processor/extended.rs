@@ -30,7 +30,7 @@ pub fn bring(k: &Kernel, current: ThreadRef, owner: ThreadRef) {
     let Some(last) = k.loaded.replace(Some(owner)) else { return owner.extended.load() };
     if last != owner {
         if current != k.idle() {
-            last.context.state_of.set(current.uid());
+            last.context.state_of.set(current.name.get());
         }
         last.extended.exchange(&owner.extended);
     }
@@ -41,7 +41,7 @@ pub fn rest(k: &Kernel, current: ThreadRef) {
     if current != k.idle()
         && let Some(last) = k.loaded.get()
     {
-        last.context.state_of.set(current.uid());
+        last.context.state_of.set(current.name.get());
     }
 }
 
@@ -61,16 +61,19 @@ pub fn part(k: &Kernel, owner: ThreadRef, taker: ThreadRef, lent: Uid) {
     }
     // A thread that waits for anybody has left its state here, and goes on with what its own shuttle has.
     let carrier = last.filter(|&last| carries(k, last, owner));
-    // A thread that waits for its pager has the state back, even from a pager that is not done with it; from no other thread.
-    let keeps =
-        taker == owner && owner.errand.get() != Errand::Ipc && last.is_none_or(|last| last.uid() == lent);
+    // A thread that waits for its pager has the state back, even from a pager that is not done with it, or has ended; from no other thread.
+    let left = last.map_or(owner.context.state_of.get(), |last| last.name.get());
+    let keeps = taker == owner && owner.errand.get() != Errand::Ipc && left == lent;
     if is_loaded && (keeps || carrier.is_some_and(|carrier| carrier != current)) {
         owner.extended.save();
     }
     match carrier {
         Some(carrier) if is_loaded && carrier == current => k.loaded.set(Some(carrier)),
         Some(carrier) => {
-            carrier.extended.copy_from(&owner.extended);
+            // The state that was kept of the carrier is with it already, and somebody may have set it since.
+            if carrier.special.get() & special::STATE_KEPT == 0 {
+                carrier.extended.copy_from(&owner.extended);
+            }
             if is_loaded || k.loaded.get() == Some(carrier) {
                 k.loaded.set(None);
             }

@@ -7,7 +7,7 @@
 //! against them), [`answers`] (what may be done to a thread that waits for one), [`edges`] (memory that nobody gets), [`denial`] and
 //! [`exhaustion`] (every allocation fails, once or for good), [`large`] (large pages, test by test), [`crowds`] (many
 //! threads), [`endings`] (tasks that are being ended), [`translations`] (what a processor may have cached), [`traces`] (the trace
-//! ring), [`domains`] (what is learned of branches), [`foreign`] (calls of other systems), [`checked`] (a kernel that checks itself), [`shuttles`] (who runs on whose time, test by test), [`inherit`] (who is how urgent, and a reference for that), [`meddling`] (threads that meddle with others), and [`regressions`] (one test for each bug that was found here).
+//! ring), [`domains`] (what is learned of branches), [`foreign`] (calls of other systems), [`checked`] (a kernel that checks itself), [`shuttles`] (who runs on whose time, test by test), [`inherit`] (who is how urgent, and a reference for that), [`meddling`] (threads that meddle with others), [`crossings`] (what comes in the middle of something else), and [`regressions`] (one test for each bug that was found here).
 //!
 //! Every random test prints its seed when it fails, with a short program that fails. `TERN_SEED` sets the first seed,
 //! `TERN_FULL=1` runs ten times as much. Tests whose names begin with `miri_` are small enough for Miri.
@@ -25,6 +25,8 @@ mod authority;
 mod checked;
 #[cfg(test)]
 mod clans;
+#[cfg(test)]
+mod crossings;
 #[cfg(test)]
 mod crowds;
 #[cfg(test)]
