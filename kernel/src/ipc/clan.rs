@@ -6,7 +6,8 @@
 //! destination. A chief may send on what it wants, as itself or shown as the other side's.
 //!
 //! The fast path has the border in its keys, so in the unsupervised case this file costs nothing; here it is one comparison. Page
-//! faults, exceptions, interrupts and answers to them are the kernel's and cross every border.
+//! faults, exceptions, interrupts and answers to them are the kernel's and cross every border; so nobody becomes pager or handler to whom
+//! the border would be closed.
 
 use crate::kernel::Kernel;
 use crate::object::thread::{Errand, Route, Wait};
@@ -21,7 +22,7 @@ const DIVERTED: u8 = 1 << 0;
 const SHOWN: u8 = 1 << 1;
 
 /// The thread to which a message between two tasks is diverted; `None` if it goes directly.
-pub(super) fn hop(from: TaskRef, to: TaskRef) -> Option<Uid> {
+pub(crate) fn hop(from: TaskRef, to: TaskRef) -> Option<Uid> {
     let chief = from.chief.get();
     if from == to || Some(to) == chief || to.chief.get() == chief || from.is_chief_of(to) {
         return None;

@@ -74,12 +74,7 @@ fn on_thread(k: &Kernel, current: ThreadRef, thread: ThreadRef, operation: u32, 
             begin_end(k, thread);
             return end_thread(k, current, thread.name.get());
         }
-        op::SET_PAGER => {
-            thread.fault.pager.set(Uid(args.second()));
-            thread.fault.handler.set(Uid(args.third()));
-            thread.refold_foreign();
-            Ok(())
-        }
+        op::SET_PAGER => set_pager(k, current, thread, [args.second(), args.third()].map(Uid)),
         op::SET_PRIORITY => set_priority(k, thread, args.second(), args.third()),
         op::STOP => {
             k.unqueue_thread(thread);
@@ -213,13 +208,43 @@ fn create(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
     if priority >= PRIORITIES as u64 || priority as u8 > task.priority_max.get() {
         return Err(Error::BadArgument);
     }
+    let [pager, handler] = [args.third(), args.fourth()].map(Uid);
+    for named in [pager, handler] {
+        may_hear(k, current, task, named)?;
+    }
     let thread = new_thread(k, task, priority as u8)?;
-    thread.fault.pager.set(Uid(args.third()));
-    thread.fault.handler.set(Uid(args.fourth()));
+    thread.fault.pager.set(pager);
+    thread.fault.handler.set(handler);
     // A traced thread makes traced threads, so that programs are traced from their start.
     thread.set_special(current.special.get() & special::TRACED, 0);
     args.give([thread.uid().0]);
     Ok(())
+}
+
+fn set_pager(k: &Kernel, current: ThreadRef, thread: ThreadRef, [pager, handler]: [Uid; 2]) -> Result<(), Error> {
+    for named in [pager, handler].into_iter().filter(|&named| !hears(thread, named)) {
+        may_hear(k, current, thread.task(), named)?;
+    }
+    thread.fault.pager.set(pager);
+    thread.fault.handler.set(handler);
+    thread.refold_foreign();
+    Ok(())
+}
+
+/// Whether a thread's faults or exceptions are told to `named` already.
+fn hears(thread: ThreadRef, named: Uid) -> bool {
+    thread.fault.pager.get() == named || thread.fault.handler.get() == named
+}
+
+/// Checks whether the current thread may let `named` hear of faults and exceptions of a task's threads. These cross every border of a clan, and so do the answers: it must be
+/// somebody to whom the current thread or that task may send by itself, or who hears of the current thread's (row C9).
+fn may_hear(k: &Kernel, current: ThreadRef, task: TaskRef, named: Uid) -> Result<(), Error> {
+    if named.is_nil() || hears(current, named) {
+        return Ok(());
+    }
+    let to = k.thread(named).ok_or(Error::NoSuch)?.task();
+    let reaches = |from: TaskRef| ipc::clan::hop(from, to).is_none();
+    if reaches(current.task()) || reaches(task) { Ok(()) } else { Err(Error::Denied) }
 }
 
 fn start(k: &Kernel, thread: ThreadRef, args: &Args) -> Result<(), Error> {

@@ -381,7 +381,9 @@ impl Trial {
         let id = self.living(task).id;
         let expected = self.controlled(by, (id, Some(task))).and_then(|task| {
             let fits = priority < 64 && priority <= self.living(task).priority_max;
-            let task = fits.then(|| self.task_ref(task)).ok_or(Error::BadArgument)?;
+            bad(!fits)?;
+            self.may_hear(by, task, pager)?;
+            let task = self.task_ref(task);
             // A thread is a frame.
             (task.used.get() < task.quota.get()).then_some(()).ok_or(Error::NoMemory)
         });
@@ -472,6 +474,13 @@ impl Trial {
     /// An operation of `thread_control` on a thread.
     fn control(&mut self, by: usize, operation: u32, target: u64, arguments: [u64; 4]) -> Answer {
         let (uid, target) = self.thread(by, target);
+        let arguments = match (operation, arguments) {
+            // Mostly somebody who is there.
+            (thread_op::SET_PAGER, [pager, handler, ..]) if pager % 8 != 0 => {
+                [self.thread(by, pager).0.0, self.thread(by, handler).0.0, 0, 0]
+            }
+            _ => arguments,
+        };
         let [rsi, rdx, r10, r8] = arguments;
         // Who ends or stops itself has nothing to compare, and the first thread is needed.
         let leaves = matches!(operation, thread_op::DESTROY | thread_op::STOP | thread_op::DENY_NATIVE);
@@ -499,10 +508,30 @@ impl Trial {
         compare(&format!("operation {operation} on a thread with {arguments:x?}"), expected, got)
     }
 
+    /// Whether a thread may let somebody hear of the faults of a task's threads.
+    fn may_hear(&self, by: usize, task: usize, named: Uid) -> Result<(), Error> {
+        let caller = self.threads[by].expect("it calls");
+        if named.is_nil() || [caller.pager, caller.handler].contains(&named) {
+            return Ok(());
+        }
+        let to = self.threads.iter().flatten().find(|thread| thread.uid == named).ok_or(Error::NoSuch)?.task;
+        let chief = |task: usize| self.living(task).chief;
+        let is_near = |from: usize| {
+            from == to || chief(from) == Some(to) || chief(to) == Some(from) || chief(from) == chief(to)
+        };
+        if is_near(caller.task) || is_near(task) { Ok(()) } else { Err(Error::Denied) }
+    }
+
     /// What an operation on a thread does that the caller may control.
     fn effect(&mut self, by: usize, target: usize, operation: u32, [rsi, rdx, r10, r8]: [u64; 4]) -> Answer {
         let may_trace = self.may_trace(by);
-        let priority_max = self.living(self.threads[target].expect("it lives").task).priority_max;
+        let before = self.threads[target].expect("it lives");
+        let priority_max = self.living(before.task).priority_max;
+        if operation == thread_op::SET_PAGER {
+            for named in [rsi, rdx].map(Uid).into_iter().filter(|uid| ![before.pager, before.handler].contains(uid)) {
+                self.may_hear(by, before.task, named)?;
+            }
+        }
         let slot = &mut self.threads[target];
         let thread = slot.as_mut().expect("it lives");
         match operation {

@@ -568,6 +568,7 @@ fn other_operations_on_threads_need_no_memory() {
         }
         let arguments = match operation {
             thread_op::NEXT => [0; 5],
+            thread_op::SET_PAGER => [thread.0, thread.0, world.root.uid().0, 0, 0],
             thread_op::SET_WINDOW => [thread.0, Fpage::WHOLE.0, 0, 0, 0],
             thread_op::READ_TRACE => [abi::call::TRACE_COUNTERS, 0, 0, 0, 0],
             thread_op::INTERRUPT_MESSAGE => [Uid::interrupt(100).0, 0, 0, 0, 0],

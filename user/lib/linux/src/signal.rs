@@ -432,6 +432,9 @@ pub fn restore(context: &[u8; RESTORED_BYTES], state: &mut ThreadState) -> Resul
     Ok((Set(word(MASK_AT)).as_mask(), stack, word(VECTOR_AT)))
 }
 
+/// The first word of the old part of an image that the processor does not write.
+const UNWRITTEN: usize = 52;
+
 /// Bytes of vector registers that [`restore_vector`] needs.
 pub const RESTORED_VECTOR_BYTES: usize = IMAGE_WORDS * 8;
 
@@ -445,8 +448,12 @@ pub fn restore_vector(bytes: &[u8; RESTORED_VECTOR_BYTES], state: &mut ThreadSta
         *image = u64::from_le_bytes(*bytes);
     }
     state.image[IMAGE_MXCSR] = (state.image[IMAGE_MXCSR] & 0xffff_ffff & allowed) | allowed << 32;
-    // The words for software, and what the header has beside its first word, stay zeros.
-    state.image[58..IMAGE_HEADER].fill(0);
+    // Words that the processor does not write stay zeros, or the next frame of another process would have them: those that are reserved or for software, what the header has
+    // beside its first word, and the part that the machine has not.
+    state.image[UNWRITTEN..IMAGE_HEADER].fill(0);
+    if parts & STATE_AVX == 0 {
+        state.image[IMAGE_HEADER + 8..].fill(0);
+    }
     state.image[IMAGE_HEADER] &= parts;
     state.image[IMAGE_HEADER + 1..IMAGE_HEADER + 8].fill(0);
     if !has_long {

@@ -104,7 +104,7 @@ pub unsafe fn flush_self(fpage: Fpage) -> Result<Touched> {
     flush_with(fpage, FLUSH_SELF)
 }
 
-/// Makes a thread in `in_task` (nil: own), which does not run before [`thread_start`].
+/// Makes a thread in `in_task` (nil: own), which does not run before [`thread_start`]. Pager and handler are as for [`thread_set_pager`].
 pub fn thread_create(in_task: TaskId, priority: u8, pager: Uid, handler: Uid) -> Result<Uid> {
     thread(thread_op::CREATE, [in_task.0, priority as u64, pager.0, handler.0, 0, 0])
         .map(|[uid, ..]| Uid(uid))
@@ -125,7 +125,11 @@ pub fn thread_destroy(target: Uid) -> Result<()> {
     thread(thread_op::DESTROY, [target.0, 0, 0, 0, 0, 0]).map(drop)
 }
 
-/// Sets who gets a thread's page faults and who its exceptions.
+/// Sets who gets a thread's page faults and who its exceptions: nil for nobody.
+///
+/// # Errors
+///
+/// `NoSuch`: one of them is no thread. `Denied`: a chief would have to hear what the caller, and the thread's task, send there, and it hears of neither's faults yet.
 pub fn thread_set_pager(target: Uid, pager: Uid, handler: Uid) -> Result<()> {
     thread(thread_op::SET_PAGER, [target.0, pager.0, handler.0, 0, 0, 0]).map(drop)
 }

@@ -225,3 +225,21 @@ fn a_world_makes_calls() {
     assert_eq!(world.call(1, nr::__NR_exit_group, &[3]), Did::Gone);
     assert_eq!(world.system.ended, Some(crate::process::Status::exited(3)));
 }
+
+/// Room for a state is used for one process after the other. Words of a frame that no processor writes do not stay there.
+#[test]
+fn a_frame_leaves_nothing_to_the_next_process() {
+    use abi::state::{IMAGE_HEADER, IMAGE_MXCSR, STATE_AVX, STATE_SSE, STATE_X87};
+    for parts in [STATE_X87 | STATE_SSE, STATE_X87 | STATE_SSE | STATE_AVX] {
+        let mut state = abi::ThreadState { parts, ..abi::ThreadState::ZERO };
+        state.image[IMAGE_MXCSR] = 0xffff << 32;
+        let mut bytes = [0xff; crate::signal::RESTORED_VECTOR_BYTES];
+        bytes[464..468].copy_from_slice(&0x4650_5853_u32.to_le_bytes());
+        crate::signal::restore_vector(&bytes, &mut state);
+        let written = if parts & STATE_AVX != 0 { IMAGE_HEADER + 8 } else { state.image.len() };
+        assert_eq!(state.image[IMAGE_HEADER], parts);
+        assert!(state.image[52..IMAGE_HEADER].iter().all(|word| *word == 0));
+        assert!(state.image[IMAGE_HEADER + 1..written].iter().all(|word| *word == 0));
+        assert!(state.image[written..].iter().all(|word| *word == u64::MAX));
+    }
+}
