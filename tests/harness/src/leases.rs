@@ -7,6 +7,7 @@ use crate::peer::{ADDRESS, CLOCK, LOCAL, PAGE, Peer};
 use crate::world::{LIMIT, Named, Scratch, Verdict, World, failed};
 use lan::leases::{Counts, Manner};
 use lan::names::{self, Record};
+use lan::neighbours;
 use lan::routers::Prefix;
 use lan::{ADDRESS_V6, FAR, FAR_V6, Lan};
 use libtest_mimic::Trial;
@@ -15,11 +16,12 @@ use xtask::guest::{End, Guest};
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 4] = [
+    let trials: [Named; 5] = [
         ("leases_are_renewed_and_lost", |world| wired(world, leases_are_renewed_and_lost)),
         ("lies_give_no_address", |world| wired(world, lies_give_no_address)),
         ("lies_about_names_are_not_believed", |world| wired(world, lies_about_names_are_not_believed)),
         ("routers_bring_addresses", |world| wired(world, routers_bring_addresses)),
+        ("addresses_of_others_are_not_used", |world| wired(world, addresses_of_others_are_not_used)),
     ];
     Vec::from(trials.map(|(name, verdict)| world.trial("network", format!("leases::{name}"), verdict)))
 }
@@ -213,13 +215,13 @@ fn routers_bring_addresses(town: &mut Town) -> Result<(), String> {
         lan.router.hop_limit = 254;
     });
     town.peer.advertise();
-    town.step("a far router", &["run net-test rest 1", &reach], &["ping: no way leads there"])?;
+    town.step("a far router", &["run net-test rest 2", &reach], &["ping: no way leads there"])?;
     town.peer.lan(|lan| lan.router.hop_limit = 255);
     town.peer.advertise();
     town.step(
         "a router",
         &[
-            "run net-test rest 1",
+            "run net-test rest 2",
             "run ip",
             "run nslookup six.test",
             &format!("run ping {ADDRESS_V6}"),
@@ -244,4 +246,36 @@ fn routers_bring_addresses(town: &mut Town) -> Result<(), String> {
         return Err("the address is still there".into());
     }
     town.step("the rest", &[&format!("run ping {FAR}")], &[&format!("56 bytes from {FAR}")])
+}
+
+/// Another machine has the address that is leased, and wants the one that a router brings: neither is used, both are called what they are, and the rest works.
+fn addresses_of_others_are_not_used(town: &mut Town) -> Result<(), String> {
+    let own_v6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0x5054, 0x00ff, 0xfe12, 0x3456);
+    town.peer.lan(|lan| {
+        lan.leases.seconds = 600;
+        lan.neighbours.has = vec![lan.leases.address.into()];
+        lan.router.prefixes = vec![Prefix::new(NETWORK, 600, 600)];
+    });
+    let leased = "the address 10.1.0.15 is not used: 02:00:00:00:07:07 has it, or wants it, too";
+    town.lease(Manner::Honest, 2 * AGAIN, &[leased, "10.1.0.16/24 leased"])?;
+    town.peer.lan(|lan| {
+        lan.neighbours.manner = neighbours::Manner::Wants;
+        lan.neighbours.has = vec![own_v6.into()];
+    });
+    town.peer.advertise();
+    let advertised = format!("the address {own_v6} is not used");
+    let begin = town.guest.text().len();
+    town.step("a router", &["run net-test rest 2", "run ip"], &[&advertised, "10.1.0.16/24 leased"])?;
+    if town.guest.text().get(begin..).unwrap_or_default().contains(OWN_V6) {
+        return Err("the address is used".into());
+    }
+    // Another machine that wants the guest's is told that it is not free.
+    let wanted = Ipv4Addr::new(10, 1, 0, 16);
+    town.peer.say(neighbours::question(wanted.into()));
+    town.step("another machine", &["run net-test rest 1"], &[])?;
+    let defended = town.peer.lan(|lan| lan.neighbours.defended.clone());
+    if defended != [wanted] {
+        return Err(format!("nobody has said that the address is his: {defended:?}"));
+    }
+    town.thrives("the end")
 }

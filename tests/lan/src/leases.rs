@@ -62,6 +62,8 @@ pub enum Manner {
     NoMask,
     /// The message ends before its options.
     Cut,
+    /// It leases the address again that a client has found to be somebody else's.
+    Stubborn,
 }
 
 impl Manner {
@@ -94,6 +96,8 @@ pub struct Counts {
     pub renewals: u64,
     /// See [`Counts::renewals`].
     pub rebinds: u64,
+    /// Words of clients that somebody else has an address.
+    pub declines: u64,
 }
 
 /// The server.
@@ -130,6 +134,10 @@ impl Leases {
                 self.count_request(&message, asked.to.0);
                 self.decided(&message)
             }
+            DhcpMessageType::Decline => {
+                self.decline(&message);
+                return Vec::new();
+            }
             _ => return Vec::new(),
         };
         if self.manner == Manner::Silent {
@@ -142,6 +150,16 @@ impl Leases {
         let is_foreign = self.manner == Manner::Foreign && kind != DhcpMessageType::Offer;
         answers.extend(self.said(client, &message, kind, if is_foreign { NOBODY } else { ADDRESS }));
         answers
+    }
+
+    /// A client has found that somebody else has the address: the next one is leased, by who listens.
+    fn decline(&mut self, message: &DhcpRepr) {
+        self.counts.declines += 1;
+        let is_meant =
+            message.server_identifier == Some(ADDRESS) && message.requested_ip == Some(self.given());
+        if is_meant && self.manner == Manner::Honest {
+            self.address = Ipv4Addr::from_bits(self.address.to_bits() + 1);
+        }
     }
 
     fn count_request(&mut self, message: &DhcpRepr, to: Ipv4Addr) {

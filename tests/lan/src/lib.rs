@@ -1,13 +1,14 @@
-//! Servers of a local network, on one machine of it: addresses (DHCP), names (DNS), and a router with advertisements of IPv6. Each is honest, or lies as it is told.
+//! Servers of a local network, on one machine of it: addresses (DHCP), names (DNS), and a router with advertisements of IPv6; beside it there is a machine that may have others' addresses. Each is honest, or lies as it is told.
 //!
 //! Frames go in and frames come out; there is no clock, no task and no device. So one machine is at the other end of the stack's wire in tests on the host, and of the
-//! emulated card's in the booted system, and both hear the same lies. In reading order: `frames`, how frames are made; [`leases`], [`names`], [`routers`].
+//! emulated card's in the booted system, and both hear the same lies. In reading order: `frames`, how frames are made; [`leases`], [`names`], [`routers`], [`neighbours`].
 
 #![forbid(unsafe_code)]
 
 mod frames;
 pub mod leases;
 pub mod names;
+pub mod neighbours;
 pub mod routers;
 
 pub use frames::datagram;
@@ -15,6 +16,7 @@ pub use frames::datagram;
 use core::net::{Ipv4Addr, Ipv6Addr};
 use leases::Leases;
 use names::Names;
+use neighbours::Neighbours;
 use routers::Router;
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::wire::{
@@ -45,6 +47,8 @@ pub struct Lan {
     pub names: Names,
     /// The router of IPv6.
     pub router: Router,
+    /// Another machine, which may have the addresses that somebody wants.
+    pub neighbours: Neighbours,
 }
 
 impl Lan {
@@ -52,16 +56,19 @@ impl Lan {
     pub fn answer(&mut self, frame: &[u8]) -> Vec<Vec<u8>> {
         let Ok(ethernet) = EthernetFrame::new_checked(frame) else { return Vec::new() };
         let to = ethernet.dst_addr();
-        if to != EthernetAddress(HARDWARE) && !to.is_multicast() && !to.is_broadcast() {
+        let is_mine = [HARDWARE, neighbours::HARDWARE].map(EthernetAddress).contains(&to);
+        if !is_mine && !to.is_multicast() && !to.is_broadcast() {
             return Vec::new();
         }
         let from = ethernet.src_addr();
-        match ethernet.ethertype() {
+        let mut answers: Vec<Vec<u8>> = self.neighbours.answer(frame).into_iter().collect();
+        answers.extend(match ethernet.ethertype() {
             EthernetProtocol::Arp => neighbour(from, ethernet.payload()).into_iter().collect(),
             EthernetProtocol::Ipv4 => self.answer_v4(from, ethernet.payload()),
             EthernetProtocol::Ipv6 => self.router.answer(from, ethernet.payload()),
             _ => Vec::new(),
-        }
+        });
+        answers
     }
 
     fn answer_v4(&mut self, from: EthernetAddress, packet: &[u8]) -> Vec<Vec<u8>> {

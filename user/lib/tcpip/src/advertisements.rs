@@ -6,10 +6,11 @@
 //! **Who may say what.** Anybody in the network may say that it is a router, and nobody from elsewhere: a message that has been forwarded has fewer than 255 hops left. What one
 //! that lies can do is bounded: so many routers and prefixes, addresses of networks that there can be, and none that goes at once because somebody says so.
 
+use crate::discovery::{ALL, Message, options};
 use alloc::vec::Vec;
 use core::net::Ipv6Addr;
 use smoltcp::time::{Duration, Instant};
-use smoltcp::wire::{EthernetFrame, EthernetProtocol, Icmpv6Message, Icmpv6Packet, IpProtocol, Ipv6Packet};
+use smoltcp::wire::Icmpv6Message;
 
 /// Prefixes of which there are addresses, at most: the interface has places for these beside its four others.
 pub const PREFIXES_MAX: usize = 4;
@@ -29,12 +30,6 @@ const ASKS_AGAIN: Duration = Duration::from_secs(4);
 
 /// Time that an address has left, at least, when somebody says that it has less: two hours.
 const LEFT_MIN: Duration = Duration::from_secs(7200);
-
-/// Hops of a message that nobody has forwarded.
-const HOPS: u8 = 255;
-
-/// Address of all machines of a network.
-const ALL: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
 /// Bytes of an advertisement in front of its options.
 const HEAD: usize = 16;
@@ -106,37 +101,18 @@ fn told(option: &[u8]) -> Option<Told> {
 impl Advertisement {
     /// That of a frame which is for a machine with this hardware address and this address in its network. `None` if there is none, or if it should not be believed.
     pub fn of(frame: &[u8], hardware: [u8; 6], own: Ipv6Addr) -> Option<Advertisement> {
-        let ethernet = EthernetFrame::new_checked(frame).ok()?;
-        let to = ethernet.dst_addr();
-        if ethernet.ethertype() != EthernetProtocol::Ipv6 || !to.is_multicast() && to.0 != hardware {
+        let Message { hardware: [_, for_hardware], from: router, to, kind, bytes } = Message::of(frame)?;
+        let is_mine = for_hardware.is_multicast() || for_hardware.0 == hardware;
+        let is_near = router.is_unicast_link_local() && (to == ALL || to == own);
+        if !is_mine || !is_near || kind != Icmpv6Message::RouterAdvert {
             return None;
         }
-        let packet = Ipv6Packet::new_checked(ethernet.payload()).ok()?;
-        let (router, to) = (packet.src_addr(), packet.dst_addr());
-        let is_near =
-            packet.hop_limit() == HOPS && router.is_unicast_link_local() && (to == ALL || to == own);
-        if packet.version() != 6 || !is_near || packet.next_header() != IpProtocol::Icmpv6 {
-            return None;
-        }
-        let bytes = packet.payload();
-        let message = Icmpv6Packet::new_checked(bytes).ok()?;
-        let is_one = message.msg_type() == Icmpv6Message::RouterAdvert && message.msg_code() == 0;
-        if !is_one || !message.verify_checksum(&router, &to) {
-            return None;
-        }
-        let (head, mut rest) = bytes.split_at_checked(HEAD)?;
+        let (head, rest) = bytes.split_at_checked(HEAD)?;
         let &[.., high, low, _, _, _, _, _, _, _, _] = head else { return None };
         let lifetime = Duration::from_secs(u16::from_be_bytes([high, low]).into());
-        let mut prefixes = Vec::new();
-        while !rest.is_empty() {
-            // Kind, and length in words of eight bytes.
-            let &[kind, words, ..] = rest else { return None };
-            let option;
-            (option, rest) = rest.split_at_checked(8 * usize::from(words)).filter(|_| words > 0)?;
-            if kind == PREFIX && prefixes.len() < TOLD_MAX {
-                prefixes.extend(told(option));
-            }
-        }
+        let options = options(rest)?;
+        let of_kind = |kind: u8| options.iter().copied().filter(move |option| option[0] == kind);
+        let prefixes = of_kind(PREFIX).filter_map(told).take(TOLD_MAX).collect();
         Some(Advertisement { router, lifetime, prefixes })
     }
 }

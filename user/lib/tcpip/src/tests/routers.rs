@@ -15,6 +15,9 @@ use std::vec::Vec;
 const OWN: [u8; 6] = [0x52, 0x54, 0, 0x12, 0x34, 0x56];
 const LINK_LOCAL: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0x5054, 0xff, 0xfe12, 0x3456);
 
+/// Seconds after which an address of an advertisement is used: it is asked for in one of them.
+const SOON: u64 = 2;
+
 /// Network of number `number`.
 fn network(number: u16) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, number, 0, 0, 0, 0, 0)
@@ -46,7 +49,7 @@ fn advertised(host: &Host) -> Vec<(IpAddr, u8)> {
 fn a_router_brings_an_address_and_a_way() {
     let mut town = town(&[Prefix::new(network(1), 3600, 1800)]);
     assert_eq!(town.reaches(FAR_V6.into()), Err(Refusal::Unreachable), "nobody has said anything yet");
-    town.run(1);
+    town.run(SOON);
     assert_eq!(advertised(&town.host), [(own(1), 64)]);
     assert_eq!(town.host.stack.status().router_v6, Some(ADDRESS_V6));
     assert_eq!(town.lan.router.solicitations, 1, "it was asked for once, and it has answered");
@@ -56,7 +59,7 @@ fn a_router_brings_an_address_and_a_way() {
     let loopback: IpAddr = Ipv6Addr::LOCALHOST.into();
     let echo = town.host.stack.open(1, Kind::Echo).unwrap();
     town.host.stack.ask_echo(echo, loopback, 1, b"").unwrap();
-    town.run(1);
+    town.run(SOON);
     // The request itself may have come first.
     let answer = town.host.stack.echoed(echo).or_else(|_| town.host.stack.echoed(echo));
     assert_eq!(answer, Ok((loopback, 1, 0)));
@@ -88,7 +91,7 @@ fn without_a_router_there_is_rest() {
 fn times_of_prefixes_and_routers_end() {
     let mut town = town(&[Prefix::new(network(1), 60, 30)]);
     town.lan.router.lifetime = 100;
-    town.run(1);
+    town.run(SOON);
     town.lan.router.is_there = false;
     town.run(57);
     assert_eq!(advertised(&town.host), [(own(1), 64)]);
@@ -105,11 +108,11 @@ fn times_of_prefixes_and_routers_end() {
 #[test]
 fn nobody_takes_an_address_away_at_once() {
     let mut town = town(&[Prefix::new(network(1), 90_000, 90_000)]);
-    town.run(1);
+    town.run(SOON);
     town.lan.router.lifetime = 0;
     town.lan.router.prefixes = [Prefix::new(network(1), 0, 0)].into();
     town.host.stack.push(&town.lan.router.advertisement());
-    town.run(1);
+    town.run(SOON);
     assert_eq!(town.host.stack.status().router_v6, None);
     town.run(7100);
     assert_eq!(advertised(&town.host), [(own(1), 64)]);
@@ -121,7 +124,7 @@ fn nobody_takes_an_address_away_at_once() {
 #[test]
 fn preferred_addresses_come_first() {
     let mut town = town(&[Prefix::new(network(1), 3600, 10), Prefix::new(network(2), 3600, 1800)]);
-    town.run(1);
+    town.run(SOON);
     assert_eq!(advertised(&town.host), [(own(1), 64), (own(2), 64)]);
     town.lan.router.is_there = false;
     town.run(20);
@@ -134,7 +137,7 @@ fn an_address_may_be_alone_in_its_network() {
     let mut prefix = Prefix::new(network(1), 3600, 1800);
     prefix.flags &= !ON_LINK;
     let mut town = town(&[prefix]);
-    town.run(1);
+    town.run(SOON);
     assert_eq!(advertised(&town.host), [(own(1), 128)]);
     assert_eq!(town.reaches(FAR_V6.into()), Ok(()));
 }
@@ -154,7 +157,7 @@ fn prefixes_that_cannot_be_are_left_out() {
         Prefix { len: 65, ..usual },
         Prefix { len: 255, ..usual },
     ]);
-    town.run(1);
+    town.run(SOON);
     assert_eq!(advertised(&town.host), []);
     town.lan.router.prefixes = [
         Prefix { flags: ON_LINK, ..usual },
@@ -165,7 +168,7 @@ fn prefixes_that_cannot_be_are_left_out() {
     ]
     .into();
     town.host.stack.push(&town.lan.router.advertisement());
-    town.run(1);
+    town.run(SOON);
     let owned: IpAddr = "fd00:1:2:3:5054:ff:fe12:3456".parse().unwrap();
     assert_eq!(advertised(&town.host), [(owned, 64)]);
     assert_eq!(
@@ -194,22 +197,22 @@ fn messages_from_elsewhere_are_not_believed() {
     for (number, change) in changes.into_iter().enumerate() {
         let mut town = town(&[Prefix::new(network(1), 3600, 1800)]);
         town.lan.router.is_there = false;
-        town.run(1);
+        town.run(SOON);
         let (mut router, mut message) = (town.lan.router.clone(), town.lan.router.message());
         change(&mut router, &mut message);
         let wrong = router.told(message);
         town.host.stack.push(&wrong);
-        town.run(1);
+        town.run(SOON);
         assert_eq!(advertised(&town.host), [], "change {number}");
         assert_eq!(town.host.stack.status().router_v6, None, "change {number}");
         let mut damaged = town.lan.router.advertisement();
         let last = damaged.len() - 1;
         damaged[last] ^= 1;
         town.host.stack.push(&damaged);
-        town.run(1);
+        town.run(SOON);
         assert_eq!(advertised(&town.host), [], "its sum is wrong");
         town.host.stack.push(&town.lan.router.advertisement());
-        town.run(1);
+        town.run(SOON);
         assert_eq!(advertised(&town.host), [(own(1), 64)]);
     }
 }
@@ -227,10 +230,10 @@ fn a_flood_of_routers_is_bounded() {
         };
         town.host.stack.push(&router.advertisement());
         if number % 20 == 0 {
-            town.run(1);
+            town.run(SOON);
         }
     }
-    town.run(1);
+    town.run(SOON);
     let all: Vec<(IpAddr, u8)> = (0..9).map_while(|place| town.host.stack.address_at(place)).collect();
     assert_eq!(advertised(&town.host), (0..4).map(|number| (own(number), 64)).collect::<Vec<_>>());
     assert_eq!((PREFIXES_MAX, ROUTERS_MAX, all.len()), (4, 4, 8));
@@ -341,7 +344,7 @@ fn damaged_advertisements_do_no_harm() {
         }
     }
     assert!(believed > FRAMES[0] / 10, "{believed} were believed");
-    town.run(1);
+    town.run(SOON);
     assert!((0..8).any(|place| {
         town.host.stack.address_at(place).is_some_and(|(address, _)| address == IpAddr::from([127, 0, 0, 1]))
     }));
