@@ -212,6 +212,7 @@ fn routers_bring_addresses(town: &mut Town) -> Result<(), String> {
     let reach = format!("run ping {FAR_V6}");
     town.peer.lan(|lan| {
         lan.router.prefixes = vec![Prefix::new(NETWORK, 40, 40)];
+        lan.router.names = vec![(ADDRESS_V6, 40)];
         lan.router.hop_limit = 254;
     });
     town.peer.advertise();
@@ -230,6 +231,9 @@ fn routers_bring_addresses(town: &mut Town) -> Result<(), String> {
         ],
         &[
             OWN_V6,
+            &format!("router    {ADDRESS_V6}"),
+            &format!("names     {}", lan::ADDRESS),
+            &format!("names     {ADDRESS_V6}"),
             &format!("six.test  {PEER_V6}"),
             &format!("56 bytes from {ADDRESS_V6}"),
             &format!("56 bytes from {FAR_V6}"),

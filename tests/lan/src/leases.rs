@@ -2,7 +2,7 @@
 
 use crate::ADDRESS;
 use crate::frames::{Datagram, datagram};
-use core::net::Ipv4Addr;
+use core::net::{IpAddr, Ipv4Addr};
 use smoltcp::wire::{DhcpMessageType, DhcpOption, DhcpPacket, DhcpRepr, EthernetAddress};
 
 /// Port of the server.
@@ -131,7 +131,7 @@ impl Leases {
                 DhcpMessageType::Offer
             }
             DhcpMessageType::Request => {
-                self.count_request(&message, asked.to.0);
+                self.count_request(&message, asked.to.ip());
                 self.decided(&message)
             }
             DhcpMessageType::Decline => {
@@ -162,9 +162,9 @@ impl Leases {
         }
     }
 
-    fn count_request(&mut self, message: &DhcpRepr, to: Ipv4Addr) {
+    fn count_request(&mut self, message: &DhcpRepr, to: IpAddr) {
         let counts = &mut self.counts;
-        *match (message.client_ip.is_unspecified(), to.is_broadcast()) {
+        *match (message.client_ip.is_unspecified(), to == Ipv4Addr::BROADCAST) {
             (true, _) => &mut counts.requests,
             (false, false) => &mut counts.renewals,
             (false, true) => &mut counts.rebinds,
@@ -228,7 +228,7 @@ impl Leases {
         }
         let from = if self.manner == Manner::FromNowhere { Ipv4Addr::UNSPECIFIED } else { server };
         let to = if gives { said.your_ip } else { Ipv4Addr::BROADCAST };
-        Some(datagram(client.0, (from, PORT), (to, CLIENT_PORT), &bytes))
+        Some(datagram(client.0, (from, PORT).into(), (to, CLIENT_PORT).into(), &bytes))
     }
 }
 

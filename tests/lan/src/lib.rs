@@ -11,9 +11,7 @@ pub mod names;
 pub mod neighbours;
 pub mod routers;
 
-pub use frames::datagram;
-
-use core::net::{Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use leases::Leases;
 use names::Names;
 use neighbours::Neighbours;
@@ -21,7 +19,7 @@ use routers::Router;
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::wire::{
     ArpOperation, ArpPacket, ArpRepr, EthernetAddress, EthernetFrame, EthernetProtocol, Icmpv4Packet,
-    Icmpv4Repr, IpProtocol, Ipv4Packet, Ipv4Repr,
+    Icmpv4Repr, IpProtocol, Ipv4Packet, Ipv4Repr, Ipv6Packet,
 };
 
 /// Hardware address of the machine.
@@ -30,7 +28,7 @@ pub const HARDWARE: [u8; 6] = [2, 0, 0, 0, 9, 9];
 /// Its address, at which are all servers of IPv4 and the router.
 pub const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 3);
 
-/// Its address of IPv6, as it follows from the hardware address.
+/// Its address of IPv6, as it follows from the hardware address. The server of names is there, too.
 pub const ADDRESS_V6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0x00ff, 0xfe00, 0x0909);
 
 /// Addresses of other networks. The router answers echoes for them.
@@ -65,7 +63,7 @@ impl Lan {
         answers.extend(match ethernet.ethertype() {
             EthernetProtocol::Arp => neighbour(from, ethernet.payload()).into_iter().collect(),
             EthernetProtocol::Ipv4 => self.answer_v4(from, ethernet.payload()),
-            EthernetProtocol::Ipv6 => self.router.answer(from, ethernet.payload()),
+            EthernetProtocol::Ipv6 => self.answer_v6(from, ethernet.payload()),
             _ => Vec::new(),
         });
         answers
@@ -73,16 +71,34 @@ impl Lan {
 
     fn answer_v4(&mut self, from: EthernetAddress, packet: &[u8]) -> Vec<Vec<u8>> {
         let Ok(packet) = Ipv4Packet::new_checked(packet) else { return Vec::new() };
+        let ends = (packet.src_addr().into(), packet.dst_addr().into());
         match packet.next_header() {
-            IpProtocol::Udp => {
-                let Some(asked) = frames::Datagram::of(&packet) else { return Vec::new() };
-                match asked.to.1 {
-                    leases::PORT => self.leases.answer(from, &asked),
-                    names::PORT => self.names.answer(from, &asked),
-                    _ => Vec::new(),
-                }
-            }
             IpProtocol::Icmp => echo(from, &packet).into_iter().collect(),
+            protocol => self.answer_upper(from, ends, protocol, packet.payload()),
+        }
+    }
+
+    fn answer_v6(&mut self, from: EthernetAddress, bytes: &[u8]) -> Vec<Vec<u8>> {
+        let Ok(packet) = Ipv6Packet::new_checked(bytes) else { return Vec::new() };
+        let ends = (packet.src_addr().into(), packet.dst_addr().into());
+        match packet.next_header() {
+            IpProtocol::Icmpv6 => self.router.answer(from, bytes),
+            protocol => self.answer_upper(from, ends, protocol, packet.payload()),
+        }
+    }
+
+    fn answer_upper(
+        &mut self,
+        hardware: EthernetAddress,
+        (from, to): (IpAddr, IpAddr),
+        protocol: IpProtocol,
+        bytes: &[u8],
+    ) -> Vec<Vec<u8>> {
+        let is_mine = [IpAddr::from(ADDRESS), ADDRESS_V6.into()].contains(&to);
+        let datagram = frames::Datagram::of(from, to, bytes).filter(|_| protocol == IpProtocol::Udp);
+        match datagram {
+            Some(asked) if asked.to.port() == leases::PORT => self.leases.answer(hardware, &asked),
+            Some(asked) if asked.to.port() == names::PORT && is_mine => self.names.answer(hardware, &asked),
             _ => Vec::new(),
         }
     }

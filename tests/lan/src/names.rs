@@ -1,8 +1,7 @@
 //! A server of names (DNS).
 
-use crate::ADDRESS;
 use crate::frames::{Datagram, datagram};
-use core::net::{Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use smoltcp::wire::EthernetAddress;
 
 /// Port of the server.
@@ -108,17 +107,17 @@ pub struct Names {
 impl Names {
     /// Answers to a question.
     pub(crate) fn answer(&mut self, client: EthernetAddress, asked: &Datagram) -> Vec<Vec<u8>> {
-        if asked.to.0 != ADDRESS {
-            return Vec::new();
-        }
         let Some(question) = Question::of(asked.payload) else { return Vec::new() };
         self.questions += 1;
         if self.manner == Manner::Silent {
             return Vec::new();
         }
         let message = if self.manner == Manner::Honest { self.known(&question) } else { self.lie(&question) };
-        let from = if self.manner == Manner::Stranger { STRANGER } else { ADDRESS };
-        vec![datagram(client.0, (from, PORT), asked.from, &message)]
+        let from = match asked.to.ip() {
+            IpAddr::V4(_) if self.manner == Manner::Stranger => STRANGER.into(),
+            own => own,
+        };
+        vec![datagram(client.0, (from, PORT).into(), asked.from, &message)]
     }
 
     /// An honest answer: the chain of names, and all addresses of the last one.

@@ -404,7 +404,7 @@ impl Stack {
     }
 
     /// Whether a way leads to an address.
-    fn reaches(&self, to: IpAddr) -> Result<(), Refusal> {
+    pub(crate) fn reaches(&self, to: IpAddr) -> Result<(), Refusal> {
         let address = IpAddress::from(to);
         if address.is_unspecified() {
             return Err(Refusal::Bad);

@@ -32,6 +32,9 @@ const ADDRESSES_MAX: usize = 8;
 /// Addresses that are tried when nobody gives one, at most: each is one that somebody else may have taken likewise.
 const TRIES_MAX: u16 = 10;
 
+/// Servers of names of each kind that are asked, at most. Each has ten seconds before the next one is.
+const NAMES_MAX: usize = 2;
+
 /// Rounds of a turn, at most. In each everything that has come is taken, and each socket sends one packet, if it has one.
 const ROUNDS_MAX: usize = 32;
 
@@ -73,8 +76,8 @@ pub struct Status {
     pub router: Option<Ipv4Addr>,
     /// Way to all other networks of IPv6.
     pub router_v6: Option<Ipv6Addr>,
-    /// Servers of names.
-    pub servers: Vec<Ipv4Addr>,
+    /// Servers of names, in the order in which they are asked.
+    pub servers: Vec<IpAddr>,
     /// Numbers of frames.
     pub counts: Counts,
 }
@@ -90,6 +93,8 @@ pub struct Stack {
     status: Status,
     /// Address of IPv4 that a server has given, or that is used if none does.
     own_v4: Option<Ipv4Cidr>,
+    /// Servers of names that belong to it.
+    names_v4: Vec<Ipv4Addr>,
     /// What is used instead, if nobody else has its address.
     asked_v4: Option<Configuration>,
     routers: Routers,
@@ -124,6 +129,7 @@ impl Stack {
             dns,
             status: Status { hardware: NO_CARD, ..Status::default() },
             own_v4: None,
+            names_v4: Vec::new(),
             asked_v4: None,
             routers: Routers::default(),
             fallback,
@@ -311,14 +317,14 @@ impl Stack {
         }
         self.set_addresses();
         let router = self.routers.router();
-        if core::mem::replace(&mut self.status.router_v6, router) == router {
-            return;
+        if core::mem::replace(&mut self.status.router_v6, router) != router {
+            let routes = self.interface.routes_mut();
+            match router {
+                Some(router) => drop(routes.add_default_ipv6_route(router)),
+                None => drop(routes.remove_default_ipv6_route()),
+            }
         }
-        let routes = self.interface.routes_mut();
-        match router {
-            Some(router) => drop(routes.add_default_ipv6_route(router)),
-            None => drop(routes.remove_default_ipv6_route()),
-        }
+        self.set_names();
     }
 
     fn follow_dhcp(&mut self) {
@@ -396,11 +402,23 @@ impl Stack {
             Some(router) => drop(routes.add_default_ipv4_route(router)),
             None => drop(routes.remove_default_ipv4_route()),
         }
-        let servers: Vec<Ipv4Addr> = names.into_iter().filter(|server| is_host(*server)).take(1).collect();
+        (self.status.router, self.status.is_leased) = (router, leased_by.is_some());
+        self.names_v4 = names.into_iter().filter(|server| is_host(*server)).collect();
+        self.set_names();
+    }
+
+    /// Sets the servers of names: some of each kind, of those to which a way leads.
+    fn set_names(&mut self) {
+        let is_reached = |server: &IpAddr| self.reaches(*server).is_ok();
+        let v4 = self.names_v4.iter().copied().map(IpAddr::from).filter(is_reached).take(NAMES_MAX);
+        let v6 = self.routers.names().map(IpAddr::from).filter(is_reached).take(NAMES_MAX);
+        let servers: Vec<IpAddr> = v4.chain(v6).collect();
+        if servers == self.status.servers {
+            return;
+        }
         let addresses: Vec<IpAddress> = servers.iter().map(|&server| server.into()).collect();
         self.sockets.get_mut::<dns::Socket>(self.dns).update_servers(&addresses);
-        (self.status.router, self.status.servers, self.status.is_leased) =
-            (router, servers, leased_by.is_some());
+        self.status.servers = servers;
     }
 
     /// Sets all addresses that are this machine's, unless they are as they were: the stack forgets all neighbours with them. The others are asked for.
@@ -429,5 +447,6 @@ impl Stack {
         });
         self.wire.set_addresses(self.interface.ip_addrs().iter().map(|cidr| cidr.address().into()).collect());
         self.introduced_until = self.now;
+        self.set_names();
     }
 }

@@ -90,7 +90,7 @@ fn an_honest_server_is_believed() {
     town.run(2);
     assert_eq!(town.leased(), Some(LEASED.into()));
     let status = town.host.stack.status();
-    assert_eq!((status.router, status.servers), (Some(ADDRESS), [ADDRESS].into()));
+    assert_eq!((status.router, status.servers), (Some(ADDRESS), [ADDRESS.into()].into()));
     assert_eq!(town.reaches(ADDRESS.into()), Ok(()));
     assert_eq!(town.reaches(FAR.into()), Ok(()), "by the router");
     assert_eq!(town.host.stack.complaint(), None);

@@ -7,8 +7,9 @@ use crate::advertisements::{Advertisement, PREFIXES_MAX, ROUTERS_MAX, Told};
 use crate::{Kind, Refusal};
 use core::net::{IpAddr, Ipv6Addr};
 use lan::leases::Manner;
+use lan::names::Record;
 use lan::routers::{ON_LINK, Prefix, Router};
-use lan::{ADDRESS_V6, FAR_V6};
+use lan::{ADDRESS, ADDRESS_V6, FAR_V6};
 use smoltcp::time::Duration;
 use std::vec::Vec;
 
@@ -244,6 +245,115 @@ fn a_flood_of_routers_is_bounded() {
     assert_eq!(town.host.stack.status().router_v6, Some(first));
 }
 
+/// Addresses of a name that the server of a town knows.
+const KNOWN: [u8; 4] = [192, 0, 2, 7];
+
+/// A town without a server of addresses, whose router tells of these servers of names.
+fn named(names: &[(Ipv6Addr, u32)]) -> Town {
+    let mut town = town(&[Prefix::new(network(1), 90_000, 90_000)]);
+    town.lan.router.names = names.into();
+    town.lan.names.records = [("tern.test", Record::V4(KNOWN.into()))].into();
+    town.run(SOON);
+    town
+}
+
+/// Servers of names that the machine knows.
+fn servers(town: &Town) -> Vec<IpAddr> {
+    town.host.stack.status().servers
+}
+
+/// Asks for the address of the name that is known, for some seconds.
+fn asked(town: &mut Town, seconds: u64) -> Result<IpAddr, Refusal> {
+    let query = town.host.stack.resolve(1, "tern.test").unwrap();
+    town.run(seconds);
+    let found = town.host.stack.found(query);
+    town.host.stack.close(query);
+    found
+}
+
+#[test]
+fn a_router_tells_of_servers_of_names() {
+    let mut town = named(&[(ADDRESS_V6, 30)]);
+    assert_eq!(servers(&town), [IpAddr::from(ADDRESS_V6)]);
+    assert_eq!(asked(&mut town, 2), Ok(KNOWN.into()));
+    // Its time ends by itself, and nobody is asked any more.
+    town.lan.router.is_there = false;
+    town.run(24);
+    assert_eq!(servers(&town), [IpAddr::from(ADDRESS_V6)]);
+    town.run(4);
+    assert!(servers(&town).is_empty());
+    assert_eq!(asked(&mut town, 0), Err(Refusal::NotFound));
+}
+
+/// One that has no time left is not asked from then on, since another one may be told of at once; one that is for ever stays.
+#[test]
+fn a_server_of_names_may_be_taken_back() {
+    let other = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0x53);
+    let mut town = named(&[(other, 600), (ADDRESS_V6, u32::MAX)]);
+    assert_eq!(servers(&town), [IpAddr::from(other), ADDRESS_V6.into()]);
+    town.lan.router.names = [(other, 0)].into();
+    town.host.stack.push(&town.lan.router.advertisement());
+    town.run(1);
+    assert_eq!(servers(&town), [IpAddr::from(ADDRESS_V6)]);
+    town.lan.router.is_there = false;
+    town.run(2000);
+    assert_eq!(servers(&town), [IpAddr::from(ADDRESS_V6)]);
+}
+
+/// When the first server says nothing, the next one is asked; those of a lease come first.
+#[test]
+fn servers_of_names_are_asked_in_their_order() {
+    let silent = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0x53);
+    let mut town = named(&[(silent, 600), (ADDRESS_V6, 600)]);
+    assert_eq!(asked(&mut town, 9), Err(Refusal::Again));
+    assert_eq!(asked(&mut town, 15), Ok(KNOWN.into()));
+    town.lan.leases.manner = Manner::Honest;
+    town.lan.leases.seconds = u32::MAX;
+    town.run(20);
+    assert_eq!(servers(&town), [ADDRESS.into(), IpAddr::from(silent), ADDRESS_V6.into()]);
+    assert_eq!(asked(&mut town, 2), Ok(KNOWN.into()));
+}
+
+/// Addresses that no machine can have, options whose lengths are no servers', more servers than there is room for, and one to which no way leads.
+#[test]
+fn servers_of_names_that_cannot_be_are_left_out() {
+    let lies = ["::", "::1", "ff02::1", "::ffff:10.1.0.3", "fec0::1"].map(|lie| (lie.parse().unwrap(), 600));
+    let mut town = named(&lies);
+    assert!(servers(&town).is_empty());
+    for words in [1, 2, 4] {
+        let mut router = town.lan.router.clone();
+        router.names.clear();
+        let mut message = router.message();
+        message.extend([25, words, 0, 0, 0, 0, 2, 0]);
+        message.extend(ADDRESS_V6.octets().repeat(2));
+        message.truncate(message.len() - 40 + 8 * usize::from(words));
+        town.host.stack.push(&router.told(message));
+        town.run(1);
+        assert!(servers(&town).is_empty(), "{words}");
+    }
+    // Two of one option, and the first three of many.
+    let mut message = Router::default().message();
+    message.extend([25, 5, 0, 0, 0, 0, 2, 0]);
+    message.extend([FAR_V6, ADDRESS_V6].map(|server| server.octets()).concat());
+    town.host.stack.push(&town.lan.router.told(message));
+    for number in 0..500u16 {
+        let server = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 7, number);
+        let router = Router { names: [(server, 600)].into(), ..Router::default() };
+        town.host.stack.push(&router.advertisement());
+        town.run(u64::from(number % 20 == 0));
+    }
+    assert_eq!(servers(&town), [IpAddr::from(FAR_V6), ADDRESS_V6.into()]);
+    town.run(1);
+    town.host.stack.push(&Router { lifetime: 0, ..Router::default() }.advertisement());
+    town.run(1);
+    let third = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 7, 0);
+    assert_eq!(
+        servers(&town),
+        [IpAddr::from(ADDRESS_V6), third.into()],
+        "the first one is in another network"
+    );
+}
+
 /// A reader of advertisements by the words of the standards alone, byte by byte: the oracle.
 fn slow(frame: &[u8]) -> Option<Advertisement> {
     let at = |range: core::ops::Range<usize>| frame.get(range);
@@ -272,7 +382,8 @@ fn slow(frame: &[u8]) -> Option<Advertisement> {
         return None;
     }
     let lifetime = Duration::from_secs(u64::from(message[6]) << 8 | u64::from(message[7]));
-    let (mut place, mut prefixes) = (16, Vec::new());
+    let (mut place, mut prefixes, mut names) = (16, Vec::new(), Vec::new());
+    let time = |seconds: u32| (seconds != u32::MAX).then(|| Duration::from_secs(seconds.into()));
     while place < message.len() {
         let words = usize::from(*message.get(place + 1)?);
         if words == 0 || place + 8 * words > message.len() {
@@ -285,7 +396,6 @@ fn slow(frame: &[u8]) -> Option<Advertisement> {
             let is_wide = (0x20..0x40).contains(&address[0]) || [0xfc, 0xfd].contains(&address[0]);
             let is_orderly = preferred <= valid && message[place + 2] == 64 && message[place + 3] & 0x40 != 0;
             if is_wide && is_orderly && prefixes.len() < 8 {
-                let time = |seconds: u32| (seconds != u32::MAX).then(|| Duration::from_secs(seconds.into()));
                 prefixes.push(Told {
                     bits: *address.first_chunk()?,
                     is_on_link: message[place + 3] & 0x80 != 0,
@@ -294,9 +404,20 @@ fn slow(frame: &[u8]) -> Option<Advertisement> {
                 });
             }
         }
+        // A length of eight bytes and of 16 for each server.
+        if message[place] == 25 && words % 2 == 1 {
+            for server in 0..words / 2 {
+                let address = octets(from + 8 + 16 * server)?;
+                let is_wide = (0x20..0x40).contains(&address[0]) || [0xfc, 0xfd].contains(&address[0]);
+                let is_near = address[0] == 0xfe && address[1] & 0xc0 == 0x80;
+                if (is_wide || is_near) && names.len() < 8 {
+                    names.push((address.into(), time(word(from + 4)?)));
+                }
+            }
+        }
         place += 8 * words;
     }
-    Some(Advertisement { router: router.into(), lifetime, prefixes })
+    Some(Advertisement { router: router.into(), lifetime, prefixes, names })
 }
 
 /// Frames of the property, plain and full.
@@ -319,10 +440,14 @@ fn damaged_advertisements_do_no_harm() {
             prefix.flags = random.below(256) as u8;
             router.prefixes.push(prefix);
         }
+        for _ in 0..random.below(4) {
+            let server = ["fe80::1", "2001:db8::53", "::1", "ff02::1"][random.below(4)].parse().unwrap();
+            router.names.push((server, [0, 1, 600, u32::MAX][random.below(4)]));
+        }
         let mut message = router.message();
         for _ in 0..random.below(3) {
             let at = random.below(message.len());
-            message[at] = [0, 1, 3, 0xff, random.below(256) as u8][random.below(5)];
+            message[at] = [0, 1, 3, 5, 25, 0xff, random.below(256) as u8][random.below(7)];
         }
         if random.below(4) == 0 {
             message.truncate(random.below(message.len() + 1).max(4));
@@ -341,6 +466,7 @@ fn damaged_advertisements_do_no_harm() {
             town.host.stack.turn(town.host.now_us);
             while town.host.stack.pop().is_some() {}
             assert!(advertised(&town.host).len() <= PREFIXES_MAX);
+            assert!(town.host.stack.status().servers.len() <= 1 + 2);
         }
     }
     assert!(believed > FRAMES[0] / 10, "{believed} were believed");
