@@ -16,10 +16,11 @@ use xtask::guest::{End, Guest};
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 5] = [
+    let trials: [Named; 6] = [
         ("leases_are_renewed_and_lost", |world| wired(world, leases_are_renewed_and_lost)),
         ("lies_give_no_address", |world| wired(world, lies_give_no_address)),
         ("lies_about_names_are_not_believed", |world| wired(world, lies_about_names_are_not_believed)),
+        ("long_answers_come_by_connections", |world| wired(world, long_answers_come_by_connections)),
         ("routers_bring_addresses", |world| wired(world, routers_bring_addresses)),
         ("addresses_of_others_are_not_used", |world| wired(world, addresses_of_others_are_not_used)),
     ];
@@ -202,6 +203,35 @@ fn lies_about_names_are_not_believed(town: &mut Town) -> Result<(), String> {
         town.peer.lan(|lan| lan.names.manner = names::Manner::Honest);
         let known = format!("tern.test  {ADDRESS}");
         town.step(&format!("the end of {manner:?}"), &["run nslookup tern.test"], &[&known])?;
+    }
+    Ok(())
+}
+
+/// An answer that is too long for a datagram is asked for by a connection. Where that brings nothing, there is a clear error, and the next question has the right answer.
+fn long_answers_come_by_connections(town: &mut Town) -> Result<(), String> {
+    town.peer.lan(|lan| {
+        lan.leases.seconds = u32::MAX;
+        lan.names.records.extend((0..40).map(|_| ("many.test", Record::V4(ADDRESS))));
+    });
+    town.thrives("a lease")?;
+    let known = format!("many.test  {ADDRESS}");
+    town.step(
+        "a long answer",
+        &["run nslookup many.test", "run fetch http://many.test/"],
+        &[&known, PAGE.trim_end()],
+    )?;
+    if town.peer.lan(|lan| lan.names.by_stream) == 0 {
+        return Err("nothing came by a connection".into());
+    }
+    for stream in names::Stream::HOSTILE {
+        town.peer.lan(|lan| lan.names.stream = stream);
+        town.step(
+            &format!("{stream:?}"),
+            &["run nslookup many.test"],
+            &["nslookup: many.test: the name is not known"],
+        )?;
+        town.peer.lan(|lan| lan.names.stream = names::Stream::Honest);
+        town.step(&format!("the end of {stream:?}"), &["run nslookup many.test"], &[&known])?;
     }
     Ok(())
 }

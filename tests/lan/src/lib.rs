@@ -1,7 +1,7 @@
 //! Servers of a local network, on one machine of it: addresses (DHCP), names (DNS), and a router with advertisements of IPv6; beside it there is a machine that may have others' addresses. Each is honest, or lies as it is told.
 //!
 //! Frames go in and frames come out; there is no clock, no task and no device. So one machine is at the other end of the stack's wire in tests on the host, and of the
-//! emulated card's in the booted system, and both hear the same lies. In reading order: `frames`, how frames are made; [`leases`], [`names`], [`routers`], [`neighbours`].
+//! emulated card's in the booted system, and both hear the same lies. In reading order: `frames`, how frames are made; `streams`, connections; [`leases`], [`names`], [`routers`], [`neighbours`].
 
 #![forbid(unsafe_code)]
 
@@ -10,6 +10,7 @@ pub mod leases;
 pub mod names;
 pub mod neighbours;
 pub mod routers;
+mod streams;
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use leases::Leases;
@@ -95,10 +96,20 @@ impl Lan {
         bytes: &[u8],
     ) -> Vec<Vec<u8>> {
         let is_mine = [IpAddr::from(ADDRESS), ADDRESS_V6.into()].contains(&to);
-        let datagram = frames::Datagram::of(from, to, bytes).filter(|_| protocol == IpProtocol::Udp);
-        match datagram {
-            Some(asked) if asked.to.port() == leases::PORT => self.leases.answer(hardware, &asked),
-            Some(asked) if asked.to.port() == names::PORT && is_mine => self.names.answer(hardware, &asked),
+        match protocol {
+            IpProtocol::Udp => match frames::Datagram::of(from, to, bytes) {
+                Some(asked) if asked.to.port() == leases::PORT => self.leases.answer(hardware, &asked),
+                Some(asked) if asked.to.port() == names::PORT && is_mine => {
+                    self.names.answer(hardware, &asked)
+                }
+                _ => Vec::new(),
+            },
+            IpProtocol::Tcp if is_mine => match streams::segment(hardware, (from, to), bytes) {
+                Some(segment) if segment.packet.dst_port() == names::PORT => {
+                    self.names.answer_by_stream(&segment)
+                }
+                _ => Vec::new(),
+            },
             _ => Vec::new(),
         }
     }

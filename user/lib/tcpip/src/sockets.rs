@@ -139,7 +139,7 @@ impl Slot {
 /// All sockets.
 pub(crate) struct Table {
     slots: BTreeMap<Id, Slot>,
-    orphans: Orphans,
+    pub(crate) orphans: Orphans,
     limits: Limits,
     random: u64,
     next_port: u16,
@@ -199,7 +199,7 @@ impl Table {
         })
     }
 
-    fn free_port(&mut self, sockets: &SocketSet<'static>, is_udp: bool) -> Result<u16, Refusal> {
+    pub(crate) fn free_port(&mut self, sockets: &SocketSet<'static>, is_udp: bool) -> Result<u16, Refusal> {
         for _ in FIRST_FREE_PORT..=u16::MAX {
             let port = self.next_port;
             self.next_port = port.checked_add(1).unwrap_or(FIRST_FREE_PORT);
@@ -337,6 +337,7 @@ impl Stack {
             Some(address) => Query::Answered(Ok(address)),
             None if self.status().servers.is_empty() => Query::Answered(Err(Refusal::NotFound)),
             None => {
+                self.wire.names.expect(self.now);
                 let socket = self.sockets.get_mut::<dns::Socket>(self.dns);
                 let mut ask = |kind| socket.start_query(self.interface.context(), name, kind);
                 let asked = ask(DnsQueryType::A).map_err(|_| Refusal::Bad)?;
@@ -381,8 +382,8 @@ impl Stack {
 
     /// All sockets that the stack keeps, with those that have no owner.
     pub fn kept(&self) -> usize {
-        // Two are the stack's own.
-        self.sockets.iter().count() - 2
+        // Two are the stack's own, and so are connections for answers about names.
+        self.sockets.iter().count() - 2 - self.talks()
     }
 
     fn entry(&self, id: Id) -> Result<&Entry, Refusal> {

@@ -151,6 +151,7 @@ impl Stack {
         self.status.hardware = hardware.unwrap_or(before);
         self.wire.set(self.status.hardware, self.status.is_up);
         if self.status.hardware != before {
+            self.forget_names();
             self.routers = Routers::default();
             self.status.router_v6 = None;
             self.interface.routes_mut().remove_default_ipv6_route();
@@ -245,6 +246,7 @@ impl Stack {
             let sent = self.interface.poll_egress(self.now, &mut self.wire, &mut self.sockets);
             self.table.look_after(self.now, &mut self.sockets);
             self.follow_dhcp();
+            self.follow_names();
             if sent == PollResult::None && !self.wire.has_more() {
                 break;
             }
@@ -261,10 +263,11 @@ impl Stack {
         next.into_iter().flatten().min().map(|next| next.total_micros())
     }
 
-    /// When something is due that routers have said, or of addresses that are asked for.
+    /// When something is due that routers have said, or of addresses or names that are asked for.
     fn network_next(&self) -> Option<Duration> {
-        let due = self.routers.due().min(self.wire.claims.due());
-        (self.status.is_up && due != NEVER).then(|| due - self.now.min(due))
+        let routers = self.routers.due().min(self.wire.claims.due());
+        let due = if self.status.is_up { routers } else { NEVER }.min(self.wire.names.due());
+        (due != NEVER).then(|| due - self.now.min(due))
     }
 
     /// Does what is due of addresses that are asked for.

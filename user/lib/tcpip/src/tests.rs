@@ -9,6 +9,7 @@ mod names;
 mod offload;
 mod pairs;
 mod routers;
+mod streams;
 
 use crate::sockets::{BACKLOG_MAX, Limits};
 use crate::{Fallback, Id, Kind, Refusal, Stack, State, readiness};

@@ -7,6 +7,7 @@ use crate::claims::{self, Claims};
 use crate::ends::Ends;
 use crate::frames;
 use crate::leases::Leases;
+use crate::names::Names;
 use crate::offload;
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -136,6 +137,8 @@ pub struct Wire {
     pub(crate) leases: Leases,
     /// Addresses that this machine wants.
     pub(crate) claims: Claims,
+    /// Questions for names that are under way.
+    pub(crate) names: Names,
     /// Frames that may still be received in this turn.
     budget: usize,
     /// Frames that were received from the card and sent to it, and those that were lost for lack of room.
@@ -257,6 +260,10 @@ impl Wire {
             && self.incoming.len() < QUEUE_MAX
             && offload::is_sound(frame)
             && !self.leases.refuses(frame);
+        if is_taken && self.names.refuses(frame) {
+            self.counts.received += 1;
+            return false;
+        }
         if is_taken {
             self.counts.received += 1;
             self.incoming.push_back(frame.into());
@@ -311,11 +318,17 @@ impl Wire {
         let has_room = self.outgoing.len() < if self.is_up { OUTGOING_MAX } else { QUEUE_MAX };
         if has_room && frame.len() <= FRAME_MAX && self.leases.sends(&frame) {
             offload::fill(&mut frame);
+            self.names.sent(&frame);
             self.counts.sent += 1;
             self.outgoing.push_back(frame);
         } else {
             self.counts.dropped += 1;
         }
+    }
+
+    /// Gives the stack a frame that nobody has sent.
+    pub fn hand_in(&mut self, frame: Vec<u8>) {
+        self.looped.push_back(frame);
     }
 
     /// Sends a frame to the stack itself.
