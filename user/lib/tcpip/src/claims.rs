@@ -21,8 +21,8 @@ use smoltcp::wire::{
 /// How often it is asked for an address of IPv6, and how long an answer may take each time.
 const ASKS_V6: (u8, Duration) = (1, Duration::from_secs(1));
 
-/// How often, and how long, for one of IPv4: all that wants the network at the start waits for that.
-const ASKS_V4: (u8, Duration) = (2, Duration::from_millis(200));
+/// How often, and how long, for one of IPv4: all that wants the network waits for that, when the machine starts and when the server does.
+const ASKS_V4: (u8, Duration) = (2, Duration::from_millis(100));
 
 /// Time in which so many conflicts are told of, at most.
 const SILENCE: Duration = Duration::from_secs(10);

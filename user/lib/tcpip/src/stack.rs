@@ -206,11 +206,9 @@ impl Stack {
         Status { counts: self.wire.counts, ..self.status.clone() }
     }
 
-    /// Whether it is known which addresses there are. A card has none until a server has answered, or nobody has for a while, and until nobody has said that they are his.
+    /// Whether it is known which address of IPv4 there is. A card has none until a server has answered, or nobody has for a while, and until nobody has said that it is his.
     pub fn is_settled(&self) -> bool {
-        let local = self.link_local_v6().into();
-        let is_asked = matches!(self.wire.claims.fate(local), Some(Fate::Asked { .. }));
-        self.fallback_at.is_none() && !(self.status.is_up && (is_asked || self.asked_v4.is_some()))
+        self.fallback_at.is_none() && !(self.status.is_up && self.asked_v4.is_some())
     }
 
     /// The address at a place, from 0 on, and the length of its network's prefix.
