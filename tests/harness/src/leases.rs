@@ -7,6 +7,7 @@ use crate::peer::{ADDRESS, CLOCK, LOCAL, PAGE, Peer};
 use crate::world::{LIMIT, Named, Scratch, Verdict, World, failed};
 use lan::leases::{Counts, Manner};
 use lan::names::{self, Record};
+use lan::neighbours;
 use lan::routers::Prefix;
 use lan::{ADDRESS_V6, FAR, FAR_V6, Lan};
 use libtest_mimic::Trial;
@@ -15,11 +16,13 @@ use xtask::guest::{End, Guest};
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 4] = [
+    let trials: [Named; 6] = [
         ("leases_are_renewed_and_lost", |world| wired(world, leases_are_renewed_and_lost)),
         ("lies_give_no_address", |world| wired(world, lies_give_no_address)),
         ("lies_about_names_are_not_believed", |world| wired(world, lies_about_names_are_not_believed)),
+        ("long_answers_come_by_connections", |world| wired(world, long_answers_come_by_connections)),
         ("routers_bring_addresses", |world| wired(world, routers_bring_addresses)),
+        ("addresses_of_others_are_not_used", |world| wired(world, addresses_of_others_are_not_used)),
     ];
     Vec::from(trials.map(|(name, verdict)| world.trial("network", format!("leases::{name}"), verdict)))
 }
@@ -204,22 +207,52 @@ fn lies_about_names_are_not_believed(town: &mut Town) -> Result<(), String> {
     Ok(())
 }
 
+/// An answer that is too long for a datagram is asked for by a connection. Where that brings nothing, there is a clear error, and the next question has the right answer.
+fn long_answers_come_by_connections(town: &mut Town) -> Result<(), String> {
+    town.peer.lan(|lan| {
+        lan.leases.seconds = u32::MAX;
+        lan.names.records.extend((0..40).map(|_| ("many.test", Record::V4(ADDRESS))));
+    });
+    town.thrives("a lease")?;
+    let known = format!("many.test  {ADDRESS}");
+    town.step(
+        "a long answer",
+        &["run nslookup many.test", "run fetch http://many.test/"],
+        &[&known, PAGE.trim_end()],
+    )?;
+    if town.peer.lan(|lan| lan.names.by_stream) == 0 {
+        return Err("nothing came by a connection".into());
+    }
+    for stream in names::Stream::HOSTILE {
+        town.peer.lan(|lan| lan.names.stream = stream);
+        town.step(
+            &format!("{stream:?}"),
+            &["run nslookup many.test"],
+            &["nslookup: many.test: the name is not known"],
+        )?;
+        town.peer.lan(|lan| lan.names.stream = names::Stream::Honest);
+        town.step(&format!("the end of {stream:?}"), &["run nslookup many.test"], &[&known])?;
+    }
+    Ok(())
+}
+
 /// A router that is not one of this network is not heard. One that is brings an address and a way, and both go when their times end.
 fn routers_bring_addresses(town: &mut Town) -> Result<(), String> {
     town.thrives("a lease")?;
     let reach = format!("run ping {FAR_V6}");
     town.peer.lan(|lan| {
         lan.router.prefixes = vec![Prefix::new(NETWORK, 40, 40)];
+        lan.router.names = vec![(ADDRESS_V6, 40)];
         lan.router.hop_limit = 254;
     });
     town.peer.advertise();
-    town.step("a far router", &["run net-test rest 1", &reach], &["ping: no way leads there"])?;
+    town.step("a far router", &["run net-test rest 2", &reach], &["ping: no way leads there"])?;
     town.peer.lan(|lan| lan.router.hop_limit = 255);
     town.peer.advertise();
     town.step(
         "a router",
         &[
-            "run net-test rest 1",
+            "run net-test rest 2",
             "run ip",
             "run nslookup six.test",
             &format!("run ping {ADDRESS_V6}"),
@@ -228,6 +261,9 @@ fn routers_bring_addresses(town: &mut Town) -> Result<(), String> {
         ],
         &[
             OWN_V6,
+            &format!("router    {ADDRESS_V6}"),
+            &format!("names     {}", lan::ADDRESS),
+            &format!("names     {ADDRESS_V6}"),
             &format!("six.test  {PEER_V6}"),
             &format!("56 bytes from {ADDRESS_V6}"),
             &format!("56 bytes from {FAR_V6}"),
@@ -244,4 +280,36 @@ fn routers_bring_addresses(town: &mut Town) -> Result<(), String> {
         return Err("the address is still there".into());
     }
     town.step("the rest", &[&format!("run ping {FAR}")], &[&format!("56 bytes from {FAR}")])
+}
+
+/// Another machine has the address that is leased, and wants the one that a router brings: neither is used, both are called what they are, and the rest works.
+fn addresses_of_others_are_not_used(town: &mut Town) -> Result<(), String> {
+    let own_v6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0x5054, 0x00ff, 0xfe12, 0x3456);
+    town.peer.lan(|lan| {
+        lan.leases.seconds = 600;
+        lan.neighbours.has = vec![lan.leases.address.into()];
+        lan.router.prefixes = vec![Prefix::new(NETWORK, 600, 600)];
+    });
+    let leased = "the address 10.1.0.15 is not used: 02:00:00:00:07:07 has it, or wants it, too";
+    town.lease(Manner::Honest, 2 * AGAIN, &[leased, "10.1.0.16/24 leased"])?;
+    town.peer.lan(|lan| {
+        lan.neighbours.manner = neighbours::Manner::Wants;
+        lan.neighbours.has = vec![own_v6.into()];
+    });
+    town.peer.advertise();
+    let advertised = format!("the address {own_v6} is not used");
+    let begin = town.guest.text().len();
+    town.step("a router", &["run net-test rest 2", "run ip"], &[&advertised, "10.1.0.16/24 leased"])?;
+    if town.guest.text().get(begin..).unwrap_or_default().contains(OWN_V6) {
+        return Err("the address is used".into());
+    }
+    // Another machine that wants the guest's is told that it is not free.
+    let wanted = Ipv4Addr::new(10, 1, 0, 16);
+    town.peer.say(neighbours::question(wanted.into()));
+    town.step("another machine", &["run net-test rest 1"], &[])?;
+    let defended = town.peer.lan(|lan| lan.neighbours.defended.clone());
+    if defended != [wanted] {
+        return Err(format!("nobody has said that the address is his: {defended:?}"));
+    }
+    town.thrives("the end")
 }

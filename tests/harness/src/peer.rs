@@ -167,7 +167,11 @@ impl Peer {
 
     /// Lets its router advertise itself to all.
     pub fn advertise(&self) {
-        let frame = self.lan(|lan| lan.router.advertisement());
+        self.say(self.lan(|lan| lan.router.advertisement()));
+    }
+
+    /// Sends a frame that nobody has asked for.
+    pub fn say(&self, frame: Vec<u8>) {
         of(&self.servers).unasked.push(frame);
     }
 

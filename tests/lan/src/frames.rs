@@ -1,11 +1,11 @@
 //! Frames that this machine sends, and datagrams that it gets.
 
 use crate::HARDWARE;
-use core::net::{Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::wire::{
-    EthernetAddress, EthernetFrame, EthernetProtocol, EthernetRepr, Icmpv6Packet, IpProtocol, Ipv4Packet,
-    Ipv4Repr, Ipv6Packet, Ipv6Repr, UdpPacket, UdpRepr,
+    EthernetAddress, EthernetFrame, EthernetProtocol, EthernetRepr, Icmpv6Packet, IpProtocol, IpRepr,
+    Ipv6Packet, Ipv6Repr, UdpPacket, UdpRepr,
 };
 
 /// A frame with these bytes.
@@ -18,47 +18,52 @@ pub fn ethernet(to: EthernetAddress, kind: EthernetProtocol, payload: &[u8]) -> 
     bytes
 }
 
-/// A datagram of IPv4 that has come.
+/// A datagram that has come.
 #[derive(Clone, Copy, Debug)]
 pub struct Datagram<'a> {
     /// Address and port that it comes from.
-    pub from: (Ipv4Addr, u16),
+    pub from: SocketAddr,
     /// Address and port that it is for.
-    pub to: (Ipv4Addr, u16),
+    pub to: SocketAddr,
     /// Its bytes.
     pub payload: &'a [u8],
 }
 
 impl<'a> Datagram<'a> {
-    /// That of a packet.
-    pub fn of(packet: &Ipv4Packet<&'a [u8]>) -> Option<Datagram<'a>> {
-        let udp = UdpPacket::new_checked(packet.payload()).ok()?;
-        Some(Datagram {
-            from: (packet.src_addr(), udp.src_port()),
-            to: (packet.dst_addr(), udp.dst_port()),
-            payload: udp.payload(),
-        })
+    /// That of a packet between two addresses.
+    pub fn of(from: IpAddr, to: IpAddr, packet: &'a [u8]) -> Option<Datagram<'a>> {
+        let udp = UdpPacket::new_checked(packet).ok()?;
+        let (from, to) = (SocketAddr::new(from, udp.src_port()), SocketAddr::new(to, udp.dst_port()));
+        Some(Datagram { from, to, payload: udp.payload() })
     }
 }
 
-/// A frame with a datagram of IPv4.
-pub fn datagram(
+/// A frame with a packet between two addresses of one kind, which is filled in.
+pub fn packet(
     hardware: [u8; 6],
-    (src_addr, src_port): (Ipv4Addr, u16),
-    (dst_addr, dst_port): (Ipv4Addr, u16),
-    payload: &[u8],
+    (from, to): (IpAddr, IpAddr),
+    protocol: IpProtocol,
+    len: usize,
+    fill: impl FnOnce(&mut [u8]),
 ) -> Vec<u8> {
-    let sums = ChecksumCapabilities::default();
-    let udp = UdpRepr { src_port, dst_port };
-    let payload_len = udp.header_len() + payload.len();
-    let ip = Ipv4Repr { src_addr, dst_addr, next_header: IpProtocol::Udp, payload_len, hop_limit: 64 };
-    let mut bytes = vec![0; ip.buffer_len() + payload_len];
-    let mut packet = Ipv4Packet::new_unchecked(&mut bytes);
-    ip.emit(&mut packet, &sums);
-    let mut datagram = UdpPacket::new_unchecked(packet.payload_mut());
-    let (from, to) = (src_addr.into(), dst_addr.into());
-    udp.emit(&mut datagram, &from, &to, payload.len(), |bytes| bytes.copy_from_slice(payload), &sums);
-    ethernet(EthernetAddress(hardware), EthernetProtocol::Ipv4, &bytes)
+    let ip = IpRepr::new(from.into(), to.into(), protocol, len, 64);
+    let mut bytes = vec![0; ip.header_len() + len];
+    ip.emit(&mut bytes, &ChecksumCapabilities::default());
+    fill(&mut bytes[ip.header_len()..]);
+    let kind = if from.is_ipv4() { EthernetProtocol::Ipv4 } else { EthernetProtocol::Ipv6 };
+    ethernet(EthernetAddress(hardware), kind, &bytes)
+}
+
+/// A frame with a datagram.
+pub fn datagram(hardware: [u8; 6], from: SocketAddr, to: SocketAddr, payload: &[u8]) -> Vec<u8> {
+    let udp = UdpRepr { src_port: from.port(), dst_port: to.port() };
+    let len = udp.header_len() + payload.len();
+    packet(hardware, (from.ip(), to.ip()), IpProtocol::Udp, len, |bytes| {
+        let mut datagram = UdpPacket::new_unchecked(bytes);
+        let (from, to) = (from.ip().into(), to.ip().into());
+        let fill = |bytes: &mut [u8]| bytes.copy_from_slice(payload);
+        udp.emit(&mut datagram, &from, &to, payload.len(), fill, &ChecksumCapabilities::default());
+    })
 }
 
 /// A frame with a message of ICMP for IPv6, whose checksum is filled in.

@@ -2,7 +2,7 @@
 
 use crate::ADDRESS;
 use crate::frames::{Datagram, datagram};
-use core::net::Ipv4Addr;
+use core::net::{IpAddr, Ipv4Addr};
 use smoltcp::wire::{DhcpMessageType, DhcpOption, DhcpPacket, DhcpRepr, EthernetAddress};
 
 /// Port of the server.
@@ -62,6 +62,8 @@ pub enum Manner {
     NoMask,
     /// The message ends before its options.
     Cut,
+    /// It leases the address again that a client has found to be somebody else's.
+    Stubborn,
 }
 
 impl Manner {
@@ -94,6 +96,8 @@ pub struct Counts {
     pub renewals: u64,
     /// See [`Counts::renewals`].
     pub rebinds: u64,
+    /// Words of clients that somebody else has an address.
+    pub declines: u64,
 }
 
 /// The server.
@@ -127,8 +131,12 @@ impl Leases {
                 DhcpMessageType::Offer
             }
             DhcpMessageType::Request => {
-                self.count_request(&message, asked.to.0);
+                self.count_request(&message, asked.to.ip());
                 self.decided(&message)
+            }
+            DhcpMessageType::Decline => {
+                self.decline(&message);
+                return Vec::new();
             }
             _ => return Vec::new(),
         };
@@ -144,9 +152,19 @@ impl Leases {
         answers
     }
 
-    fn count_request(&mut self, message: &DhcpRepr, to: Ipv4Addr) {
+    /// A client has found that somebody else has the address: the next one is leased, by who listens.
+    fn decline(&mut self, message: &DhcpRepr) {
+        self.counts.declines += 1;
+        let is_meant =
+            message.server_identifier == Some(ADDRESS) && message.requested_ip == Some(self.given());
+        if is_meant && self.manner == Manner::Honest {
+            self.address = Ipv4Addr::from_bits(self.address.to_bits() + 1);
+        }
+    }
+
+    fn count_request(&mut self, message: &DhcpRepr, to: IpAddr) {
         let counts = &mut self.counts;
-        *match (message.client_ip.is_unspecified(), to.is_broadcast()) {
+        *match (message.client_ip.is_unspecified(), to == Ipv4Addr::BROADCAST) {
             (true, _) => &mut counts.requests,
             (false, false) => &mut counts.renewals,
             (false, true) => &mut counts.rebinds,
@@ -210,7 +228,7 @@ impl Leases {
         }
         let from = if self.manner == Manner::FromNowhere { Ipv4Addr::UNSPECIFIED } else { server };
         let to = if gives { said.your_ip } else { Ipv4Addr::BROADCAST };
-        Some(datagram(client.0, (from, PORT), (to, CLIENT_PORT), &bytes))
+        Some(datagram(client.0, (from, PORT).into(), (to, CLIENT_PORT).into(), &bytes))
     }
 }
 

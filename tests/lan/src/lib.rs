@@ -1,25 +1,26 @@
-//! Servers of a local network, on one machine of it: addresses (DHCP), names (DNS), and a router with advertisements of IPv6. Each is honest, or lies as it is told.
+//! Servers of a local network, on one machine of it: addresses (DHCP), names (DNS), and a router with advertisements of IPv6; beside it there is a machine that may have others' addresses. Each is honest, or lies as it is told.
 //!
 //! Frames go in and frames come out; there is no clock, no task and no device. So one machine is at the other end of the stack's wire in tests on the host, and of the
-//! emulated card's in the booted system, and both hear the same lies. In reading order: `frames`, how frames are made; [`leases`], [`names`], [`routers`].
+//! emulated card's in the booted system, and both hear the same lies. In reading order: `frames`, how frames are made; `streams`, connections; [`leases`], [`names`], [`routers`], [`neighbours`].
 
 #![forbid(unsafe_code)]
 
 mod frames;
 pub mod leases;
 pub mod names;
+pub mod neighbours;
 pub mod routers;
+mod streams;
 
-pub use frames::datagram;
-
-use core::net::{Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use leases::Leases;
 use names::Names;
+use neighbours::Neighbours;
 use routers::Router;
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::wire::{
     ArpOperation, ArpPacket, ArpRepr, EthernetAddress, EthernetFrame, EthernetProtocol, Icmpv4Packet,
-    Icmpv4Repr, IpProtocol, Ipv4Packet, Ipv4Repr,
+    Icmpv4Repr, IpProtocol, Ipv4Packet, Ipv4Repr, Ipv6Packet,
 };
 
 /// Hardware address of the machine.
@@ -28,7 +29,7 @@ pub const HARDWARE: [u8; 6] = [2, 0, 0, 0, 9, 9];
 /// Its address, at which are all servers of IPv4 and the router.
 pub const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 3);
 
-/// Its address of IPv6, as it follows from the hardware address.
+/// Its address of IPv6, as it follows from the hardware address. The server of names is there, too.
 pub const ADDRESS_V6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0x00ff, 0xfe00, 0x0909);
 
 /// Addresses of other networks. The router answers echoes for them.
@@ -45,6 +46,8 @@ pub struct Lan {
     pub names: Names,
     /// The router of IPv6.
     pub router: Router,
+    /// Another machine, which may have the addresses that somebody wants.
+    pub neighbours: Neighbours,
 }
 
 impl Lan {
@@ -52,30 +55,61 @@ impl Lan {
     pub fn answer(&mut self, frame: &[u8]) -> Vec<Vec<u8>> {
         let Ok(ethernet) = EthernetFrame::new_checked(frame) else { return Vec::new() };
         let to = ethernet.dst_addr();
-        if to != EthernetAddress(HARDWARE) && !to.is_multicast() && !to.is_broadcast() {
+        let is_mine = [HARDWARE, neighbours::HARDWARE].map(EthernetAddress).contains(&to);
+        if !is_mine && !to.is_multicast() && !to.is_broadcast() {
             return Vec::new();
         }
         let from = ethernet.src_addr();
-        match ethernet.ethertype() {
+        let mut answers: Vec<Vec<u8>> = self.neighbours.answer(frame).into_iter().collect();
+        answers.extend(match ethernet.ethertype() {
             EthernetProtocol::Arp => neighbour(from, ethernet.payload()).into_iter().collect(),
             EthernetProtocol::Ipv4 => self.answer_v4(from, ethernet.payload()),
-            EthernetProtocol::Ipv6 => self.router.answer(from, ethernet.payload()),
+            EthernetProtocol::Ipv6 => self.answer_v6(from, ethernet.payload()),
             _ => Vec::new(),
-        }
+        });
+        answers
     }
 
     fn answer_v4(&mut self, from: EthernetAddress, packet: &[u8]) -> Vec<Vec<u8>> {
         let Ok(packet) = Ipv4Packet::new_checked(packet) else { return Vec::new() };
+        let ends = (packet.src_addr().into(), packet.dst_addr().into());
         match packet.next_header() {
-            IpProtocol::Udp => {
-                let Some(asked) = frames::Datagram::of(&packet) else { return Vec::new() };
-                match asked.to.1 {
-                    leases::PORT => self.leases.answer(from, &asked),
-                    names::PORT => self.names.answer(from, &asked),
-                    _ => Vec::new(),
-                }
-            }
             IpProtocol::Icmp => echo(from, &packet).into_iter().collect(),
+            protocol => self.answer_upper(from, ends, protocol, packet.payload()),
+        }
+    }
+
+    fn answer_v6(&mut self, from: EthernetAddress, bytes: &[u8]) -> Vec<Vec<u8>> {
+        let Ok(packet) = Ipv6Packet::new_checked(bytes) else { return Vec::new() };
+        let ends = (packet.src_addr().into(), packet.dst_addr().into());
+        match packet.next_header() {
+            IpProtocol::Icmpv6 => self.router.answer(from, bytes),
+            protocol => self.answer_upper(from, ends, protocol, packet.payload()),
+        }
+    }
+
+    fn answer_upper(
+        &mut self,
+        hardware: EthernetAddress,
+        (from, to): (IpAddr, IpAddr),
+        protocol: IpProtocol,
+        bytes: &[u8],
+    ) -> Vec<Vec<u8>> {
+        let is_mine = [IpAddr::from(ADDRESS), ADDRESS_V6.into()].contains(&to);
+        match protocol {
+            IpProtocol::Udp => match frames::Datagram::of(from, to, bytes) {
+                Some(asked) if asked.to.port() == leases::PORT => self.leases.answer(hardware, &asked),
+                Some(asked) if asked.to.port() == names::PORT && is_mine => {
+                    self.names.answer(hardware, &asked)
+                }
+                _ => Vec::new(),
+            },
+            IpProtocol::Tcp if is_mine => match streams::segment(hardware, (from, to), bytes) {
+                Some(segment) if segment.packet.dst_port() == names::PORT => {
+                    self.names.answer_by_stream(&segment)
+                }
+                _ => Vec::new(),
+            },
             _ => Vec::new(),
         }
     }

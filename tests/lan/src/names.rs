@@ -1,8 +1,8 @@
 //! A server of names (DNS).
 
-use crate::ADDRESS;
 use crate::frames::{Datagram, datagram};
-use core::net::{Ipv4Addr, Ipv6Addr};
+use crate::streams::Segment;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use smoltcp::wire::EthernetAddress;
 
 /// Port of the server.
@@ -83,6 +83,49 @@ impl Manner {
     ];
 }
 
+/// Manner of the server's connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stream {
+    /// They answer as they should.
+    #[default]
+    Honest,
+    /// They answer, and end at once.
+    Brief,
+    /// There are none.
+    Refused,
+    /// Nothing says that there are none.
+    Silent,
+    /// Nothing comes by them.
+    Mute,
+    /// They end in the middle of an answer.
+    Cut,
+    /// They end before it.
+    Ends,
+    /// An answer says that it is longer than it is.
+    Long,
+    /// It says that it is shorter than it is.
+    Short,
+    /// It says that it has nothing in it.
+    Empty,
+    /// It is as long as its length can say.
+    Endless,
+}
+
+impl Stream {
+    /// Manners that give nobody an address.
+    pub const HOSTILE: [Stream; 9] = [
+        Stream::Refused,
+        Stream::Silent,
+        Stream::Mute,
+        Stream::Cut,
+        Stream::Ends,
+        Stream::Long,
+        Stream::Short,
+        Stream::Empty,
+        Stream::Endless,
+    ];
+}
+
 /// A record of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
@@ -101,24 +144,75 @@ pub struct Names {
     pub manner: Manner,
     /// Records, each with its name.
     pub records: Vec<(&'static str, Record)>,
-    /// Questions that have come.
+    /// Whether datagrams never have more of an answer than that it is cut.
+    pub cuts: bool,
+    /// Manner of connections.
+    pub stream: Stream,
+    /// Questions that have come, and those of them that came by connections.
     pub questions: u64,
+    /// See [`Names::questions`].
+    pub by_stream: u64,
 }
+
+/// Bytes of an answer in a datagram, at most.
+const DATAGRAM_MAX: usize = 512;
 
 impl Names {
     /// Answers to a question.
     pub(crate) fn answer(&mut self, client: EthernetAddress, asked: &Datagram) -> Vec<Vec<u8>> {
-        if asked.to.0 != ADDRESS {
-            return Vec::new();
-        }
         let Some(question) = Question::of(asked.payload) else { return Vec::new() };
         self.questions += 1;
         if self.manner == Manner::Silent {
             return Vec::new();
         }
-        let message = if self.manner == Manner::Honest { self.known(&question) } else { self.lie(&question) };
-        let from = if self.manner == Manner::Stranger { STRANGER } else { ADDRESS };
-        vec![datagram(client.0, (from, PORT), asked.from, &message)]
+        let mut message = self.said(&question);
+        if self.cuts || message.len() > DATAGRAM_MAX {
+            message = Message::new(&question, TRUNCATED).done();
+        }
+        let from = match asked.to.ip() {
+            IpAddr::V4(_) if self.manner == Manner::Stranger => STRANGER.into(),
+            own => own,
+        };
+        vec![datagram(client.0, (from, PORT).into(), asked.from, &message)]
+    }
+
+    /// Answers to a segment of a connection.
+    pub(crate) fn answer_by_stream(&mut self, segment: &Segment) -> Vec<Vec<u8>> {
+        let stream = self.stream;
+        match stream {
+            Stream::Silent => return Vec::new(),
+            Stream::Refused => return segment.refused(),
+            _ => {}
+        }
+        let ends = matches!(stream, Stream::Brief | Stream::Cut | Stream::Ends | Stream::Short);
+        segment.answered(ends, |bytes| {
+            let question = bytes.get(2..).and_then(Question::of);
+            let Some(question) = question.filter(|_| !matches!(stream, Stream::Mute | Stream::Ends)) else {
+                return Vec::new();
+            };
+            self.questions += 1;
+            self.by_stream += 1;
+            let message = self.said(&question);
+            let len = match stream {
+                Stream::Long => message.len() + 1,
+                Stream::Short => message.len() - 1,
+                Stream::Empty => 0,
+                Stream::Endless => usize::from(u16::MAX),
+                _ => message.len(),
+            };
+            let mut said = [&(len as u16).to_be_bytes(), &message[..]].concat();
+            match stream {
+                Stream::Cut => said.truncate(said.len() - 1),
+                Stream::Endless => said.resize(4000, 0),
+                _ => {}
+            }
+            said
+        })
+    }
+
+    /// Answer in the server's manner.
+    fn said(&self, question: &Question) -> Vec<u8> {
+        if self.manner == Manner::Honest { self.known(question) } else { self.lie(question) }
     }
 
     /// An honest answer: the chain of names, and all addresses of the last one.

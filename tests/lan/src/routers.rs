@@ -52,6 +52,8 @@ pub struct Router {
     pub hop_limit: u8,
     /// Prefixes that it advertises.
     pub prefixes: Vec<Prefix>,
+    /// Servers of names that it advertises, each with the seconds in which it can be asked.
+    pub names: Vec<(Ipv6Addr, u32)>,
     /// Requests for advertisements that have come.
     pub solicitations: u64,
     /// Echoes that it has answered for other networks.
@@ -66,6 +68,7 @@ impl Default for Router {
             lifetime: 1800,
             hop_limit: 255,
             prefixes: Vec::new(),
+            names: Vec::new(),
             solicitations: 0,
             far_echoes: 0,
         }
@@ -87,6 +90,11 @@ impl Router {
             bytes.extend_from_slice(&prefix.preferred.to_be_bytes());
             bytes.extend_from_slice(&[0; 4]);
             bytes.extend_from_slice(&prefix.address.octets());
+        }
+        for (server, seconds) in &self.names {
+            bytes.extend_from_slice(&[25, 3, 0, 0]);
+            bytes.extend_from_slice(&seconds.to_be_bytes());
+            bytes.extend_from_slice(&server.octets());
         }
         bytes
     }

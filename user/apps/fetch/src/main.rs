@@ -11,7 +11,7 @@ use core::fmt;
 use core::net::SocketAddr;
 use http::reply::{Fault, Reply};
 use http::url::Url;
-use net::sockets::{self, Net};
+use net::sockets::{self, NAME_PATIENCE_MS, Net};
 use rt::{eprintln, io};
 
 rt::entry!(main);
@@ -67,7 +67,7 @@ fn main() -> i32 {
 fn fetch(address: &str) -> Result<(), Failure> {
     let url = Url::parse(address).ok_or(Failure::Address)?;
     let net = Net::open()?;
-    let to = SocketAddr::new(net.resolve(&url.host, PATIENCE_MS)?, url.port);
+    let to = SocketAddr::new(net.resolve(&url.host, NAME_PATIENCE_MS)?, url.port);
     let stream = net.connect(to, PATIENCE_MS)?;
     stream.write(&url.request())?;
     let (mut reply, mut body) = (Reply::default(), Vec::new());

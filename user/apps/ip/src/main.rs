@@ -12,6 +12,9 @@ rt::entry!(main);
 /// Addresses of an interface, at most.
 const ADDRESSES_MAX: u32 = 8;
 
+/// Servers of names, at most.
+const NAMES_MAX: u32 = 4;
+
 fn main() -> i32 {
     match show() {
         Ok(()) => 0,
@@ -40,10 +43,15 @@ fn show() -> Result<()> {
             Err(error) => return Err(error),
         }
     }
-    let (router, names) = host.router()?;
-    for (what, address) in [("router", router), ("names", names)] {
-        if address != [0; 16] {
-            println!("{what:<9} {}", unpacked(address));
+    let (v4, v6) = host.router()?;
+    for router in [v4, v6].into_iter().filter(|router| *router != [0; 16]) {
+        println!("router    {}", unpacked(router));
+    }
+    for place in 0..NAMES_MAX {
+        match host.names_at(place).map_err(Error::from) {
+            Ok(names) => println!("names     {}", unpacked(names)),
+            Err(Error::NotFound) => break,
+            Err(error) => return Err(error),
         }
     }
     let (received, sent, lost) = host.counts()?;

@@ -16,7 +16,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 use core::time::Duration;
-use net::sockets::{Error, FOREVER, Net, Result, Stream};
+use net::sockets::{Error, FOREVER, NAME_PATIENCE_MS, Net, Result, Stream};
 use rt::{eprintln, println, time};
 
 rt::entry!(main);
@@ -83,7 +83,7 @@ fn everywhere(port: &str) -> Result<SocketAddr> {
 }
 
 fn find(net: &Net, host: &str, port: &str) -> Result<SocketAddr> {
-    Ok(SocketAddr::new(net.resolve(host, PATIENCE_MS)?, number(port)?))
+    Ok(SocketAddr::new(net.resolve(host, NAME_PATIENCE_MS)?, number(port)?))
 }
 
 /// Connects to a program that may be about to start: one that is not there after a second is not waited for.

@@ -4,13 +4,10 @@
 #![no_main]
 #![deny(unsafe_code)]
 
-use net::sockets::{Net, Result};
+use net::sockets::{NAME_PATIENCE_MS, Net, Result};
 use rt::{eprintln, println};
 
 rt::entry!(main);
-
-/// How long to wait for an answer, in milliseconds.
-const PATIENCE_MS: u64 = 10_000;
 
 fn main() -> i32 {
     let names = rt::arguments();
@@ -19,7 +16,7 @@ fn main() -> i32 {
         return 2;
     }
     let ask = |name: &str| -> Result<()> {
-        let address = Net::open()?.resolve(name, PATIENCE_MS)?;
+        let address = Net::open()?.resolve(name, NAME_PATIENCE_MS)?;
         println!("{name}  {address}");
         Ok(())
     };

@@ -7,7 +7,7 @@
 extern crate alloc;
 
 use alloc::vec::Vec;
-use net::sockets::{Error, Net, Result};
+use net::sockets::{Error, NAME_PATIENCE_MS, Net, Result};
 use rt::{eprintln, println, time};
 
 rt::entry!(main);
@@ -40,7 +40,7 @@ fn main() -> i32 {
 
 fn ping(host: &str, count: u16) -> Result<()> {
     let net = Net::open()?;
-    let to = net.resolve(host, PATIENCE_MS)?;
+    let to = net.resolve(host, NAME_PATIENCE_MS)?;
     let echo = net.echo()?;
     for number in 1..=count {
         let begin = time::now();

@@ -25,6 +25,9 @@ pub const NAME: &str = "network";
 /// Patience without an end.
 pub const FOREVER: u64 = u64::MAX;
 
+/// Patience that a name takes, in milliseconds: at most four servers are asked, for ten seconds each.
+pub const NAME_PATIENCE_MS: u64 = 45_000;
+
 /// Why something failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Error {

@@ -1,15 +1,16 @@
-//! Advertisements of routers (IPv6): what they say of the network, and what becomes of it, which is addresses of this machine and a way to other networks.
+//! Advertisements of routers (IPv6): what they say of the network, and what becomes of it, which is addresses of this machine, a way to other networks, and servers of names.
 //!
 //! The handling of `smoltcp` 0.14 is not used. When it has asked three times and no router is there, it names a moment that is over as the next one to be polled at, for ever;
 //! of an advertisement it knows one prefix, whatever its bits are; and it takes a lifetime of nothing at its word.
 //!
 //! **Who may say what.** Anybody in the network may say that it is a router, and nobody from elsewhere: a message that has been forwarded has fewer than 255 hops left. What one
-//! that lies can do is bounded: so many routers and prefixes, addresses of networks that there can be, and none that goes at once because somebody says so.
+//! that lies can do is bounded: so many routers, prefixes and servers, addresses of networks that there can be, and none that goes at once because somebody says so.
 
+use crate::discovery::{ALL, Message, options};
 use alloc::vec::Vec;
 use core::net::Ipv6Addr;
 use smoltcp::time::{Duration, Instant};
-use smoltcp::wire::{EthernetFrame, EthernetProtocol, Icmpv6Message, Icmpv6Packet, IpProtocol, Ipv6Packet};
+use smoltcp::wire::Icmpv6Message;
 
 /// Prefixes of which there are addresses, at most: the interface has places for these beside its four others.
 pub const PREFIXES_MAX: usize = 4;
@@ -17,7 +18,10 @@ pub const PREFIXES_MAX: usize = 4;
 /// Routers that are known, at most.
 pub const ROUTERS_MAX: usize = 4;
 
-/// Prefixes of one advertisement, and advertisements of one turn, that are looked at.
+/// Servers of names that are known, at most.
+pub const NAMES_MAX: usize = 3;
+
+/// Prefixes, and servers of names, of one advertisement, and advertisements of one turn, that are looked at.
 const TOLD_MAX: usize = 8;
 /// See [`TOLD_MAX`].
 const PENDING_MAX: usize = 8;
@@ -30,12 +34,6 @@ const ASKS_AGAIN: Duration = Duration::from_secs(4);
 /// Time that an address has left, at least, when somebody says that it has less: two hours.
 const LEFT_MIN: Duration = Duration::from_secs(7200);
 
-/// Hops of a message that nobody has forwarded.
-const HOPS: u8 = 255;
-
-/// Address of all machines of a network.
-const ALL: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
-
 /// Bytes of an advertisement in front of its options.
 const HEAD: usize = 16;
 
@@ -43,6 +41,11 @@ const HEAD: usize = 16;
 const PREFIX: u8 = 3;
 /// See [`PREFIX`].
 const PREFIX_LEN: usize = 32;
+
+/// Kind of the option that tells of servers of names, and bytes in front of their addresses.
+const NAMES: u8 = 25;
+/// See [`NAMES`].
+const NAMES_HEAD: usize = 8;
 
 /// Bits of a prefix that leaves room for this machine's number.
 const BITS: u8 = 64;
@@ -80,6 +83,8 @@ pub struct Advertisement {
     pub lifetime: Duration,
     /// Prefixes of which machines make addresses.
     pub prefixes: Vec<Told>,
+    /// Servers of names, and the time in which each can be asked; `None` is for ever.
+    pub names: Vec<(Ipv6Addr, Option<Duration>)>,
 }
 
 /// Time of so many seconds; all ones are for ever.
@@ -103,41 +108,34 @@ fn told(option: &[u8]) -> Option<Told> {
     (is_orderly && is_usable).then_some(told)
 }
 
+/// Servers of names that an option tells of, if machines can have their addresses. None, if its length is none of such an option.
+fn named(option: &[u8]) -> Vec<(Ipv6Addr, Option<Duration>)> {
+    let Some((&[_, _, _, _, time @ ..], addresses)) = option.split_first_chunk::<NAMES_HEAD>() else {
+        return Vec::new();
+    };
+    let (addresses, rest) = addresses.as_chunks::<16>();
+    let all = addresses.iter().copied().map(Ipv6Addr::from).filter(|_| rest.is_empty());
+    let is_usable = |address: &Ipv6Addr| is_wide(*address) || address.is_unicast_link_local();
+    all.filter(is_usable).map(|address| (address, seconds(time))).collect()
+}
+
 impl Advertisement {
     /// That of a frame which is for a machine with this hardware address and this address in its network. `None` if there is none, or if it should not be believed.
     pub fn of(frame: &[u8], hardware: [u8; 6], own: Ipv6Addr) -> Option<Advertisement> {
-        let ethernet = EthernetFrame::new_checked(frame).ok()?;
-        let to = ethernet.dst_addr();
-        if ethernet.ethertype() != EthernetProtocol::Ipv6 || !to.is_multicast() && to.0 != hardware {
+        let Message { hardware: [_, for_hardware], from: router, to, kind, bytes } = Message::of(frame)?;
+        let is_mine = for_hardware.is_multicast() || for_hardware.0 == hardware;
+        let is_near = router.is_unicast_link_local() && (to == ALL || to == own);
+        if !is_mine || !is_near || kind != Icmpv6Message::RouterAdvert {
             return None;
         }
-        let packet = Ipv6Packet::new_checked(ethernet.payload()).ok()?;
-        let (router, to) = (packet.src_addr(), packet.dst_addr());
-        let is_near =
-            packet.hop_limit() == HOPS && router.is_unicast_link_local() && (to == ALL || to == own);
-        if packet.version() != 6 || !is_near || packet.next_header() != IpProtocol::Icmpv6 {
-            return None;
-        }
-        let bytes = packet.payload();
-        let message = Icmpv6Packet::new_checked(bytes).ok()?;
-        let is_one = message.msg_type() == Icmpv6Message::RouterAdvert && message.msg_code() == 0;
-        if !is_one || !message.verify_checksum(&router, &to) {
-            return None;
-        }
-        let (head, mut rest) = bytes.split_at_checked(HEAD)?;
+        let (head, rest) = bytes.split_at_checked(HEAD)?;
         let &[.., high, low, _, _, _, _, _, _, _, _] = head else { return None };
         let lifetime = Duration::from_secs(u16::from_be_bytes([high, low]).into());
-        let mut prefixes = Vec::new();
-        while !rest.is_empty() {
-            // Kind, and length in words of eight bytes.
-            let &[kind, words, ..] = rest else { return None };
-            let option;
-            (option, rest) = rest.split_at_checked(8 * usize::from(words)).filter(|_| words > 0)?;
-            if kind == PREFIX && prefixes.len() < TOLD_MAX {
-                prefixes.extend(told(option));
-            }
-        }
-        Some(Advertisement { router, lifetime, prefixes })
+        let options = options(rest)?;
+        let of_kind = |kind: u8| options.iter().copied().filter(move |option| option[0] == kind);
+        let prefixes = of_kind(PREFIX).filter_map(told).take(TOLD_MAX).collect();
+        let names = of_kind(NAMES).flat_map(named).take(TOLD_MAX).collect();
+        Some(Advertisement { router, lifetime, prefixes, names })
     }
 }
 
@@ -150,11 +148,21 @@ struct Prefix {
     preferred_until: Instant,
 }
 
-/// A router.
+/// A machine that does something for others, for some time: a router, or a server of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Router {
+struct Helper {
     address: Ipv6Addr,
     until: Instant,
+}
+
+/// Keeps what is said of a machine, if there is room for one more.
+fn keep(helpers: &mut Vec<Helper>, max: usize, said: Helper) {
+    match helpers.iter().position(|helper| helper.address == said.address) {
+        // One without time goes with those whose time is over.
+        Some(place) => helpers[place] = said,
+        None if helpers.len() < max => helpers.push(said),
+        None => {}
+    }
 }
 
 /// Moment that does not come.
@@ -164,12 +172,13 @@ fn until(now: Instant, time: Option<Duration>) -> Instant {
     time.map_or(NEVER, |time| now + time)
 }
 
-/// Routers and prefixes of the network.
+/// Routers, prefixes and servers of names of the network.
 #[derive(Debug)]
 pub(crate) struct Routers {
     /// Advertisements of this turn.
     pending: Vec<Advertisement>,
-    routers: Vec<Router>,
+    routers: Vec<Helper>,
+    names: Vec<Helper>,
     prefixes: Vec<Prefix>,
     /// Questions that may still be asked, and when.
     asks: u8,
@@ -183,6 +192,7 @@ impl Default for Routers {
         Routers {
             pending: Vec::new(),
             routers: Vec::new(),
+            names: Vec::new(),
             prefixes: Vec::new(),
             asks: 0,
             asks_at: NEVER,
@@ -216,6 +226,7 @@ impl Routers {
             self.hear(now, &said);
         }
         self.routers.retain(|router| router.until > now);
+        self.names.retain(|server| server.until > now);
         self.prefixes.retain(|prefix| prefix.valid_until > now);
         let asks = self.asks > 0 && self.asks_at <= now;
         if asks {
@@ -224,26 +235,23 @@ impl Routers {
         }
         let later = |moment: &Instant| *moment > now;
         let asked = (self.asks > 0).then_some(self.asks_at);
-        let routers = self.routers.iter().map(|router| router.until);
+        let helpers = self.routers.iter().chain(&self.names).map(|helper| helper.until);
         let prefixes = self.prefixes.iter().flat_map(|prefix| [prefix.valid_until, prefix.preferred_until]);
-        self.due = asked.into_iter().chain(routers).chain(prefixes).filter(later).min().unwrap_or(NEVER);
+        self.due = asked.into_iter().chain(helpers).chain(prefixes).filter(later).min().unwrap_or(NEVER);
         asks
     }
 
     fn hear(&mut self, now: Instant, said: &Advertisement) {
-        let known = self.routers.iter().position(|router| router.address == said.router);
-        let router = Router { address: said.router, until: now + said.lifetime };
-        match known {
-            // One without time goes with those whose time is over.
-            Some(place) => self.routers[place] = router,
-            None if self.routers.len() < ROUTERS_MAX => self.routers.push(router),
-            None => {}
-        }
+        let router = Helper { address: said.router, until: now + said.lifetime };
+        keep(&mut self.routers, ROUTERS_MAX, router);
         if said.lifetime > Duration::ZERO {
             self.asks = 0;
         }
         for told in &said.prefixes {
             self.hear_prefix(now, told);
+        }
+        for &(address, time) in &said.names {
+            keep(&mut self.names, NAMES_MAX, Helper { address, until: until(now, time) });
         }
     }
 
@@ -284,5 +292,10 @@ impl Routers {
     /// Way to other networks: the router that has been known for the longest.
     pub fn router(&self) -> Option<Ipv6Addr> {
         self.routers.first().map(|router| router.address)
+    }
+
+    /// Servers of names, from the one on that has been known for the longest.
+    pub fn names(&self) -> impl Iterator<Item = Ipv6Addr> {
+        self.names.iter().map(|server| server.address)
     }
 }

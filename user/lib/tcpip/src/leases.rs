@@ -4,11 +4,15 @@
 //! fast as the server answers; a server whose datagrams come from no address ends the program when the lease is renewed; and of the address it only matters that it is
 //! not one of a few that no machine has. So a message that is for this machine is judged here, and one that is refused says why.
 
+use crate::frames;
 use alloc::fmt;
-use core::net::Ipv4Addr;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::net::{Ipv4Addr, SocketAddr};
 use smoltcp::time::{Duration, Instant};
 use smoltcp::wire::{
-    DhcpMessageType, DhcpPacket, DhcpRepr, EthernetFrame, EthernetProtocol, IpProtocol, Ipv4Packet, UdpPacket,
+    DhcpMessageType, DhcpPacket, DhcpRepr, EthernetAddress, EthernetFrame, EthernetProtocol, IpProtocol,
+    Ipv4Packet, UdpPacket,
 };
 
 /// Ports of servers and of clients.
@@ -217,6 +221,40 @@ impl Leases {
             // Servers send nothing else.
             _ => Err(Fault::Garbled),
         }
+    }
+
+    /// A message to a server that somebody else has the address that it has leased. Nobody is asked for another one for a while.
+    pub fn declined(&mut self, own: EthernetAddress, address: Ipv4Addr, server: Ipv4Addr) -> Option<Vec<u8>> {
+        self.asks_at = self.now + PAUSE;
+        let nobody = Ipv4Addr::UNSPECIFIED;
+        let said = DhcpRepr {
+            message_type: DhcpMessageType::Decline,
+            transaction_id: self.asked?.number,
+            secs: 0,
+            client_hardware_address: own,
+            client_ip: nobody,
+            your_ip: nobody,
+            server_ip: nobody,
+            router: None,
+            subnet_mask: None,
+            relay_agent_ip: nobody,
+            broadcast: false,
+            requested_ip: Some(address),
+            client_identifier: Some(own),
+            server_identifier: Some(server),
+            parameter_request_list: None,
+            dns_servers: None,
+            max_size: None,
+            lease_duration: None,
+            renew_duration: None,
+            rebind_duration: None,
+            additional_options: &[],
+        };
+        let mut bytes = vec![0; said.buffer_len()];
+        said.emit(&mut DhcpPacket::new_unchecked(&mut bytes)).ok()?;
+        let from = SocketAddr::from((nobody, CLIENT_PORT));
+        let to = SocketAddr::from((Ipv4Addr::BROADCAST, SERVER_PORT));
+        frames::datagram([own, EthernetAddress::BROADCAST], from, to, &bytes)
     }
 
     fn complain(&mut self, server: Ipv4Addr, fault: Fault) {

@@ -1,9 +1,11 @@
 //! Addresses, and the turn of the whole: timers, frames, and what sockets have to say.
 //!
 //! Loopback is always there, with or without a card. With one, an address comes by DHCP; if nobody answers for a while there is a fallback, and a
-//! lease that comes later replaces it. The link-local address of IPv6 comes from the hardware address, and so do those of the prefixes that routers advertise.
+//! lease that comes later replaces it. The link-local address of IPv6 comes from the hardware address, and so do those of the prefixes that routers advertise. None of them is used
+//! before it is known that nobody else has it.
 
 use crate::advertisements::{Advertisement, NEVER, Routers};
+use crate::claims::{Conflict, Fate};
 use crate::leases::{Complaint, is_host};
 use crate::sockets::{Limits, Table};
 use crate::wire::{Counts, NO_CARD, Wire};
@@ -27,6 +29,12 @@ const CHOKED: Duration = Duration::from_millis(1);
 /// Addresses of an interface, at most.
 const ADDRESSES_MAX: usize = 8;
 
+/// Addresses that are tried when nobody gives one, at most: each is one that somebody else may have taken likewise.
+const TRIES_MAX: u16 = 10;
+
+/// Servers of names of each kind that are asked, at most. Each has ten seconds before the next one is.
+const NAMES_MAX: usize = 2;
+
 /// Rounds of a turn, at most. In each everything that has come is taken, and each socket sends one packet, if it has one.
 const ROUNDS_MAX: usize = 32;
 
@@ -44,6 +52,17 @@ pub struct Fallback {
     pub router: Option<Ipv4Addr>,
 }
 
+/// Address of IPv4, and what belongs to it.
+#[derive(Clone, Debug, Default)]
+struct Configuration {
+    address: Option<Ipv4Cidr>,
+    router: Option<Ipv4Addr>,
+    /// Servers of names.
+    names: Vec<Ipv4Addr>,
+    /// Server that has leased it.
+    leased_by: Option<Ipv4Addr>,
+}
+
 /// State of the interface.
 #[derive(Clone, Debug, Default)]
 pub struct Status {
@@ -57,8 +76,8 @@ pub struct Status {
     pub router: Option<Ipv4Addr>,
     /// Way to all other networks of IPv6.
     pub router_v6: Option<Ipv6Addr>,
-    /// Servers of names.
-    pub servers: Vec<Ipv4Addr>,
+    /// Servers of names, in the order in which they are asked.
+    pub servers: Vec<IpAddr>,
     /// Numbers of frames.
     pub counts: Counts,
 }
@@ -74,8 +93,14 @@ pub struct Stack {
     status: Status,
     /// Address of IPv4 that a server has given, or that is used if none does.
     own_v4: Option<Ipv4Cidr>,
+    /// Servers of names that belong to it.
+    names_v4: Vec<Ipv4Addr>,
+    /// What is used instead, if nobody else has its address.
+    asked_v4: Option<Configuration>,
     routers: Routers,
     fallback: Option<Fallback>,
+    /// Addresses without a server that were somebody else's.
+    tries: u16,
     /// When the fallback is used.
     fallback_at: Option<Instant>,
     /// When the stack may have forgotten that it has its addresses itself.
@@ -104,13 +129,16 @@ impl Stack {
             dns,
             status: Status { hardware: NO_CARD, ..Status::default() },
             own_v4: None,
+            names_v4: Vec::new(),
+            asked_v4: None,
             routers: Routers::default(),
             fallback,
+            tries: 0,
             fallback_at: None,
             introduced_until: now,
             now,
         };
-        stack.configure(None, None, &[]);
+        stack.configure(Configuration::default());
         stack
     }
 
@@ -123,19 +151,23 @@ impl Stack {
         self.status.hardware = hardware.unwrap_or(before);
         self.wire.set(self.status.hardware, self.status.is_up);
         if self.status.hardware != before {
+            self.forget_names();
             self.routers = Routers::default();
             self.status.router_v6 = None;
             self.interface.routes_mut().remove_default_ipv6_route();
         }
         if self.status.is_up {
             self.routers.ask(self.now);
+            self.wire.claims.renew(self.now);
+            self.tries = 0;
         }
         if self.status.hardware == before {
             return;
         }
         let address = HardwareAddress::Ethernet(EthernetAddress(self.status.hardware));
         self.interface.set_hardware_addr(address);
-        self.configure(None, None, &[]);
+        self.asked_v4 = None;
+        self.configure(Configuration::default());
         self.sockets.get_mut::<dhcpv4::Socket>(self.dhcp).reset();
         self.fallback_at = Some(self.now + PATIENCE);
     }
@@ -154,6 +186,11 @@ impl Stack {
         self.wire.leases.complaint()
     }
 
+    /// The next address that is not used because somebody else has it, each once.
+    pub fn conflict(&mut self) -> Option<Conflict> {
+        self.wire.claims.conflict()
+    }
+
     /// Whether there is room for another frame from the card.
     pub fn has_room(&self) -> bool {
         self.wire.has_room()
@@ -169,9 +206,9 @@ impl Stack {
         Status { counts: self.wire.counts, ..self.status.clone() }
     }
 
-    /// Whether it is known which addresses there are. A card has none until a server has answered, or nobody has for a while.
+    /// Whether it is known which address of IPv4 there is. A card has none until a server has answered, or nobody has for a while, and until nobody has said that it is his.
     pub fn is_settled(&self) -> bool {
-        self.fallback_at.is_none()
+        self.fallback_at.is_none() && !(self.status.is_up && self.asked_v4.is_some())
     }
 
     /// The address at a place, from 0 on, and the length of its network's prefix.
@@ -188,6 +225,7 @@ impl Stack {
         if self.status.is_up {
             self.wire.leases.begin(self.now);
             self.follow_routers();
+            self.follow_claims();
         }
         if self.introduced_until <= self.now {
             self.introduced_until = self.now + INTRODUCTION;
@@ -206,6 +244,7 @@ impl Stack {
             let sent = self.interface.poll_egress(self.now, &mut self.wire, &mut self.sockets);
             self.table.look_after(self.now, &mut self.sockets);
             self.follow_dhcp();
+            self.follow_names();
             if sent == PollResult::None && !self.wire.has_more() {
                 break;
             }
@@ -218,15 +257,54 @@ impl Stack {
         };
         // There is nothing to be done before the card takes something, and its driver says so.
         let next = next.map(|next| if self.wire.is_choked() { next.max(CHOKED) } else { next });
-        let routers = self.routers_next();
-        let next = [next, fallback, self.table.next(self.now, &self.sockets), routers];
+        let next = [next, fallback, self.table.next(self.now, &self.sockets), self.network_next()];
         next.into_iter().flatten().min().map(|next| next.total_micros())
     }
 
-    /// When something is due that routers have said.
-    fn routers_next(&self) -> Option<Duration> {
-        let due = self.routers.due();
-        (self.status.is_up && due != NEVER).then(|| due - self.now.min(due))
+    /// When something is due that routers have said, or of addresses or names that are asked for.
+    fn network_next(&self) -> Option<Duration> {
+        let routers = self.routers.due().min(self.wire.claims.due());
+        let due = if self.status.is_up { routers } else { NEVER }.min(self.wire.names.due());
+        (due != NEVER).then(|| due - self.now.min(due))
+    }
+
+    /// Does what is due of addresses that are asked for.
+    fn follow_claims(&mut self) {
+        if self.now < self.wire.claims.due() {
+            return;
+        }
+        self.wire.claim(self.now);
+        let asked = self.asked_v4.as_ref().and_then(|asked| asked.address);
+        match asked.and_then(|cidr| self.wire.claims.fate(cidr.address().into())) {
+            Some(Fate::Own) => {
+                let asked = self.asked_v4.take().unwrap_or_default();
+                self.fallback_at = None;
+                self.configure(asked);
+            }
+            Some(Fate::Taken) => {
+                let asked = self.asked_v4.take().unwrap_or_default();
+                self.give_up(&asked);
+            }
+            _ => self.set_addresses(),
+        }
+    }
+
+    /// Somebody else has an address that was wanted.
+    fn give_up(&mut self, asked: &Configuration) {
+        if let (Some(cidr), Some(server)) = (asked.address, asked.leased_by) {
+            self.wire.decline(cidr.address(), server);
+            // If there was a lease before, it has been replaced: the next event says so.
+            self.sockets.get_mut::<dhcpv4::Socket>(self.dhcp).reset();
+            self.set_addresses();
+            return;
+        }
+        self.tries += 1;
+        // One that somebody has chosen is not replaced.
+        if self.fallback.is_none() && self.tries < TRIES_MAX {
+            self.use_fallback();
+        } else {
+            self.set_addresses();
+        }
     }
 
     /// Does what is due of what routers have said.
@@ -235,18 +313,19 @@ impl Stack {
             return;
         }
         if self.routers.turn(self.now) {
-            self.wire.solicit(self.link_local_v6());
+            let own = self.link_local_v6();
+            self.wire.solicit(if self.wire.claims.has(own.into()) { own } else { Ipv6Addr::UNSPECIFIED });
         }
         self.set_addresses();
         let router = self.routers.router();
-        if core::mem::replace(&mut self.status.router_v6, router) == router {
-            return;
+        if core::mem::replace(&mut self.status.router_v6, router) != router {
+            let routes = self.interface.routes_mut();
+            match router {
+                Some(router) => drop(routes.add_default_ipv6_route(router)),
+                None => drop(routes.remove_default_ipv6_route()),
+            }
         }
-        let routes = self.interface.routes_mut();
-        match router {
-            Some(router) => drop(routes.add_default_ipv6_route(router)),
-            None => drop(routes.remove_default_ipv6_route()),
-        }
+        self.set_names();
     }
 
     fn follow_dhcp(&mut self) {
@@ -254,29 +333,48 @@ impl Stack {
         match event {
             // While there is no card, nobody can have answered.
             Some(dhcpv4::Event::Configured(lease)) if self.status.is_up => {
-                let (address, router) = (lease.address, lease.router);
-                let servers: Vec<Ipv4Addr> = lease.dns_servers.iter().copied().collect();
-                self.fallback_at = None;
-                self.configure(Some(address), router, &servers);
-                self.status.is_leased = true;
+                let names = lease.dns_servers.iter().copied().collect();
+                let (address, leased_by) = (Some(lease.address), Some(lease.server.identifier));
+                let router = lease.router;
+                self.want(Configuration { address, router, names, leased_by });
             }
             Some(dhcpv4::Event::Deconfigured) if self.status.is_leased => {
-                self.configure(None, None, &[]);
+                self.configure(Configuration::default());
                 self.fallback_at = Some(self.now + PATIENCE);
             }
             _ => {}
         }
-        if self.fallback_at.is_some_and(|at| at <= self.now) {
+        // A lease that is looked at is waited for.
+        if self.fallback_at.is_some_and(|at| at <= self.now) && self.asked_v4.is_none() {
             self.fallback_at = None;
-            let usual = Fallback { address: (self.link_local_v4(), 16), router: None };
-            let Fallback { address: (address, len), router } = self.fallback.unwrap_or(usual);
-            self.configure(Some(Ipv4Cidr::new(address, len.min(32))), router, &[]);
+            self.use_fallback();
         }
     }
 
-    /// An address of 169.254.0.0/16 that is most likely nobody else's.
+    /// Uses the address without a server.
+    fn use_fallback(&mut self) {
+        let usual = Fallback { address: (self.link_local_v4(), 16), router: None };
+        let Fallback { address: (address, len), router } = self.fallback.unwrap_or(usual);
+        let address = Some(Ipv4Cidr::new(address, len.min(32)));
+        self.want(Configuration { address, router, ..Configuration::default() });
+    }
+
+    /// Uses an address as soon as it is known that nobody else has it. Until then there is the one before.
+    fn want(&mut self, wanted: Configuration) {
+        let is_own = wanted.address.is_some_and(|cidr| self.wire.claims.has(cidr.address().into()));
+        if is_own || !wanted.address.is_some_and(|cidr| is_host(cidr.address())) {
+            (self.asked_v4, self.fallback_at) = (None, None);
+            self.configure(wanted);
+        } else {
+            self.asked_v4 = Some(wanted);
+            self.set_addresses();
+        }
+    }
+
+    /// An address of 169.254.0.0/16 that is most likely nobody else's, and another one after each that was.
     fn link_local_v4(&self) -> Ipv4Addr {
         let [.., a, b] = self.status.hardware;
+        let [a, b] = u16::from_be_bytes([a, b]).wrapping_add(self.tries.wrapping_mul(0x9e37)).to_be_bytes();
         Ipv4Addr::new(169, 254, a.clamp(1, 254), b.clamp(1, 254))
     }
 
@@ -294,7 +392,8 @@ impl Stack {
     }
 
     /// Sets the address of IPv4, and what belongs to it. One that cannot be an address of this machine is left out.
-    fn configure(&mut self, address: Option<Ipv4Cidr>, router: Option<Ipv4Addr>, servers: &[Ipv4Addr]) {
+    fn configure(&mut self, configuration: Configuration) {
+        let Configuration { address, router, names, leased_by } = configuration;
         self.own_v4 = address.filter(|cidr| is_host(cidr.address()));
         let own = self.own_v4.map(|cidr| cidr.address());
         let router = router.filter(|router| is_host(*router) && Some(*router) != own);
@@ -304,34 +403,51 @@ impl Stack {
             Some(router) => drop(routes.add_default_ipv4_route(router)),
             None => drop(routes.remove_default_ipv4_route()),
         }
-        let servers: Vec<Ipv4Addr> =
-            servers.iter().copied().filter(|server| is_host(*server)).take(1).collect();
+        (self.status.router, self.status.is_leased) = (router, leased_by.is_some());
+        self.names_v4 = names.into_iter().filter(|server| is_host(*server)).collect();
+        self.set_names();
+    }
+
+    /// Sets the servers of names: some of each kind, of those to which a way leads.
+    fn set_names(&mut self) {
+        let is_reached = |server: &IpAddr| self.reaches(*server).is_ok();
+        let v4 = self.names_v4.iter().copied().map(IpAddr::from).filter(is_reached).take(NAMES_MAX);
+        let v6 = self.routers.names().map(IpAddr::from).filter(is_reached).take(NAMES_MAX);
+        let servers: Vec<IpAddr> = v4.chain(v6).collect();
+        if servers == self.status.servers {
+            return;
+        }
         let addresses: Vec<IpAddress> = servers.iter().map(|&server| server.into()).collect();
         self.sockets.get_mut::<dns::Socket>(self.dns).update_servers(&addresses);
-        (self.status.router, self.status.servers, self.status.is_leased) = (router, servers, false);
+        self.status.servers = servers;
     }
-    /// Sets all addresses, unless they are as they were: the stack forgets all neighbours with them.
+
+    /// Sets all addresses that are this machine's, unless they are as they were: the stack forgets all neighbours with them. The others are asked for.
     fn set_addresses(&mut self) {
         let link_local = (self.status.hardware != NO_CARD).then(|| (self.link_local_v6(), 64));
         let advertised = self.routers.addresses(self.now, self.number_v6());
         let v6 = |(address, len): (Ipv6Addr, u8)| IpCidr::new(address.into(), len);
+        let mut own: Vec<IpCidr> = self.own_v4.map(IpCidr::Ipv4).into_iter().collect();
+        own.extend(advertised.into_iter().chain(link_local).map(v6));
+        let asked = self.asked_v4.iter().filter_map(|asked| asked.address).map(|cidr| cidr.address().into());
+        let claimed: Vec<IpAddr> = own.iter().map(|cidr| cidr.address().into()).chain(asked).collect();
+        self.wire.claims.set(self.now, &claimed);
+        own.retain(|cidr| self.wire.claims.has(cidr.address().into()));
         // The first is the source of what goes elsewhere, so loopback comes last.
-        let own = self.own_v4.map(IpCidr::Ipv4).into_iter();
-        let own = own.chain(advertised.into_iter().map(v6)).chain(link_local.map(v6));
-        let loopback = [
+        own.extend([
             IpCidr::new(IpAddress::Ipv4(Ipv4Addr::LOCALHOST), 8),
             IpCidr::new(IpAddress::Ipv6(Ipv6Addr::LOCALHOST), 128),
-        ];
-        let wanted: Vec<IpCidr> = own.chain(loopback).collect();
-        if self.interface.ip_addrs() == wanted {
+        ]);
+        if self.interface.ip_addrs() == own {
             return;
         }
         self.interface.update_ip_addrs(|all| {
             all.clear();
             // There is room for eight, and routers have four at most.
-            all.extend(wanted.iter().copied().take(ADDRESSES_MAX));
+            all.extend(own.iter().copied().take(ADDRESSES_MAX));
         });
         self.wire.set_addresses(self.interface.ip_addrs().iter().map(|cidr| cidr.address().into()).collect());
         self.introduced_until = self.now;
+        self.set_names();
     }
 }

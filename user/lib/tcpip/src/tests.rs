@@ -1,6 +1,7 @@
 //! Tests of the stack: alone with itself, two of them over a wire that loses frames, with a server that gives addresses, and with frames that are
 //! not meant well.
 
+mod claims;
 mod floods;
 mod hostile;
 mod leases;
@@ -8,6 +9,7 @@ mod names;
 mod offload;
 mod pairs;
 mod routers;
+mod streams;
 
 use crate::sockets::{BACKLOG_MAX, Limits};
 use crate::{Fallback, Id, Kind, Refusal, Stack, State, readiness};

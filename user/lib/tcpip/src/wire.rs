@@ -3,20 +3,22 @@
 //! **Nothing of 127.0.0.0/8 or ::1 leaves the machine or comes into it**, whatever the stack thinks: [`is_of_loopback`] is asked both ways. And nothing
 //! comes from the card that says it is from an address of this machine, or has one: the stack would believe it, and send there what is for itself.
 
+use crate::claims::{self, Claims};
 use crate::ends::Ends;
+use crate::frames;
 use crate::leases::Leases;
+use crate::names::Names;
 use crate::offload;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::net::{IpAddr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::num::{NonZeroU16, NonZeroUsize};
 use smoltcp::phy::{self, Checksum, Device, DeviceCapabilities, Medium, PacketMeta};
 use smoltcp::time::Instant;
 use smoltcp::wire::{
-    EthernetAddress, EthernetFrame, EthernetProtocol, EthernetRepr, Icmpv6Packet, Icmpv6Repr, IpAddress,
-    IpEndpoint, IpListenEndpoint, IpProtocol, Ipv4Packet, Ipv6Packet, Ipv6Repr, NdiscNeighborFlags,
-    NdiscRepr, TcpPacket, TcpSeqNumber,
+    EthernetAddress, EthernetFrame, EthernetProtocol, IpAddress, IpEndpoint, IpListenEndpoint, IpProtocol,
+    Ipv4Packet, Ipv6Packet, NdiscNeighborFlags, NdiscRepr, TcpPacket, TcpSeqNumber,
 };
 
 /// Bytes of a frame, at most: the header of Ethernet and 1,500 bytes.
@@ -133,6 +135,10 @@ pub struct Wire {
     pub(crate) ends: Ends,
     /// Exchange with servers that lease addresses.
     pub(crate) leases: Leases,
+    /// Addresses that this machine wants.
+    pub(crate) claims: Claims,
+    /// Questions for names that are under way.
+    pub(crate) names: Names,
     /// Frames that may still be received in this turn.
     budget: usize,
     /// Frames that were received from the card and sent to it, and those that were lost for lack of room.
@@ -166,6 +172,7 @@ impl Wire {
         if self.own != own {
             self.outgoing.clear();
             self.leases = Leases::default();
+            self.claims = Claims::default();
         }
         (self.own, self.is_up) = (own, is_up);
         self.incoming.clear();
@@ -211,57 +218,52 @@ impl Wire {
             target_addr: address,
             lladdr: Some(own.into()),
         };
-        let frame = self.about_network(own, address, address, told);
+        let frame = frames::about_network([own, own], address, address, &frames::message(told));
         self.looped.push_back(frame);
     }
 
-    /// Asks all routers to advertise themselves.
+    /// Asks all routers to advertise themselves, from this address; from none, if it is none.
     pub fn solicit(&mut self, from: Ipv6Addr) {
-        let asked = NdiscRepr::RouterSolicit { lladdr: Some(EthernetAddress(self.own).into()) };
-        let frame = self.about_network(ROUTERS_HARDWARE, from, ROUTERS, asked);
-        self.leave(frame);
+        let own = EthernetAddress(self.own);
+        let lladdr = (!from.is_unspecified()).then(|| own.into());
+        let asked = frames::message(NdiscRepr::RouterSolicit { lladdr });
+        self.leave(frames::about_network([own, ROUTERS_HARDWARE], from, ROUTERS, &asked));
     }
 
-    /// A frame with a message about the network.
-    fn about_network(
-        &self,
-        hardware: EthernetAddress,
-        from: Ipv6Addr,
-        to: Ipv6Addr,
-        told: NdiscRepr,
-    ) -> Vec<u8> {
-        let told = Icmpv6Repr::Ndisc(told);
-        let ip = Ipv6Repr {
-            src_addr: from,
-            dst_addr: to,
-            next_header: IpProtocol::Icmpv6,
-            payload_len: told.buffer_len(),
-            hop_limit: 255,
-        };
-        let ethernet = EthernetRepr {
-            src_addr: EthernetAddress(self.own),
-            dst_addr: hardware,
-            ethertype: EthernetProtocol::Ipv6,
-        };
-        let mut bytes = vec![0; ethernet.buffer_len() + ip.buffer_len() + told.buffer_len()];
-        let mut frame = EthernetFrame::new_unchecked(&mut bytes);
-        ethernet.emit(&mut frame);
-        let mut packet = Ipv6Packet::new_unchecked(frame.payload_mut());
-        ip.emit(&mut packet);
-        let mut message = Icmpv6Packet::new_unchecked(packet.payload_mut());
-        told.emit(&from, &to, &mut message, &Default::default());
-        bytes
+    /// Asks for addresses before they are used, as far as that is due.
+    pub fn claim(&mut self, now: Instant) {
+        for question in self.claims.turn(now, EthernetAddress(self.own)) {
+            self.leave(question);
+        }
+    }
+
+    /// Tells a server that the address that it has leased is somebody's.
+    pub fn decline(&mut self, address: Ipv4Addr, server: Ipv4Addr) {
+        if let Some(frame) = self.leases.declined(EthernetAddress(self.own), address, server) {
+            self.leave(frame);
+        }
     }
 
     /// Takes a frame from the card. Says whether the stack gets it.
     pub fn push(&mut self, frame: &[u8]) -> bool {
-        let is_wanted =
-            (HEADER..=FRAME_MAX).contains(&frame.len()) && !is_of_loopback(frame) && !self.claims_own(frame);
+        let is_whole = (HEADER..=FRAME_MAX).contains(&frame.len());
+        let own = EthernetAddress(self.own);
+        if is_whole
+            && self.is_up
+            && let Some(asked) = self.claims.hears(frame, own)
+        {
+            self.leave(claims::answer(own, &asked));
+        }
+        let is_wanted = is_whole && !is_of_loopback(frame) && !self.claims_own(frame);
         let is_taken = is_wanted
             && self.is_up
             && self.incoming.len() < QUEUE_MAX
             && offload::is_sound(frame)
             && !self.leases.refuses(frame);
+        if is_taken && self.names.refuses(frame) {
+            self.counts.received += 1;
+            return false;
+        }
         if is_taken {
             self.counts.received += 1;
             self.incoming.push_back(frame.into());
@@ -316,11 +318,17 @@ impl Wire {
         let has_room = self.outgoing.len() < if self.is_up { OUTGOING_MAX } else { QUEUE_MAX };
         if has_room && frame.len() <= FRAME_MAX && self.leases.sends(&frame) {
             offload::fill(&mut frame);
+            self.names.sent(&frame);
             self.counts.sent += 1;
             self.outgoing.push_back(frame);
         } else {
             self.counts.dropped += 1;
         }
+    }
+
+    /// Gives the stack a frame that nobody has sent.
+    pub fn hand_in(&mut self, frame: Vec<u8>) {
+        self.looped.push_back(frame);
     }
 
     /// Sends a frame to the stack itself.

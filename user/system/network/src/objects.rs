@@ -3,6 +3,7 @@
 use crate::clients::Membership;
 use crate::shared::Shared;
 use alloc::vec;
+use core::net::IpAddr;
 use net::sockets::Sockets::{self, Datagrams, Echo, Host, Listener, Question, Stream};
 use net::sockets::{Endpoint, endpoint, packed, socket_address, unpacked};
 use rt::api::stub::{Failure, Hold, View};
@@ -222,8 +223,11 @@ impl Host::Server for Hosted {
     }
     fn router(&self) -> Result<([u8; 16], [u8; 16]), Failure> {
         let status = self.shared.stack(|stack| stack.status());
-        let packed =
-            |address: Option<core::net::Ipv4Addr>| address.map_or([0; 16], |address| packed(address.into()));
-        Ok((packed(status.router), packed(status.servers.first().copied())))
+        let packed = |address: Option<IpAddr>| address.map_or([0; 16], packed);
+        Ok((packed(status.router.map(IpAddr::from)), packed(status.router_v6.map(IpAddr::from))))
+    }
+    fn names_at(&self, place: u32) -> Result<[u8; 16], Failure> {
+        let status = self.shared.stack(|stack| stack.status());
+        status.servers.get(place as usize).map(|server| packed(*server)).ok_or(refused(Refusal::NotFound))
     }
 }

@@ -121,6 +121,9 @@ impl State {
         if let Some(Complaint { server, fault }) = stack.complaint() {
             println!("network: the server at {server} leases no address: {fault}");
         }
+        while let Some(conflict) = stack.conflict() {
+            println!("network: {conflict}");
+        }
         Ok(has_more)
     }
 

@@ -7,13 +7,17 @@ use crate::advertisements::{Advertisement, PREFIXES_MAX, ROUTERS_MAX, Told};
 use crate::{Kind, Refusal};
 use core::net::{IpAddr, Ipv6Addr};
 use lan::leases::Manner;
+use lan::names::Record;
 use lan::routers::{ON_LINK, Prefix, Router};
-use lan::{ADDRESS_V6, FAR_V6};
+use lan::{ADDRESS, ADDRESS_V6, FAR_V6};
 use smoltcp::time::Duration;
 use std::vec::Vec;
 
 const OWN: [u8; 6] = [0x52, 0x54, 0, 0x12, 0x34, 0x56];
 const LINK_LOCAL: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0x5054, 0xff, 0xfe12, 0x3456);
+
+/// Seconds after which an address of an advertisement is used: it is asked for in one of them.
+const SOON: u64 = 2;
 
 /// Network of number `number`.
 fn network(number: u16) -> Ipv6Addr {
@@ -46,7 +50,7 @@ fn advertised(host: &Host) -> Vec<(IpAddr, u8)> {
 fn a_router_brings_an_address_and_a_way() {
     let mut town = town(&[Prefix::new(network(1), 3600, 1800)]);
     assert_eq!(town.reaches(FAR_V6.into()), Err(Refusal::Unreachable), "nobody has said anything yet");
-    town.run(1);
+    town.run(SOON);
     assert_eq!(advertised(&town.host), [(own(1), 64)]);
     assert_eq!(town.host.stack.status().router_v6, Some(ADDRESS_V6));
     assert_eq!(town.lan.router.solicitations, 1, "it was asked for once, and it has answered");
@@ -56,7 +60,7 @@ fn a_router_brings_an_address_and_a_way() {
     let loopback: IpAddr = Ipv6Addr::LOCALHOST.into();
     let echo = town.host.stack.open(1, Kind::Echo).unwrap();
     town.host.stack.ask_echo(echo, loopback, 1, b"").unwrap();
-    town.run(1);
+    town.run(SOON);
     // The request itself may have come first.
     let answer = town.host.stack.echoed(echo).or_else(|_| town.host.stack.echoed(echo));
     assert_eq!(answer, Ok((loopback, 1, 0)));
@@ -88,7 +92,7 @@ fn without_a_router_there_is_rest() {
 fn times_of_prefixes_and_routers_end() {
     let mut town = town(&[Prefix::new(network(1), 60, 30)]);
     town.lan.router.lifetime = 100;
-    town.run(1);
+    town.run(SOON);
     town.lan.router.is_there = false;
     town.run(57);
     assert_eq!(advertised(&town.host), [(own(1), 64)]);
@@ -105,11 +109,11 @@ fn times_of_prefixes_and_routers_end() {
 #[test]
 fn nobody_takes_an_address_away_at_once() {
     let mut town = town(&[Prefix::new(network(1), 90_000, 90_000)]);
-    town.run(1);
+    town.run(SOON);
     town.lan.router.lifetime = 0;
     town.lan.router.prefixes = [Prefix::new(network(1), 0, 0)].into();
     town.host.stack.push(&town.lan.router.advertisement());
-    town.run(1);
+    town.run(SOON);
     assert_eq!(town.host.stack.status().router_v6, None);
     town.run(7100);
     assert_eq!(advertised(&town.host), [(own(1), 64)]);
@@ -121,7 +125,7 @@ fn nobody_takes_an_address_away_at_once() {
 #[test]
 fn preferred_addresses_come_first() {
     let mut town = town(&[Prefix::new(network(1), 3600, 10), Prefix::new(network(2), 3600, 1800)]);
-    town.run(1);
+    town.run(SOON);
     assert_eq!(advertised(&town.host), [(own(1), 64), (own(2), 64)]);
     town.lan.router.is_there = false;
     town.run(20);
@@ -134,7 +138,7 @@ fn an_address_may_be_alone_in_its_network() {
     let mut prefix = Prefix::new(network(1), 3600, 1800);
     prefix.flags &= !ON_LINK;
     let mut town = town(&[prefix]);
-    town.run(1);
+    town.run(SOON);
     assert_eq!(advertised(&town.host), [(own(1), 128)]);
     assert_eq!(town.reaches(FAR_V6.into()), Ok(()));
 }
@@ -154,7 +158,7 @@ fn prefixes_that_cannot_be_are_left_out() {
         Prefix { len: 65, ..usual },
         Prefix { len: 255, ..usual },
     ]);
-    town.run(1);
+    town.run(SOON);
     assert_eq!(advertised(&town.host), []);
     town.lan.router.prefixes = [
         Prefix { flags: ON_LINK, ..usual },
@@ -165,7 +169,7 @@ fn prefixes_that_cannot_be_are_left_out() {
     ]
     .into();
     town.host.stack.push(&town.lan.router.advertisement());
-    town.run(1);
+    town.run(SOON);
     let owned: IpAddr = "fd00:1:2:3:5054:ff:fe12:3456".parse().unwrap();
     assert_eq!(advertised(&town.host), [(owned, 64)]);
     assert_eq!(
@@ -194,22 +198,22 @@ fn messages_from_elsewhere_are_not_believed() {
     for (number, change) in changes.into_iter().enumerate() {
         let mut town = town(&[Prefix::new(network(1), 3600, 1800)]);
         town.lan.router.is_there = false;
-        town.run(1);
+        town.run(SOON);
         let (mut router, mut message) = (town.lan.router.clone(), town.lan.router.message());
         change(&mut router, &mut message);
         let wrong = router.told(message);
         town.host.stack.push(&wrong);
-        town.run(1);
+        town.run(SOON);
         assert_eq!(advertised(&town.host), [], "change {number}");
         assert_eq!(town.host.stack.status().router_v6, None, "change {number}");
         let mut damaged = town.lan.router.advertisement();
         let last = damaged.len() - 1;
         damaged[last] ^= 1;
         town.host.stack.push(&damaged);
-        town.run(1);
+        town.run(SOON);
         assert_eq!(advertised(&town.host), [], "its sum is wrong");
         town.host.stack.push(&town.lan.router.advertisement());
-        town.run(1);
+        town.run(SOON);
         assert_eq!(advertised(&town.host), [(own(1), 64)]);
     }
 }
@@ -227,10 +231,10 @@ fn a_flood_of_routers_is_bounded() {
         };
         town.host.stack.push(&router.advertisement());
         if number % 20 == 0 {
-            town.run(1);
+            town.run(SOON);
         }
     }
-    town.run(1);
+    town.run(SOON);
     let all: Vec<(IpAddr, u8)> = (0..9).map_while(|place| town.host.stack.address_at(place)).collect();
     assert_eq!(advertised(&town.host), (0..4).map(|number| (own(number), 64)).collect::<Vec<_>>());
     assert_eq!((PREFIXES_MAX, ROUTERS_MAX, all.len()), (4, 4, 8));
@@ -239,6 +243,115 @@ fn a_flood_of_routers_is_bounded() {
     }
     let first = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 1, 0);
     assert_eq!(town.host.stack.status().router_v6, Some(first));
+}
+
+/// Addresses of a name that the server of a town knows.
+const KNOWN: [u8; 4] = [192, 0, 2, 7];
+
+/// A town without a server of addresses, whose router tells of these servers of names.
+fn named(names: &[(Ipv6Addr, u32)]) -> Town {
+    let mut town = town(&[Prefix::new(network(1), 90_000, 90_000)]);
+    town.lan.router.names = names.into();
+    town.lan.names.records = [("tern.test", Record::V4(KNOWN.into()))].into();
+    town.run(SOON);
+    town
+}
+
+/// Servers of names that the machine knows.
+fn servers(town: &Town) -> Vec<IpAddr> {
+    town.host.stack.status().servers
+}
+
+/// Asks for the address of the name that is known, for some seconds.
+fn asked(town: &mut Town, seconds: u64) -> Result<IpAddr, Refusal> {
+    let query = town.host.stack.resolve(1, "tern.test").unwrap();
+    town.run(seconds);
+    let found = town.host.stack.found(query);
+    town.host.stack.close(query);
+    found
+}
+
+#[test]
+fn a_router_tells_of_servers_of_names() {
+    let mut town = named(&[(ADDRESS_V6, 30)]);
+    assert_eq!(servers(&town), [IpAddr::from(ADDRESS_V6)]);
+    assert_eq!(asked(&mut town, 2), Ok(KNOWN.into()));
+    // Its time ends by itself, and nobody is asked any more.
+    town.lan.router.is_there = false;
+    town.run(24);
+    assert_eq!(servers(&town), [IpAddr::from(ADDRESS_V6)]);
+    town.run(4);
+    assert!(servers(&town).is_empty());
+    assert_eq!(asked(&mut town, 0), Err(Refusal::NotFound));
+}
+
+/// One that has no time left is not asked from then on, since another one may be told of at once; one that is for ever stays.
+#[test]
+fn a_server_of_names_may_be_taken_back() {
+    let other = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0x53);
+    let mut town = named(&[(other, 600), (ADDRESS_V6, u32::MAX)]);
+    assert_eq!(servers(&town), [IpAddr::from(other), ADDRESS_V6.into()]);
+    town.lan.router.names = [(other, 0)].into();
+    town.host.stack.push(&town.lan.router.advertisement());
+    town.run(1);
+    assert_eq!(servers(&town), [IpAddr::from(ADDRESS_V6)]);
+    town.lan.router.is_there = false;
+    town.run(2000);
+    assert_eq!(servers(&town), [IpAddr::from(ADDRESS_V6)]);
+}
+
+/// When the first server says nothing, the next one is asked; those of a lease come first.
+#[test]
+fn servers_of_names_are_asked_in_their_order() {
+    let silent = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0x53);
+    let mut town = named(&[(silent, 600), (ADDRESS_V6, 600)]);
+    assert_eq!(asked(&mut town, 9), Err(Refusal::Again));
+    assert_eq!(asked(&mut town, 15), Ok(KNOWN.into()));
+    town.lan.leases.manner = Manner::Honest;
+    town.lan.leases.seconds = u32::MAX;
+    town.run(20);
+    assert_eq!(servers(&town), [ADDRESS.into(), IpAddr::from(silent), ADDRESS_V6.into()]);
+    assert_eq!(asked(&mut town, 2), Ok(KNOWN.into()));
+}
+
+/// Addresses that no machine can have, options whose lengths are no servers', more servers than there is room for, and one to which no way leads.
+#[test]
+fn servers_of_names_that_cannot_be_are_left_out() {
+    let lies = ["::", "::1", "ff02::1", "::ffff:10.1.0.3", "fec0::1"].map(|lie| (lie.parse().unwrap(), 600));
+    let mut town = named(&lies);
+    assert!(servers(&town).is_empty());
+    for words in [1, 2, 4] {
+        let mut router = town.lan.router.clone();
+        router.names.clear();
+        let mut message = router.message();
+        message.extend([25, words, 0, 0, 0, 0, 2, 0]);
+        message.extend(ADDRESS_V6.octets().repeat(2));
+        message.truncate(message.len() - 40 + 8 * usize::from(words));
+        town.host.stack.push(&router.told(message));
+        town.run(1);
+        assert!(servers(&town).is_empty(), "{words}");
+    }
+    // Two of one option, and the first three of many.
+    let mut message = Router::default().message();
+    message.extend([25, 5, 0, 0, 0, 0, 2, 0]);
+    message.extend([FAR_V6, ADDRESS_V6].map(|server| server.octets()).concat());
+    town.host.stack.push(&town.lan.router.told(message));
+    for number in 0..500u16 {
+        let server = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 7, number);
+        let router = Router { names: [(server, 600)].into(), ..Router::default() };
+        town.host.stack.push(&router.advertisement());
+        town.run(u64::from(number % 20 == 0));
+    }
+    assert_eq!(servers(&town), [IpAddr::from(FAR_V6), ADDRESS_V6.into()]);
+    town.run(1);
+    town.host.stack.push(&Router { lifetime: 0, ..Router::default() }.advertisement());
+    town.run(1);
+    let third = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 7, 0);
+    assert_eq!(
+        servers(&town),
+        [IpAddr::from(ADDRESS_V6), third.into()],
+        "the first one is in another network"
+    );
 }
 
 /// A reader of advertisements by the words of the standards alone, byte by byte: the oracle.
@@ -269,7 +382,8 @@ fn slow(frame: &[u8]) -> Option<Advertisement> {
         return None;
     }
     let lifetime = Duration::from_secs(u64::from(message[6]) << 8 | u64::from(message[7]));
-    let (mut place, mut prefixes) = (16, Vec::new());
+    let (mut place, mut prefixes, mut names) = (16, Vec::new(), Vec::new());
+    let time = |seconds: u32| (seconds != u32::MAX).then(|| Duration::from_secs(seconds.into()));
     while place < message.len() {
         let words = usize::from(*message.get(place + 1)?);
         if words == 0 || place + 8 * words > message.len() {
@@ -282,7 +396,6 @@ fn slow(frame: &[u8]) -> Option<Advertisement> {
             let is_wide = (0x20..0x40).contains(&address[0]) || [0xfc, 0xfd].contains(&address[0]);
             let is_orderly = preferred <= valid && message[place + 2] == 64 && message[place + 3] & 0x40 != 0;
             if is_wide && is_orderly && prefixes.len() < 8 {
-                let time = |seconds: u32| (seconds != u32::MAX).then(|| Duration::from_secs(seconds.into()));
                 prefixes.push(Told {
                     bits: *address.first_chunk()?,
                     is_on_link: message[place + 3] & 0x80 != 0,
@@ -291,9 +404,20 @@ fn slow(frame: &[u8]) -> Option<Advertisement> {
                 });
             }
         }
+        // A length of eight bytes and of 16 for each server.
+        if message[place] == 25 && words % 2 == 1 {
+            for server in 0..words / 2 {
+                let address = octets(from + 8 + 16 * server)?;
+                let is_wide = (0x20..0x40).contains(&address[0]) || [0xfc, 0xfd].contains(&address[0]);
+                let is_near = address[0] == 0xfe && address[1] & 0xc0 == 0x80;
+                if (is_wide || is_near) && names.len() < 8 {
+                    names.push((address.into(), time(word(from + 4)?)));
+                }
+            }
+        }
         place += 8 * words;
     }
-    Some(Advertisement { router: router.into(), lifetime, prefixes })
+    Some(Advertisement { router: router.into(), lifetime, prefixes, names })
 }
 
 /// Frames of the property, plain and full.
@@ -316,10 +440,14 @@ fn damaged_advertisements_do_no_harm() {
             prefix.flags = random.below(256) as u8;
             router.prefixes.push(prefix);
         }
+        for _ in 0..random.below(4) {
+            let server = ["fe80::1", "2001:db8::53", "::1", "ff02::1"][random.below(4)].parse().unwrap();
+            router.names.push((server, [0, 1, 600, u32::MAX][random.below(4)]));
+        }
         let mut message = router.message();
         for _ in 0..random.below(3) {
             let at = random.below(message.len());
-            message[at] = [0, 1, 3, 0xff, random.below(256) as u8][random.below(5)];
+            message[at] = [0, 1, 3, 5, 25, 0xff, random.below(256) as u8][random.below(7)];
         }
         if random.below(4) == 0 {
             message.truncate(random.below(message.len() + 1).max(4));
@@ -338,10 +466,11 @@ fn damaged_advertisements_do_no_harm() {
             town.host.stack.turn(town.host.now_us);
             while town.host.stack.pop().is_some() {}
             assert!(advertised(&town.host).len() <= PREFIXES_MAX);
+            assert!(town.host.stack.status().servers.len() <= 1 + 2);
         }
     }
     assert!(believed > FRAMES[0] / 10, "{believed} were believed");
-    town.run(1);
+    town.run(SOON);
     assert!((0..8).any(|place| {
         town.host.stack.address_at(place).is_some_and(|(address, _)| address == IpAddr::from([127, 0, 0, 1]))
     }));

@@ -1,0 +1,169 @@
+//! Connections, and listeners, which hand them out.
+
+use super::table::{Entry, Slot};
+use super::{BACKLOG_MAX, Id, Refusal, STREAM_BYTES, State, listened};
+use crate::queues::Place;
+use crate::stack::Stack;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+use smoltcp::iface::SocketHandle;
+use smoltcp::socket::tcp;
+use smoltcp::time::Duration;
+use smoltcp::wire::IpEndpoint;
+
+/// How long the other side may be silent before a connection is given up.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+
+/// A socket for a connection.
+pub(super) fn stream() -> tcp::Socket<'static> {
+    let mut socket = tcp::Socket::new(
+        tcp::SocketBuffer::new(vec![0; STREAM_BYTES]),
+        tcp::SocketBuffer::new(vec![0; STREAM_BYTES]),
+    );
+    socket.set_timeout(Some(SILENCE_MAX));
+    socket
+}
+
+/// State of a connection.
+pub(super) fn state_of(socket: &tcp::Socket) -> State {
+    match socket.state() {
+        tcp::State::Closed | tcp::State::TimeWait | tcp::State::Listen => State::Closed,
+        tcp::State::SynSent | tcp::State::SynReceived => State::Connecting,
+        _ => State::Open,
+    }
+}
+
+/// Whether a listener's socket has a connection to hand out.
+pub(super) fn is_connected(socket: &tcp::Socket) -> bool {
+    state_of(socket) == State::Open
+}
+
+impl Stack {
+    fn tcp(&mut self, id: Id) -> Result<&mut tcp::Socket<'static>, Refusal> {
+        match *self.entry(id)? {
+            Entry::Tcp(handle) => Ok(self.sockets.get_mut(handle)),
+            _ => Err(Refusal::Bad),
+        }
+    }
+
+    /// A listener at a port, with room for so many connections that nobody has accepted.
+    pub fn listen(&mut self, owner: u64, at: SocketAddr, backlog: usize) -> Result<Id, Refusal> {
+        let backlog = backlog.clamp(1, BACKLOG_MAX);
+        self.table.room(owner, backlog)?;
+        let port = match at.port() {
+            0 => self.table.free_port(&self.sockets, false)?,
+            port => port,
+        };
+        let at = listened(at, port);
+        if self.table.has(&self.sockets, at, false) {
+            return Err(Refusal::InUse);
+        }
+        let mut queue = Vec::new();
+        for _ in 0..backlog {
+            let mut socket = stream();
+            socket.listen(at).map_err(|_| Refusal::Bad)?;
+            queue.push(Place { handle: self.sockets.add(socket), begun: None });
+        }
+        let id = self.table.insert(owner, Entry::Listener { at, queue });
+        self.wire.set_listened(self.table.listened());
+        Ok(id)
+    }
+
+    /// Begins a connection.
+    pub fn connect(&mut self, id: Id, to: SocketAddr) -> Result<(), Refusal> {
+        self.reaches(to.ip())?;
+        if to.port() == 0 || state_of(self.tcp(id)?) != State::Closed {
+            return Err(Refusal::Bad);
+        }
+        let port = self.table.free_port(&self.sockets, false)?;
+        let Entry::Tcp(handle) = *self.entry(id)? else { return Err(Refusal::Bad) };
+        let socket = self.sockets.get_mut::<tcp::Socket>(handle);
+        socket.connect(self.interface.context(), IpEndpoint::from(to), port).map_err(|_| Refusal::Unreachable)
+    }
+
+    /// State of a connection, and its ends, if it has them: this one and the other.
+    pub fn state(&mut self, id: Id) -> Result<(State, [Option<SocketAddr>; 2]), Refusal> {
+        let socket = self.tcp(id)?;
+        let address = |end: IpEndpoint| SocketAddr::new(end.addr.into(), end.port);
+        let ends = [socket.local_endpoint().map(address), socket.remote_endpoint().map(address)];
+        Ok((state_of(socket), ends))
+    }
+
+    /// Writes as much as there is room for: at least a byte, if there is one.
+    pub fn write(&mut self, id: Id, bytes: &[u8]) -> Result<usize, Refusal> {
+        let socket = self.tcp(id)?;
+        if state_of(socket) == State::Connecting {
+            return Err(Refusal::Again);
+        }
+        match socket.send_slice(bytes) {
+            Ok(0) if !bytes.is_empty() => Err(Refusal::Again),
+            Ok(len) => Ok(len),
+            Err(tcp::SendError::InvalidState) => Err(Refusal::Closed),
+        }
+    }
+
+    /// Reads what has come: 0 bytes if nothing more will.
+    pub fn read(&mut self, id: Id, to: &mut [u8]) -> Result<usize, Refusal> {
+        let socket = self.tcp(id)?;
+        if state_of(socket) == State::Connecting {
+            return Err(Refusal::Again);
+        }
+        match socket.recv_slice(to) {
+            Ok(0) if !to.is_empty() => Err(Refusal::Again),
+            Ok(len) => Ok(len),
+            Err(tcp::RecvError::Finished) => Ok(0),
+            Err(tcp::RecvError::InvalidState) if socket.remote_endpoint().is_some() => Ok(0),
+            Err(tcp::RecvError::InvalidState) => Err(Refusal::Closed),
+        }
+    }
+
+    /// Whether the other side of a connection may wait for room: more than half of what is kept for reading has come. When less has, the other side knows
+    /// of enough room.
+    pub fn is_crowded(&mut self, id: Id) -> bool {
+        self.tcp(id).is_ok_and(|socket| socket.recv_queue() > socket.recv_capacity() / 2)
+    }
+
+    /// Nothing more will be written.
+    pub fn shutdown(&mut self, id: Id) -> Result<(), Refusal> {
+        match *self.entry(id)? {
+            Entry::Tcp(handle) => self.end(handle),
+            _ => return Err(Refusal::Bad),
+        }
+        Ok(())
+    }
+
+    /// Ends a stream, and sees to it that its end arrives.
+    pub(super) fn end(&mut self, handle: SocketHandle) {
+        let socket = self.sockets.get_mut::<tcp::Socket>(handle);
+        socket.close();
+        let is_under_way =
+            matches!(socket.state(), tcp::State::FinWait1 | tcp::State::Closing | tcp::State::LastAck);
+        if is_under_way
+            && let (Some(local), Some(remote)) = (socket.local_endpoint(), socket.remote_endpoint())
+        {
+            self.wire.ends.add(self.now, local, remote);
+        }
+    }
+
+    /// Takes a connection from a listener. It is its owner's.
+    pub fn accept(&mut self, id: Id) -> Result<Id, Refusal> {
+        let slot = self.table.slots.get(&id).ok_or(Refusal::Closed)?;
+        let (Entry::Listener { at, queue }, owner) = (&slot.entry, slot.owner) else {
+            return Err(Refusal::Bad);
+        };
+        let mut places = queue.iter();
+        let place = places.position(|place| is_connected(place.socket(&self.sockets)));
+        let (at, place) = (*at, place.ok_or(Refusal::Again)?);
+        self.table.room(owner, 1)?;
+        let mut next = stream();
+        // It cannot fail: the port is one, and the socket is new.
+        let _ = next.listen(at);
+        let next = self.sockets.add(next);
+        let Some(Slot { entry: Entry::Listener { queue, .. }, .. }) = self.table.slots.get_mut(&id) else {
+            return Err(Refusal::Closed);
+        };
+        let connected = core::mem::replace(&mut queue[place], Place { handle: next, begun: None });
+        Ok(self.table.insert(owner, Entry::Tcp(connected.handle)))
+    }
+}

@@ -1,0 +1,161 @@
+//! Sockets by their numbers, and whose they are.
+
+use super::{Id, Limits, Refusal};
+use crate::queues::{Orphans, Place, listen_again, listens_again_at};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use smoltcp::iface::{SocketHandle, SocketSet};
+use smoltcp::socket::{dns, tcp, udp};
+use smoltcp::time::{Duration, Instant};
+use smoltcp::wire::IpListenEndpoint;
+
+/// Ports that are given to who does not say which.
+const FIRST_FREE_PORT: u16 = 49152;
+
+/// Socket of a kind, as the stack has it.
+pub(super) enum Entry {
+    Udp(SocketHandle),
+    Tcp(SocketHandle),
+    Listener { at: IpListenEndpoint, queue: Vec<Place> },
+    Echo(SocketHandle, u16),
+    Query(Query),
+}
+
+/// Question for the address of a name.
+pub(super) enum Query {
+    /// For an address of IPv4 and for one of IPv6, each as long as it is not known what came of it.
+    Asked([Option<dns::QueryHandle>; 2]),
+    Answered(Result<IpAddr, Refusal>),
+}
+
+/// An entry, and whose it is.
+pub(super) struct Slot {
+    pub owner: u64,
+    pub entry: Entry,
+}
+
+impl Slot {
+    /// Places that it counts for.
+    pub fn weight(&self) -> usize {
+        match &self.entry {
+            Entry::Listener { queue, .. } => queue.len(),
+            _ => 1,
+        }
+    }
+}
+
+/// All sockets.
+pub(crate) struct Table {
+    pub(super) slots: BTreeMap<Id, Slot>,
+    pub(crate) orphans: Orphans,
+    limits: Limits,
+    random: u64,
+    next_port: u16,
+}
+
+impl Table {
+    pub fn new(seed: u64, limits: Limits) -> Table {
+        let next_port = FIRST_FREE_PORT + (seed >> 50) as u16;
+        Table { slots: BTreeMap::new(), orphans: Orphans::default(), limits, random: seed, next_port }
+    }
+
+    /// A number that is not in use: the generator SplitMix64.
+    fn id(&mut self) -> Id {
+        loop {
+            self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut id = self.random;
+            id = (id ^ id >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            id = (id ^ id >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+            id ^= id >> 31;
+            if !self.slots.contains_key(&id) {
+                return id;
+            }
+        }
+    }
+
+    /// Refuses more than an owner may have.
+    pub fn room(&self, owner: u64, wanted: usize) -> Result<(), Refusal> {
+        let (mut own, mut all) = (0, 0);
+        for slot in self.slots.values() {
+            all += slot.weight();
+            own += if slot.owner == owner { slot.weight() } else { 0 };
+        }
+        let is_over = own + wanted > self.limits.own || all + wanted > self.limits.all;
+        if is_over { Err(Refusal::Limit) } else { Ok(()) }
+    }
+
+    /// Adds an entry.
+    pub(super) fn insert(&mut self, owner: u64, entry: Entry) -> Id {
+        let id = self.id();
+        self.slots.insert(id, Slot { owner, entry });
+        id
+    }
+
+    /// Whether some socket has a port, at the same address or one of them at all.
+    pub fn has(&self, sockets: &SocketSet<'static>, at: IpListenEndpoint, is_udp: bool) -> bool {
+        let meets = |other: IpListenEndpoint| {
+            let is_apart = other.addr.zip(at.addr).is_some_and(|(one, other)| one != other);
+            other.port == at.port && !is_apart
+        };
+        self.slots.values().any(|slot| match &slot.entry {
+            Entry::Udp(handle) => is_udp && meets(sockets.get::<udp::Socket>(*handle).endpoint()),
+            Entry::Listener { at, .. } => !is_udp && meets(*at),
+            Entry::Tcp(handle) => {
+                let local = sockets.get::<tcp::Socket>(*handle).local_endpoint();
+                !is_udp && local.is_some_and(|local| meets(local.into()))
+            }
+            _ => false,
+        })
+    }
+
+    /// A port that no socket has.
+    pub fn free_port(&mut self, sockets: &SocketSet<'static>, is_udp: bool) -> Result<u16, Refusal> {
+        for _ in FIRST_FREE_PORT..=u16::MAX {
+            let port = self.next_port;
+            self.next_port = port.checked_add(1).unwrap_or(FIRST_FREE_PORT);
+            let at = IpListenEndpoint { addr: None, port };
+            if !self.has(sockets, at, is_udp) && !self.orphans.has_port(sockets, port) {
+                return Ok(port);
+            }
+        }
+        Err(Refusal::Limit)
+    }
+
+    /// A number for echo requests that no other socket has.
+    pub fn free_ident(&self) -> Option<u16> {
+        let taken = |ident: u16| {
+            let mut all = self.slots.values();
+            all.any(|slot| matches!(slot.entry, Entry::Echo(_, other) if other == ident))
+        };
+        (1..).find(|&ident| !taken(ident))
+    }
+
+    /// Does what is due after frames have come: listeners listen again, connections without an owner go.
+    pub fn look_after(&mut self, now: Instant, sockets: &mut SocketSet<'static>) {
+        for slot in self.slots.values_mut() {
+            if let Entry::Listener { at, queue } = &mut slot.entry {
+                listen_again(now, sockets, *at, queue);
+            }
+        }
+        self.orphans.look_after(now, sockets);
+    }
+
+    /// Addresses and ports at which somebody listens.
+    pub fn listened(&self) -> Vec<IpListenEndpoint> {
+        let at = |slot: &Slot| match &slot.entry {
+            Entry::Listener { at, .. } => Some(*at),
+            _ => None,
+        };
+        self.slots.values().filter_map(at).collect()
+    }
+
+    /// When something is due that frames do not bring.
+    pub fn next(&self, now: Instant, sockets: &SocketSet<'static>) -> Option<Duration> {
+        let listeners = self.slots.values().filter_map(|slot| match &slot.entry {
+            Entry::Listener { queue, .. } => listens_again_at(sockets, queue),
+            _ => None,
+        });
+        listeners.chain(self.orphans.next()).min().map(|until| until - now.min(until))
+    }
+}
