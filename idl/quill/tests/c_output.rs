@@ -381,6 +381,25 @@ fn references_arrive_and_are_given_back() {
     at_levels([2], &shop, "references", &["-DON_DOOR", "-I.", "-o", "references", "references.c"]);
 }
 
+/// References within structs, lists, unions and exceptions, and several in a message: whoever has one has a number for it, whatever becomes of a call, and
+/// whatever the other side claims.
+#[test]
+fn references_within_values_arrive_or_are_given_back() {
+    let shop = Workshop::new("c-fleet");
+    shop.emit_c("fleet.idl", &TernDoor);
+    let several = "interface R { void m(); }; typedef sequence<R, 5> L; typedef R Square[2][2];
+        struct Pair { R both[2]; @optional R other; };
+        interface W { long two(in R a, @grant in R b, in long x); R pick(in L all, in unsigned long which);
+          Pair mix(in Pair p, inout Square f); void bind(in string<50> who, in R it); };";
+    shop.emit_c_of("several.idl", several, &TernDoor);
+    let files = ["fleet.c", "several.c", "identifiers.h", "on_tern.h", "registers.h"];
+    files.iter().for_each(|file| shop.bring(file, file));
+    shop.bring_tern();
+    shop.bring("../../../../user/lib/c/lib/numbers.c", "numbers.c");
+    at_levels([0], &shop, "fleet", &["-DON_DOOR", "-I.", "-o", "fleet", "fleet.c"]);
+    at_levels([1], &shop, "several", &["-DON_DOOR", "-I.", "-o", "several", "several.c"]);
+}
+
 /// A program may speak several interfaces.
 #[test]
 fn headers_go_together() {

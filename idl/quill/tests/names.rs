@@ -88,6 +88,7 @@ fn words_of_stubs(wanted: impl Fn(String, String) -> String) -> BTreeSet<String>
         "tern_stream.h",
         "tern_serve.h",
         "tern_references.h",
+        "tern_handing.h",
         "l4_v4_runtime.h",
         "l4_v4_texts.h",
     ];

@@ -5,7 +5,7 @@ use libtest_mimic::Trial;
 use xtask::guest::End;
 
 /// The interfaces that have a line.
-const INTERFACES: [&str; 40] = [
+const INTERFACES: [&str; 41] = [
     "one client for three servers",
     "several clients of one object",
     "an object that wants more room",
@@ -21,6 +21,7 @@ const INTERFACES: [&str; 40] = [
     "watches in other tasks, before answers in memory",
     "several references in a request",
     "references within values",
+    "references within values to and from C",
     "Harbour::Port through a door",
     "Harbour::Port through a door and a watch",
     "Harbour::Port through a plain door",

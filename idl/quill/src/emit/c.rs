@@ -20,9 +20,9 @@ use std::collections::{HashMap, HashSet};
 
 use crate::codes::Code;
 use crate::diag::Diagnostic;
-use crate::emit::travel::{endless, held, is_opaque, sharing, travelling, why};
+use crate::emit::travel::{endless, held, is_opaque, referring, sharing, travelling, why};
 use crate::kernel::KernelPart;
-use crate::layout::{self, InterfaceLayout, Message, Method, RESULT};
+use crate::layout::{self, InterfaceLayout, Method, RESULT};
 use crate::limits;
 use crate::model::{Direction, InterfaceId, Model, Operation, Shown, Type, TypeId, Value};
 use crate::sizes::Sizes;
@@ -35,6 +35,7 @@ pub mod l4_v4;
 pub mod linux;
 mod names;
 mod relay;
+mod release;
 mod selftest;
 mod status;
 pub mod tern_ipc;
@@ -69,6 +70,11 @@ pub trait Part: Sync {
     /// Whether what several pointers share is told once.
     fn keeps_shared(&self) -> bool {
         true
+    }
+
+    /// Types that others may have in them, and that no file declares.
+    fn types(&self, _emitter: &Emitter) -> Vec<Item> {
+        Vec::new()
     }
 
     /// Functions that write and read values of declared types.
@@ -144,6 +150,7 @@ fn emit_with(
         Item::Verbatim(part.runtime()),
     ];
     items.extend(any.map(Item::Verbatim));
+    items.extend(part.types(&emitter));
     items.extend(emitter.declarations());
     items.extend(emitter.constants());
     items.extend(part.values(&emitter));
@@ -191,27 +198,13 @@ fn refusals(
 ) -> Vec<Diagnostic> {
     let mut refused = Vec::new();
     for (number, operation) in operations.iter().enumerate() {
-        let by_method = || {
-            let method = methods.get(number)?;
-            further_reference(method).or_else(|| part.refuses(emitter, operation, method))
-        };
+        let by_method = || part.refuses(emitter, operation, methods.get(number)?);
         if let Some(what) = emitter.untranslatable(operation, local).or_else(by_method) {
             let message = format!("`{}` cannot be translated: {what}", operation.name);
             refused.push(Diagnostic::error(Code::Unsupported, operation.span, message));
         }
     }
     refused
-}
-
-/// Why a method that hands over several references cannot be translated.
-fn further_reference(method: &Method) -> Option<String> {
-    let several = method.request.more.iter().map(|handed| &handed.param);
-    let messages = method.replies().chain([&method.request]);
-    let within = messages.flat_map(|message| &message.chunks).filter(|chunk| chunk.references > 0);
-    let within = within.filter_map(|chunk| chunk.path.first());
-    let back = method.replies().filter(|reply| reply.hands_from_memory()).flat_map(Message::handed);
-    let param = several.chain(within).chain(back.map(|handed| &handed.param)).next()?;
-    Some(format!("`{param}` brings references to objects as stubs in Rust alone can hand over"))
 }
 
 /// Arrays from this size on would lie on the stack of whoever reads them.
@@ -242,6 +235,8 @@ pub struct Emitter<'a> {
     elsewhere: OnceCell<Vec<bool>>,
     /// Marks of types with parts that several values may have in common.
     shares: Vec<bool>,
+    /// Marks of types with references in them that are handed over beside all values.
+    refers: Vec<bool>,
     /// Names that are taken.
     taken: RefCell<HashSet<String>>,
     /// Names of functions, by what they were to be called.
@@ -258,6 +253,7 @@ impl<'a> Emitter<'a> {
             hands_references: part.hands_references(),
             keeps_shared: part.keeps_shared(),
             shares: sharing(model),
+            refers: if part.hands_references() { referring(model) } else { vec![false; model.types_len()] },
             names,
             travels: Vec::new(),
             held: Vec::new(),
@@ -324,6 +320,16 @@ impl<'a> Emitter<'a> {
     /// Whether a part of a type may be shared.
     pub fn shares(&self, id: TypeId) -> bool {
         self.keeps_shared && self.shares[self.model.resolved(id).0 as usize]
+    }
+
+    /// Whether a type has references in it that are handed over beside all values, or is one.
+    pub fn refers(&self, id: TypeId) -> bool {
+        self.refers[self.model.resolved(id).0 as usize]
+    }
+
+    /// Whether a type is such a reference.
+    pub fn is_handed(&self, id: TypeId) -> bool {
+        self.hands_references && matches!(self.kind(id), Type::Object(_))
     }
 
     /// Whether a type is a text with its length beside it.
@@ -517,6 +523,16 @@ impl<'a> Emitter<'a> {
             (direction, _) => direction != Direction::In,
         };
         if by_pointer { name.deref() } else { name }
+    }
+
+    /// A union's discriminator as what a `switch` compares with labels.
+    pub fn discriminator(&self, switch: TypeId, value: Expr) -> Expr {
+        match self.kind(switch) {
+            Type::Bool => value.cast(Ty::named("int")),
+            // Labels are 0 to 255, and a `char` may have a sign.
+            Type::Char => value.cast(Ty::named("uint8_t")),
+            _ => value,
+        }
     }
 
     /// A constant's value, if C has one.

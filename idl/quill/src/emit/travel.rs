@@ -130,9 +130,6 @@ fn first_cause(model: &Model, travels: &[bool], ty: TypeId) -> (TypeId, String) 
         Type::Optional(_) | Type::Shared(_) => {
             format!("an array that may be absent (`{show}`) has no form of its own")
         }
-        Type::Object(_) => {
-            format!("the reference `{show}` is a part of it, as stubs in Rust alone can carry")
-        }
         Type::Foreign(what, name) => format!("{what} `{name}` has no form of its own"),
         Type::Union { switch, .. } if matches!(model.ty(model.resolved(*switch)), Type::Error) => format!(
             "nothing says which member the union `{show}` holds: its members want labels (`case`), and its place `switch_is`; or say `[flat]`, and its bytes travel"

@@ -8,7 +8,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
-use rt::door::{self, Reference};
+use rt::door::{self, Door, Reference};
 use rt::println;
 use rt::sync::Mutex;
 use stub::{Blank, Callee, Failure, Hold, Inbox, Interface, List, Text, View};
@@ -159,7 +159,7 @@ impl Port::Relay for Docks {
 }
 
 /// Calls of all methods of a port.
-fn call_at<S: Callee>(port: &Port::Client<S>, inbox: &mut Inbox<Port::Replies>) -> Result<(), String> {
+pub fn call_at<S: Callee>(port: &Port::Client<S>, inbox: &mut Inbox<Port::Replies>) -> Result<(), String> {
     let ships = [1, 2, 3].map(ship);
     let [first, second, third] = ships;
     let (first, second, third) = (first.map_err(failed)?, second.map_err(failed)?, third.map_err(failed)?);
@@ -255,12 +255,13 @@ fn signs<S: Callee>(
     }
 }
 
-fn port() -> Result<Reference<Port::Client<View>>, String> {
+/// A port.
+pub fn port() -> Result<Reference<Port::Client<View>>, String> {
     door::serve(Port::Object(Docks::default())).map(Reference::from).map_err(failed)
 }
 
 /// With an inbox, which is too large for a stack.
-fn with_inbox<T>(with: impl FnOnce(&mut Inbox<Port::Replies>) -> Result<T, String>) -> Result<T, String> {
+pub fn with_inbox<T>(with: impl FnOnce(&mut Inbox<Port::Replies>) -> Result<T, String>) -> Result<T, String> {
     let mut memory = alloc::vec![0u128; size_of::<Port::Replies>().div_ceil(16)];
     let replies = Port::Replies::in_place(&mut memory).ok_or("there is enough")?;
     Inbox::open(replies, with).map_err(failed)?
@@ -286,9 +287,14 @@ fn between() -> Result<(), String> {
     })
 }
 
-/// Sends as no stub does: other numbers of references than the words beside them claim, and words that lie.
 fn hostile() -> Result<(), String> {
     let port = port()?;
+    hostile_to(&port)?;
+    with_inbox(|inbox| call_at(&port, inbox))
+}
+
+/// Sends as no stub does: other numbers of references than the words beside them claim, and words that lie.
+pub fn hostile_to(port: &Reference<Port::Client<View>>) -> Result<(), String> {
     let one = ship(1).map_err(failed)?;
     let (place, first) = one.item(false);
     let claims: [&[u64]; 8] = [
@@ -327,8 +333,7 @@ fn hostile() -> Result<(), String> {
         Held::from(door)
     };
     let all = [another(&one).map_err(failed)?, gone];
-    same("gone", port.load(&all, 1).is_err(), true)?;
-    with_inbox(|inbox| call_at(&port, inbox))
+    same("gone", port.load(&all, 1).is_err(), true)
 }
 
 /// An object whose answers claim other references than they bring.
@@ -393,9 +398,14 @@ impl<const LONG: bool> stub::door::Handler for Lie<LONG> {
     }
 }
 
+/// Somebody who lies.
+pub fn liar() -> Result<Door, String> {
+    door::serve(Liar(ship(1).map_err(failed)?, AtomicUsize::new(0))).map_err(failed)
+}
+
 /// Calls somebody who lies: each ends, and what came with the answer is the program's or gone.
 fn nonsense() -> Result<(), String> {
-    let liar = door::serve(Liar(ship(1).map_err(failed)?, AtomicUsize::new(0))).map_err(failed)?;
+    let liar = liar()?;
     let port = Port::Client { server: &liar };
     let numbers = door::numbers_in_use();
     with_inbox(|inbox| {
@@ -420,7 +430,7 @@ fn nonsense() -> Result<(), String> {
 }
 
 /// No ship is left.
-fn all_gone() -> Result<(), String> {
+pub fn all_gone() -> Result<(), String> {
     const LOOKS: u32 = 1000;
     for _ in 0..LOOKS {
         if SHIPS.load(Ordering::Relaxed) == 0 {

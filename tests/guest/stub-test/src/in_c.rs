@@ -59,7 +59,7 @@ fn both_ways() -> Result<(), String> {
 }
 
 /// Answers with an item, if there is one; then the next message brings one.
-fn get(to: Uid, item: Option<(sys::Fpage, u64)>) -> Result<(Uid, Room), String> {
+pub fn get(to: Uid, item: Option<(sys::Fpage, u64)>) -> Result<(Uid, Room), String> {
     if item.is_some() {
         Ipc { to, item, ..Ipc::NONE }.run().map_err(failed)?;
     }
@@ -68,7 +68,8 @@ fn get(to: Uid, item: Option<(sys::Fpage, u64)>) -> Result<(Uid, Room), String> 
     Ok((message.sender, room))
 }
 
-fn receive(room: Room) -> Result<(Message, Room), String> {
+/// Waits for a message, which may bring an item.
+pub fn receive(room: Room) -> Result<(Message, Room), String> {
     let wait = Ipc { from: Uid::ANY, window: room.window(), ..Ipc::NONE };
     wait.run().map_err(failed)?.map(|message| (message, room)).ok_or("no message".into())
 }
@@ -111,7 +112,7 @@ fn all_gone(before: u32) -> Result<(), String> {
 }
 
 /// How many numbers are in use when servers that were wanted for a while have ended; waits for so few.
-fn numbers_at_rest(most: u32) -> u32 {
+pub fn numbers_at_rest(most: u32) -> u32 {
     const LOOKS: u32 = 5000;
     for _ in 0..LOOKS {
         if door::servers() == 1 && door::numbers_in_use() <= most {

@@ -21,6 +21,7 @@ use rt::println;
 use sys::{Ipc, Rights, TaskId, Timeout, Uid};
 
 mod fleet;
+mod fleet_in_c;
 mod gallery;
 mod in_c;
 mod offers;
@@ -112,6 +113,7 @@ fn main() -> i32 {
         + fleet::test()
         + gallery::test()
         + in_c::test()
+        + fleet_in_c::test()
         + offers::test()
         + test(rounds, seed)
         + test_doors(rounds, seed);

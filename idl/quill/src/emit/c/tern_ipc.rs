@@ -21,6 +21,7 @@ use crate::sizes::for_all_types;
 use interface::{Interface, Spot, borrowed, status};
 
 use super::linux::values;
+use super::release;
 
 use client::*;
 use pack::*;
@@ -34,6 +35,7 @@ mod pack;
 mod pages;
 mod references;
 mod server;
+mod several;
 mod unpack;
 
 /// C over Tern, in one of its ways.
@@ -95,7 +97,10 @@ impl Part for Tern {
                 )
             };
         }
-        if self.0.begins { of_ipc!("\n", include_str!("tern_references.h")) } else { of_ipc!() }
+        match self.0.begins {
+            true => of_ipc!("\n", include_str!("tern_references.h"), "\n", include_str!("tern_handing.h")),
+            false => of_ipc!(),
+        }
     }
 
     fn hands_references(&self) -> bool {
@@ -106,8 +111,8 @@ impl Part for Tern {
         Lists::Inside(ELEMENTS_MAX)
     }
 
-    fn carries(&self, emitter: &Emitter, ty: TypeId) -> bool {
-        !matches!(emitter.kind(ty), Type::Object(_)) || !self.hands_references()
+    fn carries(&self, _: &Emitter, _: TypeId) -> bool {
+        true
     }
 
     fn refuses(&self, emitter: &Emitter, _: &Operation, method: &Method) -> Option<String> {
@@ -124,10 +129,15 @@ impl Part for Tern {
         large.or_else(|| elements::refused(emitter, method))
     }
 
+    fn types(&self, emitter: &Emitter) -> Vec<Item> {
+        if self.0.begins { references::types(emitter) } else { Vec::new() }
+    }
+
     fn values(&self, emitter: &Emitter) -> Vec<Item> {
-        let streamed = streamed(emitter.model, &emitter.sizes, Lying::Long, &[]);
-        let mut items = if self.0.begins { references::types(emitter) } else { Vec::new() };
-        items.extend(values::functions(emitter, |id| streamed[id.0 as usize]));
+        let streamed = streamed(emitter.model, &emitter.sizes, Lying::Long, &emitter.refers);
+        let mut items = values::functions(emitter, |id| streamed[id.0 as usize]);
+        items.extend(release::exceptions(emitter));
+        items.extend(release::other_names(emitter));
         items
     }
 
@@ -143,7 +153,7 @@ impl Part for Tern {
         let room = layout.room();
         let replies = layout.replies();
         if way.begins {
-            items.extend(door::room(&c, &room));
+            items.extend(door::room(&c, &room, several::windows(layout)));
         } else if room.needed {
             let mut requests = layout.methods.iter().map(|method| &method.request);
             let memory = requests.any(|request| needs_memory(c.emitter, request));
@@ -158,7 +168,7 @@ impl Part for Tern {
             if way.begins {
                 items.extend(references::owner(&c, layout, operation, method));
             }
-            items.push(answer(way, &c, operation, method, place));
+            items.extend(answer(way, &c, operation, method, place));
         }
         if way.begins {
             items.push(references::narrow(&c, layout));
@@ -327,6 +337,22 @@ fn kept_words(e: &Emitter, reply: &Message) -> u64 {
     lists.fold(reply.block_words(), |sum, bytes| sum.saturating_add(bytes.div_ceil(8)))
 }
 
+/// What is known of a message that is being made.
+#[derive(Clone, Copy)]
+struct Making<'a> {
+    maker: Maker,
+    /// Nobody hears of a refusal.
+    oneway: bool,
+    /// Values with references in whose place others come back.
+    replaced: &'a [&'a str],
+}
+
+impl Making<'_> {
+    fn of(maker: Maker) -> Making<'static> {
+        Making { maker, oneway: false, replaced: &[] }
+    }
+}
+
 /// Whether a method's client needs an inbox.
 fn has_long_reply(method: &Method) -> bool {
     method.replies().any(|reply| reply.long)
@@ -388,7 +414,7 @@ fn room_record(c: &Interface, room: &Room, what: &str, memory: bool) -> Vec<Item
     let array = |base: &str, length: u64| Ty { dims: vec![length], ..Ty::named(base) };
     let mut fields = vec![
         (array("uint64_t", room_words(room)), "words".into()),
-        (array("uint64_t", 2 * strings.max(1)), "strings".into()),
+        (array("uint64_t", 2 * (strings + room.windows).max(1)), "strings".into()),
         (array("char", (room.buffers_bytes() + 8 * strings).max(8)), "buffers".into()),
     ];
     if memory {

@@ -142,43 +142,4 @@ QUILL_INLINE tern_fpage quill_leaves(quill_item *item, quill_status status, uint
     return item->place;
 }
 
-#ifndef QUILL_OWN_IPC
-
-/* As quill_receive, and references arrive, too. A thread whose interfaces have no requests in memory has no room: NULL. */
-static inline __attribute__((unused)) quill_status quill_receive_references(quill_door_room *room, unsigned strings,
-                                                                            uint32_t bytes, char *buffers)
-{
-    uint32_t number = tern_number_take(&tern_arrivals), other = number;
-    quill_status status = QUILL_OK;
-
-    if (room != NULL)
-        other = tern_number_take(&tern_arrivals);
-    if (number == 0 || other == 0) {
-        tern_number_free(&tern_arrivals, number);
-        return QUILL_KERNEL + TERN_LIMIT;
-    }
-    if (room != NULL)
-        status = quill_receive_with(room, strings, bytes, buffers, quill_window_at(other));
-    if (status == QUILL_OK) {
-        quill_set_window(quill_window_at(number));
-        return QUILL_OK;
-    }
-    tern_number_free(&tern_arrivals, number);
-    tern_number_free(&tern_arrivals, other);
-    return status;
-}
-
-/* For a thread that serves no more: nothing arrives, and the numbers are free. */
-static inline __attribute__((unused)) void quill_receive_nothing(quill_door_room *room, unsigned strings)
-{
-    uint64_t control[6] = { TERN_NIL };
-
-    tern_release(quill_number_at(quill_set_window(0)));
-    tern_control(TERN_THREAD_CONTROL, TERN_THREAD_SET_BLOCK, control);
-    if (room != NULL)
-        tern_release(quill_number_at(room->strings[2 * strings]));
-}
-
-#endif
-
 #endif

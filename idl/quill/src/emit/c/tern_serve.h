@@ -246,10 +246,11 @@ typedef struct {
 } quill_inbox;
 
 /* Says to the kernel where they do from now on; `before` is where they did. */
-static inline quill_status quill_register(void *room, uint64_t words, uint64_t count, uint64_t *strings, char *buffers,
-                                          const uint32_t *capacities, const uint32_t *begins, quill_inbox *before)
+static inline quill_status quill_register(void *room, uint64_t words, uint64_t count, uint64_t windows, uint64_t *strings,
+                                          char *buffers, const uint32_t *capacities, const uint32_t *begins,
+                                          quill_inbox *before)
 {
-    uint64_t control[6] = { TERN_NIL, quill_address(room), (words | count << 12) << 32,
+    uint64_t control[6] = { TERN_NIL, quill_address(room), (words | count << 12 | windows << 20) << 32,
                             QUILL_PATIENCE, 0, 0 };
     int error;
 
@@ -331,7 +332,19 @@ static __attribute__((noinline, cold, unused)) void quill_unwanted(tern_fpage pl
 
 static __attribute__((noinline, cold, unused)) void quill_unwanted_in(uint64_t dope, quill_door_room *room)
 {
-    quill_unwanted(quill_item_in(dope, room).place);
+    const uint64_t *items = quill_item_in(dope, room).window;
+
+    for (uint64_t i = 0; i < (dope >> 20 & 0xff); i++)
+        quill_unwanted(items[2 * i]);
+}
+
+/* What came beside the one reference that a method wants in memory, and was refused with it. */
+static __attribute__((noinline, cold, unused)) void quill_further_unwanted(uint64_t dope, quill_door_room *room)
+{
+    const uint64_t *items = quill_item_in(dope, room).window;
+
+    for (uint64_t i = 1; i < (dope >> 20 & 0xff); i++)
+        quill_unwanted(items[2 * i]);
 }
 
 /* How a method ended: rax, and the reply's first word. The others are in the frame. */
@@ -379,8 +392,10 @@ QUILL_INLINE uint64_t quill_door_otherwise(uint64_t rax, void *object, uint64_t 
                                            void (*unreferenced)(void *))
 {
     if ((uint32_t)rax != TERN_KIND_UNREFERENCED) {
-        if ((rax & TERN_NO_ITEM) == 0)
-            quill_unwanted((rax & QUILL_NO_BLOCK) != 0 ? place : quill_item_in(dope, room).place);
+        if ((rax & TERN_NO_ITEM) == 0 && (rax & QUILL_NO_BLOCK) != 0)
+            quill_unwanted(place);
+        else if ((rax & TERN_NO_ITEM) == 0)
+            quill_unwanted_in(dope, room);
         return (uint64_t)QUILL_MALFORMED << 32 | TERN_DOOR_RETURN;
     }
     if (unreferenced != NULL)
@@ -422,12 +437,11 @@ QUILL_REFUSE_ITEM(quill_door_long_item_mismatch, "", quill_unwanted_in, QUILL_MA
 
 #ifndef QUILL_OWN_IPC
 
-/* Says where requests with a part in memory arrive, and, if `window` is one, references beside that. */
+/* Says where requests with a part in memory arrive, and references beside that: in so many of these windows. */
 static inline quill_status quill_receive_with(quill_door_room *room, unsigned strings, uint32_t bytes, char *buffers,
-                                              tern_fpage window)
+                                              const tern_fpage *windows, unsigned items)
 {
-    uint64_t items = window != 0;
-    uint64_t parts = QUILL_ROOM_WORDS | (uint64_t)strings << 12 | items << 20;
+    uint64_t parts = QUILL_ROOM_WORDS | (uint64_t)strings << 12 | (uint64_t)items << 20;
     uint64_t control[6] = { TERN_NIL, quill_address(room), parts << 32, QUILL_PATIENCE, 0, 0 };
     int error;
 
@@ -437,8 +451,8 @@ static inline quill_status quill_receive_with(quill_door_room *room, unsigned st
         room->strings[2 * i] = quill_address(buffers + i * QUILL_BUFFER(bytes));
         room->strings[2 * i + 1] = (uint64_t)bytes << 32;
     }
-    if (window != 0)
-        room->strings[2 * strings] = window, room->strings[2 * strings + 1] = 0;
+    for (unsigned i = 0; i < items; i++)
+        room->strings[2 * (strings + i)] = windows[i], room->strings[2 * (strings + i) + 1] = 0;
     error = tern_control(TERN_THREAD_CONTROL, TERN_THREAD_SET_BLOCK, control);
     return error == TERN_OK ? QUILL_OK : QUILL_KERNEL + (uint32_t)error;
 }
@@ -449,7 +463,7 @@ static inline quill_status quill_receive_with(quill_door_room *room, unsigned st
 static inline __attribute__((unused)) quill_status quill_receive(quill_door_room *room, unsigned strings, uint32_t bytes,
                                                                  char *buffers)
 {
-    return quill_receive_with(room, strings, bytes, buffers, 0);
+    return quill_receive_with(room, strings, bytes, buffers, NULL, 0);
 }
 
 #endif

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::super::agree;
+use super::super::release::{self, each};
 use super::super::tree::{Expr, Item, Stmt, Ty, call, name};
 use super::super::{Emitter, word};
 use crate::layout::{Leaf, Message, Slot};
@@ -72,8 +73,8 @@ fn number(e: &Emitter, ty: TypeId) -> Option<String> {
         Type::Enum(..) => "u32".into(),
         Type::Bitmask(_, bits, _) => format!("u{bits}"),
         Type::Fixed(..) => "i64".into(),
-        // Where it is a value at all, it is a number.
-        Type::Object(_) => "u64".into(),
+        // Where it is not handed over beside all values, it is a number.
+        Type::Object(_) if !e.is_handed(ty) => "u64".into(),
         _ => return None,
     })
 }
@@ -119,6 +120,10 @@ pub fn put(e: &Emitter, ty: TypeId, value: Expr, depth: usize) -> Vec<Stmt> {
             }));
             body
         }
+        Type::Object(_) => {
+            let reference = ["number", "view"].map(|field| value.clone().field(field));
+            vec![Stmt::Do(call("quill_put_reference", [out()].into_iter().chain(reference)))]
+        }
         Type::Array(of, dims) => each(dims, value, depth, &|element, depth| put(e, *of, element, depth)),
         Type::Shared(of) if e.shared(ty).is_some() => put_shared(e, *of, value, depth),
         Type::Optional(of) | Type::Shared(of) => put_optional(e, *of, value, depth),
@@ -152,6 +157,10 @@ pub fn get(e: &Emitter, ty: TypeId, place: Expr, depth: usize) -> Vec<Stmt> {
         }
         Type::Str { bound: b, .. } => {
             vec![Stmt::Set(place, call("quill_get_string", [from(), bound(*b)]))]
+        }
+        Type::Object(_) => {
+            let reference = ["number", "view"].map(|field| place.clone().field(field).address());
+            vec![Stmt::Do(call("quill_get_reference", [from()].into_iter().chain(reference)))]
         }
         Type::Array(of, dims) => each(dims, place, depth, &|element, depth| get(e, *of, element, depth)),
         Type::Shared(of) if e.shared(ty).is_some() => get_shared(e, *of, place, depth),
@@ -260,17 +269,9 @@ fn look_again(e: &Emitter, of: TypeId, value: Expr, depth: usize) -> Vec<Stmt> {
     }
 }
 
-/// Loops over all elements of an array.
-fn each(dims: &[u64], value: Expr, depth: usize, body: &dyn Fn(Expr, usize) -> Vec<Stmt>) -> Vec<Stmt> {
-    let Some((&first, rest)) = dims.split_first() else { return body(value, depth) };
-    let index = format!("_i{depth}");
-    let element = value.index(name(&index));
-    vec![Stmt::For(index, Expr::Int(first.into()), each(rest, element, depth + 1, body))]
-}
-
 /// The fewest bytes of a value in a message: how many of them a message can hold at most.
 fn least(e: &Emitter, ty: TypeId, depth: usize) -> u64 {
-    if let Some(fixed) = e.sizes.fixed(ty) {
+    if let Some(fixed) = e.sizes.fixed(ty).filter(|_| !e.refers(ty)) {
         return fixed.size;
     }
     if depth > 8 {
@@ -306,7 +307,7 @@ pub fn functions(e: &Emitter, wanted: impl Fn(TypeId) -> bool) -> Vec<Item> {
         }
         let void = || Ty::named("void");
         let mut items = Vec::new();
-        for (function, parameters, body) in made {
+        for (function, parameters, body) in made.into_iter().chain(release::function(e, id)) {
             prototypes.push(Item::Prototype(void(), function.clone(), parameters.clone()));
             items.push(Item::Function(void(), function, parameters, body));
         }
@@ -411,12 +412,7 @@ fn union(e: &Emitter, id: TypeId) -> Vec<Function> {
     }
     // A message that is wrong already has no discriminator to go by.
     gets.push(Stmt::If(name("_in").deref().field("failed"), vec![Stmt::Return(None)]));
-    let discriminator = || match e.kind(*switch) {
-        Type::Bool => value().field("_d").cast(Ty::named("int")),
-        // Labels are 0 to 255, and a `char` may have a sign.
-        Type::Char => value().field("_d").cast(Ty::named("uint8_t")),
-        _ => value().field("_d"),
-    };
+    let discriminator = || e.discriminator(*switch, value().field("_d"));
     puts.push(Stmt::Switch(discriminator(), put_cases, put_rest));
     gets.push(Stmt::Switch(discriminator(), get_cases, get_rest));
     pair(e, id, puts, gets).into()

@@ -27,12 +27,14 @@ pub(super) fn client(
     let mut body = vec![fresh()];
     let parameter = |of: usize| c.parameter(operation, of);
     body.extend(agree::parameters(c.emitter, operation, false, &parameter, &refused));
-    body.extend(pack(c, &method.request, &c.inputs(operation), operation.oneway, Maker::Client));
+    let replaced = several::replaced(c.emitter, operation, method);
+    let making = Making { maker: Maker::Client, oneway: operation.oneway, replaced: &replaced };
+    body.extend(pack(c, &method.request, &c.inputs(operation), making));
     let function =
         if way.begins { references::client_name(c, operation, method) } else { c.operation(operation) };
     if let (Some(handed), "_item") = (&method.request.pages, request_kind(way, method)) {
         let words = [6, 7].map(|word| words().index(Expr::Int(word)));
-        body.extend(references::item(handed, &c.inputs(operation), words));
+        body.extend(references::item(handed, &c.inputs(operation), Maker::Client, words));
     }
     let called = client_call(way, operation, method);
     if operation.oneway {
@@ -40,22 +42,24 @@ pub(super) fn client(
         return Item::Function(inlined(status()), function, parameters, body);
     }
     let called = Stmt::Let(Ty::named("uint64_t"), "_rax".into(), Some(called));
-    match &method.reply.pages {
+    let back = references::in_registers(&method.reply);
+    match back {
         Some(handed) if way.begins => body.extend(references::in_window(c.emitter, handed, called)),
         _ => body.push(called),
     }
     body.extend(c.unused_place(operation));
     let done = name(match () {
-        () if method.reply.pages.is_some() && way.begins => "QUILL_DOOR_PAGES_DONE",
-        () if method.reply.pages.is_some() => "QUILL_PAGES_DONE",
+        () if back.is_some() && way.begins => "QUILL_DOOR_PAGES_DONE",
+        () if back.is_some() => "QUILL_PAGES_DONE",
         () => way.done[usize::from(method.reply.long)],
     });
-    let done = call("__builtin_expect", [name("_rax").with("!=", done), Expr::Int(0)]);
+    let rax = several::apart_from_items([&method.reply], name("_rax"));
+    let done = call("__builtin_expect", [rax.with("!=", done), Expr::Int(0)]);
     body.push(Stmt::If(done, client_failure(way, c, operation, method, &replies)));
     body.extend(arrive(c, &method.reply, &c.outputs(operation), &replies));
     let wrong = || malformed().remove(0);
     body.extend(agree::parameters(c.emitter, operation, true, &parameter, &wrong));
-    if let Some(pages) = &method.reply.pages {
+    if let Some(pages) = back {
         let arrived = Interface::at(&c.outputs(operation), std::slice::from_ref(&pages.param));
         if way.begins {
             body.extend(references::arrived(c.emitter, pages, arrived));
@@ -78,10 +82,13 @@ pub(super) fn client_parameters(
     if has_long_reply(method) {
         parameters.push((Ty::named(c.function("replies")).to(), "_room".into()));
     }
-    match &method.reply.pages {
+    match references::in_registers(&method.reply) {
         Some(handed) if way.begins => parameters.push(references::place(c.emitter, handed)),
         Some(_) => parameters.push((Ty::named("tern_fpage"), references::WINDOW.into())),
         None => {}
+    }
+    if way.begins {
+        parameters.extend(several::client_parameters(c.emitter, operation, method));
     }
     parameters.extend(c.parameters(operation));
     parameters
@@ -109,7 +116,7 @@ pub(super) fn client_call(way: &Way, operation: &Operation, method: &Method) -> 
         None => (name("_server").field("number"), label.with("|", name("_server").field("view"))),
     };
     let kind = request_kind(way, method);
-    let takes_reference = way.begins && method.reply.pages.is_some();
+    let takes_reference = way.begins && references::in_registers(&method.reply).is_some();
     let takes_block = method.replies().any(|reply| reply.long);
     let taking = if takes_reference || takes_block { "_taking" } else { "" };
     // By ipc, items go where the call says, and only a block has to be mentioned.
@@ -145,7 +152,9 @@ pub(super) fn arrive(c: &Interface, message: &Message, spots: &[Spot], replies: 
         let elsewhere = words().index(Expr::Int(1)).with("!=", call("quill_address", [name("_room")]));
         body.push(Stmt::If(elsewhere, vec![Stmt::Return(Some(name("QUILL_OTHER_INBOX")))]));
     }
+    body.extend(several::own(message, spots, true));
     body.extend(take(c, message, spots, Arrival::Own(replies), Maker::Client));
+    body.extend(several::all_there(message, true));
     body
 }
 
@@ -158,9 +167,11 @@ pub(super) fn client_failure(
     replies: &Room,
 ) -> Vec<Stmt> {
     let long = method.exceptions.iter().any(|(_, message)| message.long);
-    let rax = way.reply.map_or_else(|| name("_rax"), |reply| call(reply, [name("_rax")]));
+    let exceptions = method.exceptions.iter().map(|(_, message)| message);
+    let rax = several::apart_from_items(exceptions, name("_rax"));
+    let rax = way.reply.map_or_else(|| rax.clone(), |reply| call(reply, [rax.clone()]));
     let mut body = Vec::new();
-    if method.reply.pages.is_some() {
+    if references::in_registers(&method.reply).is_some() {
         let short = call("quill_came_short", [rax.clone()]);
         body.push(Stmt::If(short, vec![Stmt::Return(Some(name("QUILL_PAGES_SHORT")))]));
     }

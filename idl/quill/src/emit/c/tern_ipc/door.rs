@@ -12,7 +12,7 @@ use std::fmt::Write;
 
 use super::super::interface::Interface;
 use super::super::tree::Item;
-use super::{given, has_long_reply, kept_words, looks_twice, taken};
+use super::{given, has_long_reply, kept_words, looks_twice, references, several, taken};
 use crate::kernel::{KernelPart, TernDoor, table_bits};
 use crate::layout::{InterfaceLayout, Method, Room, interface_id};
 use crate::model::Operation;
@@ -41,18 +41,25 @@ const REGISTERS: [(&str, &str); 11] = [
 /// Those from here on functions preserve: where no word goes back, the caller has what it sent.
 const PRESERVED: u32 = 5;
 
-/// How much room the strings of requests need.
-pub fn room(c: &Interface, room: &Room) -> Vec<Item> {
+/// How much room the strings of requests need, and how many windows references do.
+pub fn room(c: &Interface, room: &Room, windows: u64) -> Vec<Item> {
     if !room.needed {
         return Vec::new();
     }
     let comment = "Strings that a request has at most, and bytes of the longest: for quill_receive.";
     let most = room.capacities.iter().max().unwrap_or(&0);
-    vec![
+    let mut items = vec![
         Item::Comment(comment.into()),
         Item::Define(c.function("STRINGS"), room.capacities.len().to_string()),
         Item::Define(c.function("STRING_BYTES"), most.to_string()),
-    ]
+    ];
+    if windows > 0 {
+        items.push(Item::Comment(
+            "References that a message has in memory at most: for quill_receive_several.".into(),
+        ));
+        items.push(Item::Define(c.function("WINDOWS"), windows.to_string()));
+    }
+    items
 }
 
 /// The macro that defines an entry.
@@ -77,7 +84,8 @@ pub fn server(c: &Interface, operations: &[&Operation], layout: &InterfaceLayout
 
 /// Words that the frame has room for, before what the server keeps for a reply.
 fn frame_words(operation: &Operation, method: &Method) -> u32 {
-    words_of_frame(operation, method) + u32::from(gives(method))
+    let given = if method.replies_from_memory() { 2 } else { u32::from(gives(method)) };
+    words_of_frame(operation, method) + given
 }
 
 /// Those of messages.
@@ -88,19 +96,27 @@ fn words_of_frame(operation: &Operation, method: &Method) -> u32 {
     there.max(back)
 }
 
-/// Whether a reply hands a reference over. The last word of the frame says which, as long as it is not known that it has left.
+/// Whether a reply hands a reference over in registers. The last word of the frame says which, as long as it is not known that it has left.
 fn gives(method: &Method) -> bool {
-    method.reply.pages.is_some()
+    references::in_registers(&method.reply).is_some()
 }
 
 /// What a request hands over, and then the reply.
 fn item(method: &Method) -> String {
-    let found = match &method.request.pages {
-        None => "{ 0, 0, NULL }",
-        Some(_) if method.request.long => "quill_item_in(quill_w0, (quill_door_room *)(uintptr_t)quill_w1)",
-        Some(_) => "{ quill_words[6], quill_words[7], NULL }",
+    const ROOM: &str = "quill_w0, (quill_door_room *)(uintptr_t)quill_w1";
+    let found = match references::single(method) {
+        None => "{ 0, 0, NULL }".into(),
+        Some(_) if method.request.long => format!("quill_item_in({ROOM})"),
+        Some(_) => "{ quill_words[6], quill_words[7], NULL }".into(),
     };
-    if method.hands_pages() { format!("    quill_item quill_handed = {found};\n") } else { String::new() }
+    let mut text = String::new();
+    if references::has_item(method) {
+        let _ = writeln!(text, "    quill_item quill_handed = {found};");
+    }
+    if several::is_carried(method) {
+        let _ = writeln!(text, "    quill_carried quill_came = quill_carried_in({ROOM});");
+    }
+    text
 }
 
 /// The function that a method's thunk calls, or the second look, which is given the same.
@@ -126,9 +142,13 @@ fn begun(c: &Interface, operation: &Operation, method: &Method, number: usize, a
     }
     let item = item(method);
     let (mut leaves, mut with_item) = (String::new(), String::new());
-    if method.hands_pages() {
+    if references::has_item(method) {
         arguments += ", &quill_handed";
         (leaves, with_item) = leaving(operation, method);
+    }
+    if several::is_carried(method) {
+        arguments += ", &quill_came";
+        leaves += &carried_away(operation, method);
     }
     let look = if twice && !again {
         format!(
@@ -160,14 +180,36 @@ fn begun(c: &Interface, operation: &Operation, method: &Method, number: usize, a
 /// Statements for what leaves with a reply or is let go, and for whether the return brings something.
 fn leaving(operation: &Operation, method: &Method) -> (String, String) {
     let leaving = "quill_leaves(&quill_handed, quill_state, quill_words)";
+    let mut further = String::new();
+    if references::single(method).is_some() && method.request.long {
+        further += "    if (__builtin_expect(quill_state >= QUILL_KERNEL, 0))\n        \
+                    quill_further_unwanted(quill_w0, (quill_door_room *)(uintptr_t)quill_w1);\n";
+    }
     if !gives(method) {
-        return (format!("    {leaving};\n"), String::new());
+        return (format!("    {leaving};\n{further}"), String::new());
     }
     let at = words_of_frame(operation, method);
     (
-        format!("    quill_frame[{at}] = {leaving};\n"),
+        format!("    quill_frame[{at}] = {leaving};\n{further}"),
         format!("    if (quill_frame[{at}] != 0)\n        quill_now.rax &= ~(uint64_t)TERN_NO_ITEM;\n"),
     )
+}
+
+/// Statements for references that have come and no method has, and for the words of the frame that say which windows leave.
+fn carried_away(operation: &Operation, method: &Method) -> String {
+    let mut text = String::new();
+    if several::comes(method) {
+        text += "    quill_let_go_of_carried(&quill_came);\n";
+    }
+    if method.replies_from_memory() {
+        let at = words_of_frame(operation, method);
+        let _ = writeln!(
+            text,
+            "    quill_frame[{at}] = quill_address(quill_came.windows);\n    quill_frame[{}] = quill_came.given;",
+            at + 1
+        );
+    }
+    text
 }
 
 /// From a method's call to its return.
@@ -194,6 +236,12 @@ fn thunk(c: &Interface, operation: &Operation, method: &Method, number: usize) -
             "QUILL_RETURN_SYSCALL \"\\n\\tmov {at}(%%rsp), %%rdi\\n\\tcall %P2\\n\\tmov %1, %%eax\\n\\t\" QUILL_RETURN_NOTHING"
         );
         operands += ", \"i\"(TERN_DOOR_RETURN), \"i\"(quill_let_go)";
+    } else if method.replies_from_memory() {
+        let at = 8 * words_of_frame(operation, method);
+        end = format!(
+            "QUILL_RETURN_SYSCALL \"\\n\\tlea {at}(%%rsp), %%rdi\\n\\tcall %P2\\n\\tmov %1, %%eax\\n\\t\" QUILL_RETURN_NOTHING"
+        );
+        operands += ", \"i\"(TERN_DOOR_RETURN), \"i\"(quill_let_go_of_given)";
     } else if has_long_reply(method) {
         end = "QUILL_RETURN_SYSCALL \"\\n\\t\" \"mov %1, %%eax\\n\\t\" QUILL_RETURN_NOTHING".into();
         operands += ", \"i\"(TERN_DOOR_RETURN)";
@@ -266,8 +314,13 @@ impl Kind {
         Kind { long: true, item: true },
     ];
 
-    fn of(method: &Method) -> Kind {
-        Kind { long: method.request.long, item: method.request.pages.is_some() }
+    /// Whether requests of a method are of this kind. One may be of either, if it has references within values and those may be none.
+    fn has(self, method: &Method) -> bool {
+        let request = &method.request;
+        match self {
+            Kind { long: true, item: true } => request.hands_from_memory(),
+            Kind { long, item } => request.long == long && request.pages.is_some() == item,
+        }
     }
 
     /// What stands where there is no method, and where there is one whose requests are of another kind.
@@ -297,13 +350,13 @@ fn entry(layout: &InterfaceLayout, room: &Room) -> String {
         let [nothing, mismatch] = kind.refusals();
         match layout.method_at(number) {
             None => nothing.into(),
-            Some(own) if Kind::of(&layout.methods[own as usize]) == kind => format!("name##_{own}_thunk"),
+            Some(own) if kind.has(&layout.methods[own as usize]) => format!("name##_{own}_thunk"),
             Some(_) => mismatch.into(),
         }
     };
     let has = |kind: Kind| match kind {
         Kind { item: false, long } => !long || room.needed,
-        kind => layout.methods.iter().any(|method| Kind::of(method) == kind),
+        kind => layout.methods.iter().any(|method| kind.has(method)),
     };
     let mut places: Vec<String> = Vec::new();
     let mut lines: Vec<String> = Vec::new();

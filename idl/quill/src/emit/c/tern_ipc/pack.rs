@@ -3,20 +3,14 @@
 use super::*;
 
 /// Statements that put a message into the words, which are zero.
-pub(super) fn pack(
-    c: &Interface,
-    message: &Message,
-    spots: &[Spot],
-    oneway: bool,
-    maker: Maker,
-) -> Vec<Stmt> {
+pub(super) fn pack(c: &Interface, message: &Message, spots: &[Spot], making: Making) -> Vec<Stmt> {
     let e = c.emitter;
     let checks = spots.iter().flat_map(|(_, ty, value)| agree::fields(e, *ty, value, &refused, 0));
     let mut body: Vec<Stmt> = checks.collect();
-    body.extend(pack_block(c, message, spots, oneway, maker));
+    body.extend(pack_block(c, message, spots, making));
     for (i, slot) in message.slots.iter().enumerate() {
         let value = Interface::at(spots, &slot.path);
-        let memory = maker.block();
+        let memory = making.maker.block();
         let (words, word, byte) = place(slot, memory);
         let here = || words.clone().index(Expr::Int(word.into()));
         let merge = |bits: Expr| {
@@ -113,9 +107,10 @@ pub(super) fn sent(message: &Message, slot: &Slot, what: &str) -> Expr {
     name(format!("_{what}_sent_{number}"))
 }
 
-/// How many strings a message has in memory, and whether something is handed over from there: as a dope says it, from bit 12 on.
+/// How many strings a message has in memory, and how many parameters are handed over from there: as a dope says it, from bit 12 on.
 pub(super) fn parts_in_memory(message: &Message) -> u64 {
-    message.strings().count() as u64 + if message.long && message.pages.is_some() { ITEM } else { 0 }
+    let items = if message.long { message.handed().count() as u64 } else { 0 };
+    message.strings().count() as u64 + items * ITEM
 }
 
 /// One item, beside the number of strings.
@@ -127,21 +122,15 @@ pub(super) fn dope(message: &Message) -> u64 {
 }
 
 /// Statements that say which lists go from where they lie, and leave dope and address in the first two words.
-pub(super) fn pack_block(
-    c: &Interface,
-    message: &Message,
-    spots: &[Spot],
-    oneway: bool,
-    maker: Maker,
-) -> Vec<Stmt> {
-    let e = c.emitter;
+pub(super) fn pack_block(c: &Interface, message: &Message, spots: &[Spot], making: Making) -> Vec<Stmt> {
+    let (e, maker) = (c.emitter, making.maker);
     if !message.long {
         return Vec::new();
     }
     let long = || Ty::named("uint64_t");
     let direct = message.chunks.iter().any(|chunk| chunk.carrier == Carrier::Direct);
     let descriptor = |at: u64| behind_words(message, maker, at);
-    let mut body = if direct { Vec::new() } else { begin_block(c, message, spots, maker) };
+    let mut body = if direct { Vec::new() } else { begin_block(c, message, spots, making) };
     let mut kept = message.block_words();
     let lists = message.chunks.iter().filter(|chunk| chunk.element.is_some());
     for (number, chunk) in lists.enumerate() {
@@ -153,7 +142,7 @@ pub(super) fn pack_block(
         let first = elements(e, chunk.ty, value.clone());
         let unknown = call("quill_unknown", [first.clone()]);
         body.push(Stmt::Let(Ty::named("char").to().constant(), lies.clone(), Some(unknown)));
-        let found = list_length(e, chunk, value, name(&lies), oneway);
+        let found = list_length(e, chunk, value, name(&lies), making.oneway);
         body.push(Stmt::Let(long(), count.clone(), Some(found)));
         if !matches!(e.kind(chunk.ty), Type::Array(..)) {
             let too_long = name(&count).with(">", Expr::Int(bound.into()));
@@ -182,26 +171,31 @@ pub(super) fn pack_block(
             body.push(Stmt::Set(descriptor(at + 1), name(&bytes)));
         }
     }
-    if let Some(handed) = &message.pages {
-        let at = 2 * message.strings().count() as u64;
-        body.extend(references::item(handed, spots, [descriptor(at), descriptor(at + 1)]));
+    let mut at = 2 * message.strings().count() as u64;
+    for handed in message.handed() {
+        body.extend(references::item(handed, spots, maker, [descriptor(at), descriptor(at + 1)]));
+        at += 2;
+    }
+    if message.references_within() > 0 {
+        let count = call("quill_describe", [name(several::HANDING), descriptor(at).address()]);
+        body.push(Stmt::Set(words().index(Expr::Int(0)), words().index(Expr::Int(0)).with("+", count)));
     }
     body
 }
 
 /// Statements that make the words of a message in memory, and leave dope and address in the first two.
-pub(super) fn begin_block(c: &Interface, message: &Message, spots: &[Spot], maker: Maker) -> Vec<Stmt> {
-    let mut body = Vec::new();
+pub(super) fn begin_block(c: &Interface, message: &Message, spots: &[Spot], making: Making) -> Vec<Stmt> {
+    let (mut body, maker) = (Vec::new(), making.maker);
     let fixed = message.memory_bytes / 8;
     let block = || name(maker.block());
     if maker == Maker::Client {
-        let array = Ty { dims: vec![message.block_words()], ..Ty::named("uint64_t") };
+        let array = Ty { dims: vec![message.block_words().max(1)], ..Ty::named("uint64_t") };
         body.push(Stmt::Let(array, maker.block().into(), None));
     } else if fixed > 0 {
         let all = [block(), Expr::Int(0), Expr::Int((8 * fixed).into())];
         body.push(Stmt::Do(call("__builtin_memset", all)));
     }
-    body.extend(pack_streams(c, message, spots, maker));
+    body.extend(pack_streams(c, message, spots, making));
     let (constant, parts) =
         (Expr::Int(dope(message).into()), Expr::Int((parts_in_memory(message) << 12).into()));
     let dope = if has_streams(message) { name(STREAM_WORDS).with("|", parts) } else { constant };
@@ -249,7 +243,8 @@ pub(super) fn has_streams(message: &Message) -> bool {
 }
 
 /// Statements that write what is read piece by piece behind the fixed part in memory.
-pub(super) fn pack_streams(c: &Interface, message: &Message, spots: &[Spot], maker: Maker) -> Vec<Stmt> {
+pub(super) fn pack_streams(c: &Interface, message: &Message, spots: &[Spot], making: Making) -> Vec<Stmt> {
+    let maker = making.maker;
     if !has_streams(message) {
         return Vec::new();
     }
@@ -257,17 +252,12 @@ pub(super) fn pack_streams(c: &Interface, message: &Message, spots: &[Spot], mak
     let begin = name(maker.block()).with("+", Expr::Int(fixed.into())).cast(Ty::named("char *"));
     let out = || name("_out");
     let align = || Stmt::Do(call("quill_put_align", [out(), Expr::Int(8)]));
-    let mut body = vec![
-        Stmt::Let(
-            Ty::named("quill_out"),
-            "_stream".into(),
-            Some(call("quill_begin_out", [begin, Expr::Int(message.stream_bytes.into())])),
-        ),
-        Stmt::Let(Ty::named("quill_out").to(), "_out".into(), Some(name("_stream").address())),
-    ];
+    let begun = call("quill_begin_out", [begin, Expr::Int(message.stream_bytes.into())]);
+    let mut body = several::begin_out(message, making, begun);
     body.extend(share(c.emitter, message, "_out"));
     for chunk in message.streams() {
         body.push(align());
+        body.extend(several::mark(c.emitter, chunk, making.replaced));
         body.extend(values::put(c.emitter, chunk.ty, Interface::at(spots, &chunk.path), 0));
     }
     let status = || out().deref().field("status");

@@ -9,7 +9,7 @@ use super::{handed, malformed, pack, take, words};
 use crate::layout::{InterfaceLayout, Method, Room};
 use crate::model::Operation;
 
-use super::{Arrival, Maker};
+use super::{Arrival, Maker, Making};
 
 /// Words of a message in the general form.
 const WORDS: u32 = 8;
@@ -82,7 +82,7 @@ fn answer(c: &Interface, operation: &Operation, method: &Method) -> Item {
     }
     body.push(Stmt::Let(status(), "_status".into(), Some(called)));
     body.push(Stmt::Do(call("quill_clear", [words()])));
-    let mut done = pack(c, &method.reply, &borrowed(&outputs), false, Maker::Server);
+    let mut done = pack(c, &method.reply, &borrowed(&outputs), Making::of(Maker::Server));
     if let Some(given) = &method.reply.pages {
         let value = Interface::at(&borrowed(&outputs), std::slice::from_ref(&given.param));
         done.push(Stmt::Set(pages(), handed(given, value)));
@@ -90,7 +90,10 @@ fn answer(c: &Interface, operation: &Operation, method: &Method) -> Item {
     let mut cases = vec![(vec![0], done)];
     for (number, (_, message)) in method.exceptions.iter().enumerate() {
         let spots = c.exception_spots(operation, number, name("_raised"));
-        cases.push((vec![message.label.into()], pack(c, message, &borrowed(&spots), false, Maker::Server)));
+        cases.push((
+            vec![message.label.into()],
+            pack(c, message, &borrowed(&spots), Making::of(Maker::Server)),
+        ));
     }
     body.push(Stmt::Switch(name("_status"), cases, Vec::new()));
     body.push(Stmt::Return(Some(name("_status"))));

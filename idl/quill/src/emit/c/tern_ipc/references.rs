@@ -10,8 +10,8 @@ use super::super::Emitter;
 use super::super::interface::{Interface, Spot, status};
 use super::super::tree::{Expr, Item, Parameters, Stmt, Ty, call, name};
 use super::client::handed as with_grant;
-use super::{has_long_reply, inlined, malformed, words};
-use crate::layout::{Handed, InterfaceLayout, Method, interface_id};
+use super::{Maker, has_long_reply, inlined, malformed, several, words};
+use crate::layout::{Handed, InterfaceLayout, Message, Method, interface_id};
 use crate::model::{Direction, InterfaceId, Operation, Param, Type, TypeId};
 
 /// Where the reference of a reply is to arrive, in a client's inner function.
@@ -52,15 +52,30 @@ pub fn is_pages(e: &Emitter, handed: &Handed) -> bool {
     matches!(e.kind(handed.ty), Type::Fpage)
 }
 
-/// The reference that a reply brings.
+/// What a message hands over in registers.
+pub fn in_registers(message: &Message) -> Option<&Handed> {
+    message.pages.as_ref().filter(|_| !message.long)
+}
+
+/// The reference that a reply brings in registers.
 fn brought<'a>(e: &Emitter, method: &'a Method) -> Option<&'a Handed> {
-    method.reply.pages.as_ref().filter(|handed| !is_pages(e, handed))
+    in_registers(&method.reply).filter(|handed| !is_pages(e, handed))
+}
+
+/// What comes with a request, if it is one that is a parameter: in registers or beside what is in memory.
+pub fn single(method: &Method) -> Option<&Handed> {
+    method.request.pages.as_ref().filter(|_| !several::is_carried(method))
+}
+
+/// Whether a method's function in a server has something to do with one item: what comes, or goes in registers.
+pub fn has_item(method: &Method) -> bool {
+    single(method).is_some() || in_registers(&method.reply).is_some()
 }
 
 /// Whether a method's client has an owner.
 fn is_owned(e: &Emitter, method: &Method) -> bool {
-    let away = method.request.pages.as_ref().is_some_and(|handed| handed.grant == Some(true));
-    away || brought(e, method).is_some()
+    let away = method.request.handed().any(|handed| handed.grant == Some(true));
+    away || brought(e, method).is_some() || method.replies_from_memory()
 }
 
 /// The name of the function that calls.
@@ -74,10 +89,10 @@ fn at(handed: &Handed, spots: &[Spot]) -> Expr {
     Interface::at(spots, std::slice::from_ref(&handed.param))
 }
 
-/// Statements that put a reference into the two words of an item.
-pub fn item(handed: &Handed, spots: &[Spot], [place, beside]: [Expr; 2]) -> [Stmt; 2] {
+/// Statements that put a reference into the two words of an item. What a server answers with goes.
+pub fn item(handed: &Handed, spots: &[Spot], maker: Maker, [place, beside]: [Expr; 2]) -> [Stmt; 2] {
     let reference = at(handed, spots);
-    let grant = Expr::Int((handed.grant == Some(true)).into());
+    let grant = Expr::Int((handed.grant == Some(true) || maker == Maker::Server).into());
     [
         Stmt::Set(place, call("quill_handed_over", [reference.clone().field("number"), grant])),
         Stmt::Set(beside, reference.field("view")),
@@ -141,12 +156,60 @@ fn first_parameters(c: &Interface, layout: &InterfaceLayout, method: &Method) ->
     if has_long_reply(method) {
         parameters.push((Ty::named(c.function("replies")).to(), "_room".into()));
     }
-    let pages = method.reply.pages.as_ref().filter(|handed| is_pages(e, handed));
+    let pages = in_registers(&method.reply).filter(|handed| is_pages(e, handed));
     parameters.extend(pages.map(|handed| place(e, handed)));
     parameters
 }
 
-/// The client's function of a method that gives a reference away, or brings one: it has a number for what comes, and frees what is not used
+/// A reference that is a parameter and goes with a call, whatever becomes of it, or if another one has come in its place.
+struct Sent {
+    /// The variable that has its number.
+    number: String,
+    is_replaced: bool,
+}
+
+/// Statements that note which references go with a call: nobody else would release them.
+fn sent(c: &Interface, operation: &Operation, method: &Method) -> (Vec<Stmt>, Vec<Sent>) {
+    let (mut body, mut all) = (Vec::new(), Vec::new());
+    for handed in method.request.handed() {
+        let is_it = |param: &Param| param.name == handed.param && param.direction == Direction::InOut;
+        let is_replaced = operation.params.iter().any(is_it);
+        if is_replaced || handed.grant == Some(true) {
+            let number = format!("_sent_{}", all.len());
+            let value = at(handed, &c.inputs(operation)).field("number");
+            body.push(Stmt::Let(Ty::named("uint32_t"), number.clone(), Some(value)));
+            all.push(Sent { number, is_replaced: is_replaced && handed.grant != Some(true) });
+        }
+    }
+    (body, all)
+}
+
+/// Statements of an owner around a call that brings a reference in registers, which has a number. The call leaves its outcome in `_status`.
+fn call_with_place(c: &Interface, operation: &Operation, brings: &Handed, called: Expr) -> Vec<Stmt> {
+    let mut body = Vec::new();
+    let is_it = |param: &Param| param.name == brings.param && param.direction == Direction::InOut;
+    if !operation.params.iter().any(is_it) {
+        let result = at(brings, &c.outputs(operation));
+        body.extend(["number", "view"].map(|field| Stmt::Set(result.clone().field(field), Expr::Int(0))));
+    }
+    let place = call("tern_number_take", [name("tern_arrivals").address()]);
+    body.push(Stmt::Let(Ty::named("uint32_t"), PLACE.into(), Some(place)));
+    let none = name("QUILL_KERNEL").with("+", name("TERN_LIMIT"));
+    body.push(Stmt::Let(status(), "_status".into(), Some(none)));
+    let failed = name("_status").with("!=", name("QUILL_OK"));
+    body.push(Stmt::If(
+        name(PLACE).with("!=", Expr::Int(0)),
+        vec![Stmt::Set(name("_status"), called), Stmt::If(failed, vec![release(name(PLACE))])],
+    ));
+    body
+}
+
+/// Gives a reference back.
+fn release(number: Expr) -> Stmt {
+    Stmt::Do(call("tern_release", [number]))
+}
+
+/// The client's function of a method that gives references away, or brings some: it has numbers for what comes, and frees what is not used
 /// any more, whatever becomes of the call.
 pub fn owner(
     c: &Interface,
@@ -162,45 +225,22 @@ pub fn owner(
     let mut arguments: Vec<Expr> = parameters.iter().map(|(_, parameter)| name(parameter)).collect();
     let brings = brought(e, method);
     arguments.extend(brings.map(|_| name(PLACE)));
+    arguments.extend(several::owner_arguments(e, operation, method));
     arguments.extend(c.parameters(operation).iter().map(|(_, parameter)| name(parameter)));
     parameters.extend(c.parameters(operation));
     let called = call(client_name(c, operation, method), arguments);
-    let release = |number: Expr| Stmt::Do(call("tern_release", [number]));
-    let number = || Ty::named("uint32_t");
-    let mut body = Vec::new();
-    // One that is given away, or in whose place another one came, nobody else would release.
-    let handed = method.request.pages.as_ref();
-    let goes = handed.is_some_and(|handed| handed.grant == Some(true));
-    let is_replaced = handed.is_some_and(|handed| {
-        let is_it = |param: &Param| param.name == handed.param && param.direction == Direction::InOut;
-        operation.params.iter().any(is_it)
-    });
-    if let Some(handed) = handed.filter(|_| goes || is_replaced) {
-        let sent = at(handed, &c.inputs(operation)).field("number");
-        body.push(Stmt::Let(number(), "_sent".into(), Some(sent)));
-    }
-    if let Some(handed) = brings {
-        if !is_replaced {
-            let result = at(handed, &c.outputs(operation));
-            body.extend(["number", "view"].map(|field| Stmt::Set(result.clone().field(field), Expr::Int(0))));
+    let (mut body, sent) = sent(c, operation, method);
+    body.extend(match brings {
+        Some(brings) => call_with_place(c, operation, brings, called),
+        None if method.replies_from_memory() => {
+            several::call_with_windows(c, layout, (operation, method), called)
         }
-        let place = call("tern_number_take", [name("tern_arrivals").address()]);
-        body.push(Stmt::Let(number(), PLACE.into(), Some(place)));
-        let none = name("QUILL_KERNEL").with("+", name("TERN_LIMIT"));
-        body.push(Stmt::Let(status(), "_status".into(), Some(none)));
-        let failed = name("_status").with("!=", name("QUILL_OK"));
-        body.push(Stmt::If(
-            name(PLACE).with("!=", Expr::Int(0)),
-            vec![Stmt::Set(name("_status"), called), Stmt::If(failed, vec![release(name(PLACE))])],
-        ));
-    } else {
-        body.push(Stmt::Let(status(), "_status".into(), Some(called)));
-    }
-    if goes {
-        body.push(release(name("_sent")));
-    } else if is_replaced {
+        None => vec![Stmt::Let(status(), "_status".into(), Some(called))],
+    });
+    for Sent { number, is_replaced } in sent {
+        let goes = release(name(number));
         let done = name("_status").with("==", name("QUILL_OK"));
-        body.push(Stmt::If(done, vec![release(name("_sent"))]));
+        body.push(if is_replaced { Stmt::If(done, vec![goes]) } else { goes });
     }
     body.push(Stmt::Return(Some(name("_status"))));
     Some(Item::Function(inlined(status()), c.operation(operation), parameters, body))

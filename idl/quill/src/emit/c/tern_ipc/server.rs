@@ -11,7 +11,7 @@ pub(super) fn answer(
     operation: &Operation,
     method: &Method,
     room: Arrival,
-) -> Item {
+) -> Vec<Item> {
     let parameters = answer_parameters(way, c, method, room);
     let request = &method.request;
     let result = inlined(status());
@@ -23,11 +23,21 @@ pub(super) fn answer(
     if has_long_reply(method) {
         body.push(Stmt::Do(name("_kept").cast(Ty::named("void"))));
     }
+    if method.request.long && method.request.chunks.is_empty() {
+        body.push(Stmt::Do(name("_room").cast(Ty::named("void"))));
+    }
+    let comes = way.begins && several::comes(method);
+    if comes {
+        body.extend(several::own(request, &borrowed(&inputs), false));
+    }
     body.extend(take(c, request, &borrowed(&inputs), room, Maker::Server));
     let (variable, wrong) = (|of: usize| name(word(&operation.params[of].name)), || malformed().remove(0));
     body.extend(agree::parameters(c.emitter, operation, false, &variable, &wrong));
-    if let Some(handed) = &request.pages {
+    if let Some(handed) = references::single(method) {
         body.push(references::taken(handed, &borrowed(&inputs)));
+    }
+    if comes {
+        body.extend(several::all_there(request, false));
     }
     let given = std::iter::once("_self".to_owned()).chain(caller(way).map(|(_, from)| from));
     let called = c.call_method(operation, given.map(name).collect());
@@ -37,29 +47,55 @@ pub(super) fn answer(
         body.push(Stmt::Do(words().cast(Ty::named("void"))));
         body.push(Stmt::Do(called.cast(Ty::named("void"))));
         body.push(Stmt::Return(Some(name("QUILL_SILENT"))));
-        return Item::Function(result, function, parameters, body);
+        return vec![Item::Function(result, function, parameters, body)];
     }
     body.push(Stmt::Let(status(), "_status".into(), Some(called)));
     body.push(Stmt::Do(call("quill_clear", [words()])));
+    if method.replies_from_memory() {
+        let parameter = |of: usize| c.parameter(operation, of);
+        let cases =
+            replies(c, (operation, method), &c.outputs(operation), &parameter, &name("_raised").deref());
+        body.extend(several::replied(c, operation, method));
+        return vec![several::reply(c, operation, cases), Item::Function(result, function, parameters, body)];
+    }
+    let cases = replies(c, (operation, method), &borrowed(&outputs), &variable, &name("_raised"));
+    body.push(Stmt::Switch(name("_status"), cases, Vec::new()));
+    body.push(Stmt::Return(Some(name("_status"))));
+    vec![Item::Function(result, function, parameters, body)]
+}
+
+/// Statements that make each reply of a method, by what it has said: its results, parameters by their numbers, and what it has raised.
+fn replies(
+    c: &Interface,
+    (operation, method): (&Operation, &Method),
+    outputs: &[Spot],
+    parameter: &dyn Fn(usize) -> Expr,
+    raised: &Expr,
+) -> Vec<(Vec<i128>, Vec<Stmt>)> {
     let make = |message: &Message, spots: &[Spot]| {
+        let given = references::in_registers(message);
         let mut made: Vec<Stmt> =
-            message.pages.iter().map(|handed| references::given(c.emitter, handed, spots)).collect();
-        made.extend(pack(c, message, spots, false, Maker::Server));
+            given.into_iter().map(|handed| references::given(c.emitter, handed, spots)).collect();
+        made.extend(pack(c, message, spots, Making::of(Maker::Server)));
+        made.extend(several::leave(message, spots, items_kept(message)));
         if message.long {
             made.push(Stmt::Set(name("_long").deref(), name("true")));
         }
         made
     };
-    let mut good = agree::parameters(c.emitter, operation, true, &variable, &refused);
-    good.extend(make(&method.reply, &borrowed(&outputs)));
+    let mut good = agree::parameters(c.emitter, operation, true, parameter, &refused);
+    good.extend(make(&method.reply, outputs));
     let mut cases = vec![(vec![0], good)];
     for (number, (_, message)) in method.exceptions.iter().enumerate() {
-        let spots = c.exception_spots(operation, number, name("_raised"));
+        let spots = c.exception_spots(operation, number, raised.clone());
         cases.push((vec![message.label.into()], make(message, &borrowed(&spots))));
     }
-    body.push(Stmt::Switch(name("_status"), cases, Vec::new()));
-    body.push(Stmt::Return(Some(name("_status"))));
-    Item::Function(result, function, parameters, body)
+    cases
+}
+
+/// The first word that describes what leaves with a reply.
+fn items_kept(message: &Message) -> Expr {
+    behind_words(message, Maker::Server, 2 * message.strings().count() as u64)
 }
 
 pub(super) fn answer_parameters(way: &Way, c: &Interface, method: &Method, room: Arrival) -> Parameters {
@@ -79,8 +115,11 @@ pub(super) fn answer_parameters(way: &Way, c: &Interface, method: &Method, room:
     if looks_twice(c, &method.request) {
         parameters.push((Ty::named("bool"), "_again".into()));
     }
-    if method.hands_pages() {
+    if references::has_item(method) {
         parameters.push((Ty::named("quill_item").to(), references::ITEM.into()));
+    }
+    if way.begins && several::is_carried(method) {
+        parameters.push(several::carried());
     }
     parameters
 }
@@ -390,8 +429,9 @@ pub(super) fn registration(room: &Room, variable: &str) -> (String, String) {
     let capacities = list(room.capacities.iter().map(u64::to_string).collect());
     let begins = list((0..room.capacities.len()).map(|n| begin(room, n as u32).to_string()).collect());
     let (words, count) = (room_words(room), room.capacities.len());
+    let windows = room.windows;
     let arguments = format!(
-        "{variable}, {words}, {count}, {variable}->strings, {variable}->buffers, quill_capacities, quill_begins"
+        "{variable}, {words}, {count}, {windows}, {variable}->strings, {variable}->buffers, quill_capacities, quill_begins"
     );
     let lists = format!(
         "    static const uint32_t quill_capacities[] = {{ {capacities} }}, quill_begins[] = {{ {begins} }};\n"

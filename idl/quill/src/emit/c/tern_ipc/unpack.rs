@@ -112,10 +112,11 @@ pub(super) fn take(
     let direct = message.chunks.iter().any(|chunk| chunk.carrier == Carrier::Direct);
     if has_streams(message) {
         let fixed = Expr::Int((message.memory_bytes / 8).into());
-        let strings = Expr::Int(parts_in_memory(message).into());
-        let came = call("quill_begin_in", [name("_room").deref().field("words"), words(), fixed, strings]);
-        body.push(Stmt::Let(Ty::named("quill_in"), "_stream_in".into(), Some(came)));
-        body.push(Stmt::Let(Ty::named("quill_in").to(), "_in".into(), Some(name("_stream_in").address())));
+        let parts =
+            if several::reads(message) { message.strings().count() as u64 } else { parts_in_memory(message) };
+        let strings = Expr::Int(parts.into());
+        let of = [name("_room").deref().field("words"), words(), fixed, strings];
+        body.extend(several::begin_in(message, of));
         body.push(Stmt::If(name("_in").deref().field("failed"), malformed()));
         body.extend(share(c.emitter, message, "_in"));
         body.extend(give_memory(c.emitter, message, room));
