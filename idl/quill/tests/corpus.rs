@@ -94,11 +94,20 @@ fn made(
     }
 }
 
-/// Compiles what was made, and says what the compiler says.
+/// Compiles what was made, and says what the compiler says. An object's entry is a macro, so one of each interface is made.
 fn complaint(shop: &Workshop, name: &str, text: &str, tool: &str, options: &[&str]) -> Option<String> {
     std::fs::write(shop.path(name), text).unwrap();
-    std::fs::write(shop.path("stubs.c"), "#include \"stubs.h\"\n").unwrap();
+    std::fs::write(shop.path("stubs.c"), format!("#include \"stubs.h\"\n{}", entries(text))).unwrap();
     shop.try_tool(tool, options).err()
+}
+
+/// Entries of objects with the interfaces of a header, if these are behind doors.
+fn entries(header: &str) -> String {
+    let interfaces = header.lines().filter_map(|line| {
+        line.strip_prefix("#define ")?.split_once("_ENTRY(name, methods, unreferenced)").map(|(of, _)| of)
+    });
+    let entry = |of: &str| format!("{of}_ENTRY({of}_entry, *(const {of}_server *)quill_self, NULL)\n");
+    interfaces.map(entry).collect()
 }
 
 #[test]

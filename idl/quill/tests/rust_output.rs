@@ -278,6 +278,7 @@ fn layouts() {
         ("property.idl", &kernels[..2]),
         ("cabinet.idl", &kernels[..2]),
         ("atlas.idl", &kernels[2..]),
+        ("fleet.idl", &kernels[2..]),
     ] {
         let mut out = driver::compile(&accepted(file), Options::default()).unwrap();
         let mut text = String::new();

@@ -124,6 +124,28 @@ fn handles_of_own_types_find_their_servers() {
     shop.run("l4");
 }
 
+/// In Rust a client asks what the program brings for it, before a call and behind it.
+#[test]
+fn clients_in_rust_ask_whom_to_call() {
+    let shop = Workshop::new("handles-rust");
+    let mut out = compiled(&shop, OWN, OWN_ACF);
+    std::fs::write(shop.path("handles_stubs.rs"), out.rust(&TernIpc)).unwrap();
+    assert!(out.accepted(), "{}", out.messages());
+    shop.bring("handles.rs", "main.rs");
+    shop.bring("stub_on_host.rs", "stub.rs");
+    for part in ["list.rs", "long.rs", "piece.rs", "stream.rs"] {
+        shop.bring(&format!("../../../../user/lib/stub/src/{part}"), part);
+    }
+    shop.rustc(&["--crate-type", "rlib", "--crate-name", "stub", "stub.rs"]);
+    shop.rustc(&["--extern", "stub=libstub.rlib", "main.rs"]);
+    shop.run("main");
+    // Through doors it is the same, and where calls say themselves whom they are for there is none of it.
+    let asks =
+        |text: &str| text.contains("pub trait Binding") && text.contains("pub struct Bound<B>(pub B);");
+    assert!(asks(&compiled(&shop, OWN, OWN_ACF).rust(&TernDoor)));
+    assert!(!asks(&compiled(&shop, IDL, "").rust(&TernDoor)));
+}
+
 #[test]
 fn a_handle_that_is_a_value_is_never_absent() {
     let shop = Workshop::new("handles-refused");

@@ -329,7 +329,7 @@ static void call_with_signs(Harbour_Port port, const Harbour_Ship own[3])
     CHECK(Harbour_Port_pass(port, &line) == QUILL_OK && cargo_of(own[0]) == before + 1000);
 }
 
-/* What the other side keeps goes. */
+/* Has the other side give back all that it keeps. */
 static void leave_port(Harbour_Port port)
 {
     Harbour_Berth wanted = berth(1, (Harbour_Ship){ 0, 0 }), was;

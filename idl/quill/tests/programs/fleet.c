@@ -41,7 +41,7 @@ static bool is_ship(Harbour_Ship it, uint32_t object)
 
 static Harbour_Ship fleet[16], moored;
 static uint32_t in_fleet;
-/* What the next method does otherwise. */
+/* Manner in which the next method goes wrong. */
 static enum { AS_IT_SHOULD, FAILS, GIVES_TWICE, GIVES_TOO_MANY, LIES_ABOUT_LENGTH, GIVES_NONE, GIVES_ITS_OWN } manner;
 
 static void forget_fleet(void)
@@ -220,7 +220,7 @@ static void check_lists(void)
     CHECK(Harbour_Port_first(port, 4, &one) == 4 && one.number == 0);
     tern_release(ships[1].number);
     tern_release(ships[3].number);
-    /* As many as there may be, and one more. */
+    /* Up to as many as there may be, and one more. */
     for (uint32_t count = 0; count <= 17; count++) {
         for (uint32_t i = 0; i < 17; i++)
             ships[i] = ships[0];
@@ -262,7 +262,7 @@ static void check_structs(void)
     CHECK(raised.Taken.place.number == 7 && raised.Taken.place.moored.number == 0);
     OWNERS(3);
     quill_release_Harbour_Taken(&raised.Taken);
-    /* What cannot be given back in its place, or at all: it goes nevertheless. */
+    /* A reference that cannot be given back in its place, or at all, goes nevertheless. */
     manner = GIVES_NONE;
     CHECK(Harbour_Port_moor(port, &replies, &wanted, &was, &raised) == QUILL_MALFORMED);
     OWNERS(2);

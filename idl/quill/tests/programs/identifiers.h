@@ -14,7 +14,7 @@ enum { FIRST = 100, NUMBERS = 192, STRINGS = 1 };
 enum { OWN = 7, ITS_OBJECT = 9 };
 
 static uint64_t used[NUMBERS / 64];
-/* What each number holds; those before FIRST are the program's own. */
+/* Objects that numbers hold; those before FIRST are the program's own. */
 static uint32_t holds[FIRST + NUMBERS];
 
 int released(uint32_t number)
@@ -90,7 +90,7 @@ static bool carry(uint64_t *words, uint64_t *to, uint64_t *strings, unsigned buf
     return true;
 }
 
-/* What comes back, if it is not the server that says so: its kind, and words. */
+/* The reply, if it is not the server's: its kind, and words. */
 static uint64_t lie, lying_words[2];
 
 static uint64_t deliver(uint64_t rax, uint64_t *words)

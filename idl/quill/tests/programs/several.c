@@ -56,7 +56,7 @@ static quill_status mix(void *self, const Pair *p, Square f, Pair *result)
     (void)self;
     *result = *p;
     more = f[0][0];
-    /* What was absent is there, and the other way round. */
+    /* Something absent is there, and the other way round. */
     result->other = p->other == NULL ? &more : NULL;
     f[0][0] = p->other == NULL ? (R){ 0, 0 } : *p->other;
     if (p->other != NULL)

@@ -12,7 +12,7 @@ use rt::door::{self, Door, Reference};
 use rt::println;
 use rt::sync::Mutex;
 use stub::{Blank, Callee, Failure, Hold, Inbox, Interface, List, Text, View};
-use sys::{Error, Fpage};
+use sys::{Error, Fpage, Rights};
 
 /// Says whether that failed, as 1.
 pub fn test() -> i32 {
@@ -333,7 +333,20 @@ pub fn hostile_to(port: &Reference<Port::Client<View>>) -> Result<(), String> {
         Held::from(door)
     };
     let all = [another(&one).map_err(failed)?, gone];
-    same("gone", port.load(&all, 1).is_err(), true)
+    same("gone", port.load(&all, 1).is_err(), true)?;
+    wrong_kind(port)
+}
+
+/// A page in the place of a reference does not arrive; an object that has another interface does, and its answers make no sense to who calls it.
+fn wrong_kind(port: &Reference<Port::Client<View>>) -> Result<(), String> {
+    let block = [1, 0x01, Fpage::memory(0, 12, Rights::R).0, 0];
+    let mut message = [1; stub::WORDS];
+    (message[0], message[1]) = (stub::dope(2, stub::ITEM), stub::address(&block));
+    let (answer, _) = port.server.call_pages(0, message, stub::Pages::NONE.long());
+    same("a page", answer as u32, Error::NoWindow as u32)?;
+    let other = Held::from(liar()?);
+    let _ = port.load(&[another(&other).map_err(failed)?, other], 1);
+    Ok(())
 }
 
 /// An object whose answers claim other references than they bring.

@@ -38,7 +38,7 @@ typedef struct {
     bool replaces;     /* said before a value is written */
 } quill_handing;
 
-/* What is written piece by piece, with references beside it. It begins as what has none, so the functions for that take it, too. */
+/* Values that are written piece by piece, with references beside them. It begins as it does without any, so functions for that take it, too. */
 typedef struct {
     quill_out out;
     quill_handing *handing;
@@ -98,13 +98,13 @@ typedef struct {
     uint32_t given;   /* how many leave with a server's reply */
 } quill_carried;
 
-/* What is read piece by piece, with references beside it. */
+/* Values that are read piece by piece, with references beside them. */
 typedef struct {
     quill_in in;
     quill_carried *carried;
 } quill_in_with;
 
-/* As quill_begin_in; how many items there are does not matter. */
+/* Does as quill_begin_in, however many items there are. */
 static inline __attribute__((unused)) quill_in quill_begin_in_with(uint64_t *room, const uint64_t *words, uint64_t fixed,
                                                                    uint32_t strings)
 {
@@ -191,7 +191,7 @@ static inline __attribute__((unused)) void quill_call_over(quill_carried *carrie
 
 /* --- servers --- */
 
-/* What has come with a request that has this dope, in the thread's room. */
+/* References that have come with a request that has this dope, in the thread's room. */
 QUILL_INLINE quill_carried quill_carried_in(uint64_t dope, quill_door_room *room)
 {
     return (quill_carried){ room->strings + 2 * (dope >> 44 & 0xff), dope >> 52 & 0xff, dope >> 20 & 0xff, 0, 0 };
@@ -219,7 +219,7 @@ static inline __attribute__((unused)) bool quill_take_all(quill_carried *carried
     return true;
 }
 
-/* What has come and no method has is let go. The numbers stay windows. */
+/* References that have come and no method has are let go. The numbers stay windows. */
 static inline __attribute__((unused)) void quill_let_go_of_carried(quill_carried *carried)
 {
     for (uint32_t i = 0; i < carried->arrived; i++)
@@ -260,7 +260,7 @@ static inline __attribute__((unused)) quill_status quill_give_all(quill_carried 
     return QUILL_OK;
 }
 
-/* What was to leave with a reply that has not arrived is let go: so many windows of these. */
+/* References that were to leave with a reply that has not arrived are let go: so many windows of these. */
 static __attribute__((noinline, cold, unused)) void quill_let_go_of_given(const uint64_t *windows_and_count)
 {
     const uint64_t *windows = (const uint64_t *)(uintptr_t)windows_and_count[0];
@@ -300,7 +300,7 @@ static inline __attribute__((unused)) quill_status quill_receive_several(quill_d
     return status;
 }
 
-/* As quill_receive_several, with one window. */
+/* Opens one window. */
 static inline __attribute__((unused)) quill_status quill_receive_references(quill_door_room *room, unsigned strings,
                                                                             uint32_t bytes, char *buffers)
 {

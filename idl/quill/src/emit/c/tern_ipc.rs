@@ -337,7 +337,7 @@ fn kept_words(e: &Emitter, reply: &Message) -> u64 {
     lists.fold(reply.block_words(), |sum, bytes| sum.saturating_add(bytes.div_ceil(8)))
 }
 
-/// What is known of a message that is being made.
+/// Facts about a message that is being made.
 #[derive(Clone, Copy)]
 struct Making<'a> {
     maker: Maker,

@@ -338,7 +338,7 @@ static __attribute__((noinline, cold, unused)) void quill_unwanted_in(uint64_t d
         quill_unwanted(items[2 * i]);
 }
 
-/* What came beside the one reference that a method wants in memory, and was refused with it. */
+/* References that came beside the one that a method wants in memory, and were refused with it. */
 static __attribute__((noinline, cold, unused)) void quill_further_unwanted(uint64_t dope, quill_door_room *room)
 {
     const uint64_t *items = quill_item_in(dope, room).window;

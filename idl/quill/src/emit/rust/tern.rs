@@ -20,6 +20,7 @@ use crate::layout::{Carrier, Chunk, Leaf, Message, Method, Place, Room, Slot};
 use crate::model::{Field, InterfaceId, Type, TypeId, bits_of};
 use crate::sizes::for_all_types;
 
+mod bound;
 mod client;
 pub mod door;
 pub(super) mod general;
@@ -257,6 +258,7 @@ impl Part for Tern {
             quote! { impl<S: #rt::Callee> #client_struct<S> { #(#client)* } },
             emitter.room_items(rt, &interface.replies, ("replies", &replies.0), &replies.1),
         ];
+        items.extend(emitter.bound(interface));
         items.extend(self.0.server(emitter, interface));
         items
     }

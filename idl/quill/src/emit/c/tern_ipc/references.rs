@@ -52,7 +52,7 @@ pub fn is_pages(e: &Emitter, handed: &Handed) -> bool {
     matches!(e.kind(handed.ty), Type::Fpage)
 }
 
-/// What a message hands over in registers.
+/// Finds what a message hands over in registers.
 pub fn in_registers(message: &Message) -> Option<&Handed> {
     message.pages.as_ref().filter(|_| !message.long)
 }
@@ -62,7 +62,7 @@ fn brought<'a>(e: &Emitter, method: &'a Method) -> Option<&'a Handed> {
     in_registers(&method.reply).filter(|handed| !is_pages(e, handed))
 }
 
-/// What comes with a request, if it is one that is a parameter: in registers or beside what is in memory.
+/// Finds the one parameter that comes with a request, in registers or beside what is in memory, if there is one.
 pub fn single(method: &Method) -> Option<&Handed> {
     method.request.pages.as_ref().filter(|_| !several::is_carried(method))
 }

@@ -16,10 +16,10 @@ use crate::model::{Direction, Operation};
 /// Windows, and what has come there.
 pub const CARRIED: &str = "_carried";
 
-/// What is handed over within values.
+/// References that are handed over within values.
 pub const HANDING: &str = "_handing";
 
-/// What an owner knows of it.
+/// Those of a request, in its owner.
 pub const LENT: &str = "_lent";
 
 /// Windows that an owner opens.
@@ -73,7 +73,7 @@ pub fn client_parameters(e: &Emitter, operation: &Operation, method: &Method) ->
     windows.into_iter().chain(handing).collect()
 }
 
-/// What an owner gives for them.
+/// Arguments that an owner gives for them.
 pub fn owner_arguments(e: &Emitter, operation: &Operation, method: &Method) -> Vec<Expr> {
     let of = |parameter: &str| name(if parameter == CARRIED { WINDOWS } else { LENT }).address();
     client_parameters(e, operation, method).iter().map(|(_, parameter)| of(parameter)).collect()
@@ -247,7 +247,7 @@ pub fn replied(c: &Interface, operation: &Operation, method: &Method) -> Vec<Stm
 struct Place {
     at: Expr,
     bytes: Expr,
-    /// What it was.
+    /// A variable for its value before the call, with its type.
     before: Option<(Ty, String)>,
 }
 
