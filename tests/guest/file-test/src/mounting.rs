@@ -1,5 +1,5 @@
 //! `file-test mounting`: file systems that are mounted and unmounted, with files, directories and watches that are there meanwhile. The program has the right to mount, and `/`
-//! is in memory. `file-test not-mounting`: it does not have it. `file-test mounting COUNT`: the server of all file systems is killed so often at random moments, and whatever was acknowledged is as it was.
+//! is in memory. `file-test not-mounting`: it does not have it. `file-test mounting COUNT`: the server of all file systems is killed so often at random moments, and whatever was acknowledged is as it was: mounts, unmounts and writes.
 
 use crate::check;
 use crate::watching::expect;
@@ -212,7 +212,10 @@ pub fn refused() -> Result<()> {
 /// Sources that are mounted and unmounted while the server is killed, and their places. None needs another one.
 const TOGGLED: [(&str, &str); 3] = [("boot/etc", "/k0"), ("boot", "/k1"), ("ram/k3", "/k2")];
 
-/// Changes what is mounted, and looks at it, until the server was killed so often.
+/// Files that are written meanwhile, below what is mounted or where it would be.
+const FILES: u64 = 6;
+
+/// Changes what is mounted, writes files there, and looks at it, until the server was killed so often.
 pub fn killed(count: &str) -> Result<()> {
     static IS_OVER: AtomicBool = AtomicBool::new(false);
     let count: u64 = count.parse().map_err(|_| Failure::Refused(Status::BadRequest))?;
@@ -220,7 +223,6 @@ pub fn killed(count: &str) -> Result<()> {
     for directory in ["/k0", "/k1", "/k2", "/k3"] {
         root.mkdir(directory)?;
     }
-    root.write("/k3/file", b"text")?;
     let priority = sys::thread_info(sys::myself()).map_err(Failure::Kernel)?.priority;
     let killer = thread::spawn(priority + 1, move || {
         let outcome = kill_mounts(count);
@@ -237,15 +239,40 @@ pub fn killed(count: &str) -> Result<()> {
     check(unknown <= count && unknown < changes, "answers are missing")
 }
 
+/// Files that were written, each in the directory where its path led, and the text that was acknowledged last.
+struct Written(Vec<(String, String)>);
+
+impl Written {
+    /// Writes a file at `/k2`, which `is_mounted` is mounted at or not, and reads it there. Without an answer it is written again.
+    fn write(&mut self, count: u64, is_mounted: bool) -> Result<()> {
+        let (name, text) = (count % FILES, format!("text {count}"));
+        let path = format!("/k2/{name}");
+        while_gone(|| Directory::root()?.write(&path, text.as_bytes()))?;
+        while_gone(|| has(&Directory::root()?, &path, text.as_bytes()))?;
+        let place = format!("{}/{name}", if is_mounted { "/k3" } else { "/k2" });
+        self.0.retain(|(other, _)| *other != place);
+        self.0.push((place, text));
+        Ok(())
+    }
+
+    /// All are there.
+    fn check(&self) -> Result<()> {
+        self.0
+            .iter()
+            .try_for_each(|(place, text)| while_gone(|| has(&Directory::root()?, place, text.as_bytes())))
+    }
+}
+
 fn number(below: u64) -> u64 {
     random::generator().map_or_else(|_| random::weak_number(), Generator::number) % below
 }
 
-/// Changes of which the outcome was told, or not.
+/// Changes that were made, and those among them of which the outcome was not told.
 fn toggle(is_over: &AtomicBool) -> Result<(u64, u64)> {
     let first = while_gone(list)?;
     let mut mounted: Vec<usize> = Vec::new();
     let (mut changes, mut unknown) = (0, 0);
+    let mut written = Written(Vec::new());
     while !is_over.load(Ordering::Acquire) {
         let which = number(TOGGLED.len() as u64) as usize;
         let (source, at) = TOGGLED[which];
@@ -259,6 +286,9 @@ fn toggle(is_over: &AtomicBool) -> Result<(u64, u64)> {
         let outcome = Directory::root()
             .and_then(|root| if is_there { root.unmount(at) } else { root.mount(source, at) });
         changes += 1;
+        if let Err(failure) = outcome {
+            check(failure.server_is_gone(), &format!("{failure:?} is told of a server that was killed"))?;
+        }
         let found = while_gone(list)?;
         let is = |mounted: &[usize]| {
             let more = mounted.iter().map(|&which| TOGGLED[which]);
@@ -275,10 +305,7 @@ fn toggle(is_over: &AtomicBool) -> Result<(u64, u64)> {
         if is_made {
             mounted = changed;
         }
-        if mounted.contains(&2) {
-            let read = while_gone(|| Directory::root()?.read("/k2/file", 10))?;
-            check(read == b"text", "a file is another one")?;
-        }
+        written.write(changes, mounted.contains(&2))?;
     }
     for which in mounted {
         while_gone(|| match Directory::root()?.unmount(TOGGLED[which].1) {
@@ -286,6 +313,7 @@ fn toggle(is_over: &AtomicBool) -> Result<(u64, u64)> {
             outcome => outcome,
         })?;
     }
+    written.check()?;
     Ok((changes, unknown))
 }
 
