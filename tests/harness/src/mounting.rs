@@ -99,11 +99,17 @@ fn what_is_open_stays(world: &'static World) -> Verdict {
 fn without_the_right_nothing_changes(world: &'static World) -> Verdict {
     let reply = world.script(b"run file-test not-mounting\nexit 0\n")?;
     reply.check_contains("file-test: all is well\n")?;
-    // A shell without it lists what there is.
-    let take = |system: &mut System| system.programs.iter_mut().for_each(|program| program.may_mount = false);
-    let reply = run(world, take, "mkdir /m\nmount boot /m\numount /etc\nmount\nexit 0\n")?;
-    let refused = "mount: boot: not allowed\numount: /etc: not allowed\n";
-    reply.check_contains(&format!("{refused}{}\n", FIXED.join("\n")))
+    // Without it of the program or of the shell that starts it, what there is is listed.
+    for without in [&["shell"][..], &["mount", "umount"]] {
+        let take = |system: &mut System| {
+            let them = system.programs.iter_mut().filter(|program| without.contains(&program.name.as_str()));
+            them.for_each(|program| program.may_mount = false);
+        };
+        let reply = run(world, take, "mkdir /m\nmount boot /m\numount /etc\nmount\nexit 0\n")?;
+        let refused = "mount: boot: not allowed\numount: /etc: not allowed\n";
+        reply.check_contains(&format!("{refused}{}\n", FIXED.join("\n")))?;
+    }
+    Ok(())
 }
 
 /// A mount, an unmount or a file of which a program was told is so, however often the server is killed; and nothing else is told but that, or that the server is gone.
