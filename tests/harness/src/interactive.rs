@@ -60,6 +60,7 @@ fn a_tab_completes(world: &'static World) -> Verdict {
     person.types("cd et\t", "tern> cd etc/")?;
     person.command("", "tern> cd etc/")?;
     person.types("cat m\t", "tern> cat motd")?;
+    person.types("\x15mkd\t", "tern> mkdir")?;
     person.types("\x15kill con\t", "tern> kill console")?;
     person.types("\x15run http\t", "tern> run httpd")?;
     person.press("\x15help hel\t\t");

@@ -7,10 +7,11 @@ use libtest_mimic::{Failed, Trial};
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 4] = [
+    let trials: [Named; 5] = [
         ("commands_do_what_they_say", commands_do_what_they_say),
         ("what_is_open_stays", what_is_open_stays),
         ("without_the_right_nothing_changes", without_the_right_nothing_changes),
+        ("what_was_acknowledged_is_there", what_was_acknowledged_is_there),
         ("a_server_that_stayed_down_begins_anew", a_server_that_stayed_down_begins_anew),
     ];
     Vec::from(trials.map(|(name, verdict)| world.trial("files", format!("mounting::{name}"), verdict)))
@@ -98,11 +99,29 @@ fn what_is_open_stays(world: &'static World) -> Verdict {
 fn without_the_right_nothing_changes(world: &'static World) -> Verdict {
     let reply = world.script(b"run file-test not-mounting\nexit 0\n")?;
     reply.check_contains("file-test: all is well\n")?;
-    // A shell without it lists what there is.
-    let take = |system: &mut System| system.programs.iter_mut().for_each(|program| program.may_mount = false);
-    let reply = run(world, take, "mkdir /m\nmount boot /m\numount /etc\nmount\nexit 0\n")?;
-    let refused = "mount: boot: not allowed\numount: /etc: not allowed\n";
-    reply.check_contains(&format!("{refused}{}\n", FIXED.join("\n")))
+    // Without it of the program or of the shell that starts it, what there is is listed.
+    for without in [&["shell"][..], &["mount", "umount"]] {
+        let take = |system: &mut System| {
+            let them = system.programs.iter_mut().filter(|program| without.contains(&program.name.as_str()));
+            them.for_each(|program| program.may_mount = false);
+        };
+        let reply = run(world, take, "mkdir /m\nmount boot /m\numount /etc\nmount\nexit 0\n")?;
+        let refused = "mount: boot: not allowed\numount: /etc: not allowed\n";
+        reply.check_contains(&format!("{refused}{}\n", FIXED.join("\n")))?;
+    }
+    Ok(())
+}
+
+/// A mount, an unmount or a file of which a program was told is so, however often the server is killed; and nothing else is told but that, or that the server is gone.
+fn what_was_acknowledged_is_there(world: &'static World) -> Verdict {
+    let kills = if world.full { 1000 } else { 20 };
+    let change = |system: &mut System| {
+        with_right(system, "file-test");
+        system.programs.iter_mut().for_each(|program| program.restarts = u8::MAX);
+    };
+    let reply = run(world, change, &format!("run file-test mounting {kills}\nmount\nexit 0\n"))?;
+    reply.check_contains(&format!("mounts was killed {kills} times"))?;
+    reply.check_contains(&format!("file-test: all is well\n{}\n", FIXED.join("\n")))
 }
 
 /// Somebody who starts it once more has what the description says.

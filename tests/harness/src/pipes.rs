@@ -39,6 +39,14 @@ fn what_a_program_prints_another_reads(world: &'static World) -> Verdict {
         ("hello-rust >> /twice", &[]),
         ("hello-rust >> /twice", &[]),
         ("wc < /twice", &["2 lines, 6 words, 32 bytes"]),
+        ("ls / | pipe-test copy | grep et | pipe-test copy", &["etc/"]),
+        ("cat /big | pipe-test read", &["pipe-test: 2000000 bytes as they were written"]),
+        ("cat /big /twice > /more", &[]),
+        ("pipe-test read 2000000 < /more", &["pipe-test: 2000000 bytes as they were written"]),
+        (
+            "cat /nosuch /twice | pipe-test copy | wc",
+            &["cat: /nosuch: not found", "2 lines, 6 words, 32 bytes"],
+        ),
         ("time pipe-test write 9 | pipe-test read", &["pipe-test: 9 bytes as they were written", "real …"]),
         ("rm /big /more /twice", &[]),
     ])
@@ -103,7 +111,7 @@ fn mistakes_are_told(world: &'static World) -> Verdict {
         ("ls < /a < /b", usage),
         ("ls | wc < /a", usage),
         ("ls > | wc", usage),
-        ("ls &", &["shell: & is for programs"]),
+        ("pwd &", &["shell: & is for programs"]),
         ("hello-c | wc &", &["shell: & is for programs"]),
         ("crash | wc", &["shell: crash stands alone on its line"]),
         ("ls | time wc", &["shell: time stands alone on its line"]),

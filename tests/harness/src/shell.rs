@@ -125,7 +125,7 @@ fn keys_are_delivered_to_the_demander_only(world: &'static World) -> Verdict {
     }
 }
 
-/// Each command of the list has a page.
+/// Each command of the list has a page, and so has each program.
 fn help_tells_about_each_command(world: &'static World) -> Verdict {
     let reply = world.script(b"help\n")?;
     let names: Vec<&str> = reply.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
@@ -135,7 +135,18 @@ fn help_tells_about_each_command(world: &'static World) -> Verdict {
     if names.len() < 14 {
         return Err(reply.failed("expected more commands"));
     }
-    names.iter().try_for_each(|name| pages.check_contains(&format!("usage: {name}")))
+    for name in ["exit", "ls", "mount", "ping"] {
+        if !names.contains(&name) {
+            return Err(reply.failed(&format!("expected {name} in the list")));
+        }
+    }
+    let is_told = |name: &&&str| {
+        pages.out.contains(&format!("usage: {name}")) || pages.out.contains(&format!("{name} is a program: "))
+    };
+    match names.iter().find(|name| !is_told(name)) {
+        Some(name) => Err(pages.failed(&format!("expected a page of {name}"))),
+        None => Ok(()),
+    }
 }
 
 /// A program has what the comment at the head of its source says.
@@ -168,6 +179,8 @@ fn a_server_that_stays_down_starts_again(world: &'static World) -> Verdict {
 
 fn ends_with_the_last_status(world: &'static World) -> Verdict {
     world.script(b"nosuch\nhelp\n")?.check_code(0)?;
+    world.script(b"ls\ncat /nosuch\n")?.check_code(1)?;
+    world.script(b"cat\n")?.check_code(2)?;
     let reply = world.script(b"help\nnosuch\n")?;
     if reply.code == 0 { Err(reply.failed("expected the status of the last command")) } else { Ok(()) }
 }

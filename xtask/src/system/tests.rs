@@ -22,6 +22,8 @@ const FILES: [&str; 29] = [
     "httpd",
     "modules",
     "shell",
+    "mount",
+    "umount",
     "suite",
     "bench",
     "bench-c",
@@ -80,7 +82,8 @@ fn an_entry_is_what_it_says_and_what_is_usual() {
     let (bus, disk) = (system.program("bus"), system.program("virtio-block"));
     assert_eq!((bus.is_bus, bus.classes, disk.is_bus, disk.classes), (true, 0, false, 1 << 1));
     assert!(system.program("bootfs").reads_archive && !system.program("ramfs").reads_archive);
-    assert!(system.program("shell").may_mount && !system.program("bench").may_mount);
+    assert!(["shell", "mount", "umount"].iter().all(|name| system.program(name).may_mount));
+    assert!(!system.program("bench").may_mount);
     let other = system.program("ahci");
     assert_eq!(
         (disk.otherwise.as_deref(), &other.serves, other.classes),

@@ -1,12 +1,12 @@
 //! `file-test mounting`: file systems that are mounted and unmounted, with files, directories and watches that are there meanwhile. The program has the right to mount, and `/`
-//! is in memory. `file-test not-mounting`: it does not have it. `file-test mounting COUNT`: the server of all file systems is killed so often at random moments, and whatever was acknowledged is as it was.
+//! is in memory. `file-test not-mounting`: it does not have it. `file-test mounting COUNT`: the server of all file systems is killed so often at random moments, and whatever was acknowledged is as it was: mounts, unmounts and writes.
 
 use crate::check;
 use crate::watching::expect;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
 use files::{Directory, Mounted};
 use rt::api::{Failure, Name, Result, Status, process};
@@ -19,8 +19,14 @@ use vfs::watch::Change;
 /// File systems that can be mounted beside those of the description.
 const MOUNTED_MAX: usize = 64;
 
-/// Pauses between two kills, at most, in µs.
+/// Pause before a kill, at most, in µs.
 const PAUSE_US: u64 = 20_000;
+
+/// Changes that were acknowledged. One at least comes between two kills, on a machine of any speed.
+static ACKNOWLEDGED: AtomicU64 = AtomicU64::new(0);
+
+/// The kills, or the changes, are over.
+static IS_OVER: AtomicBool = AtomicBool::new(false);
 
 fn refuses(outcome: Result<()>, status: Status, what: &str) -> Result<()> {
     check(outcome == Err(Failure::Refused(status)), &format!("{what}: {outcome:?}, not {status:?}"))
@@ -212,15 +218,16 @@ pub fn refused() -> Result<()> {
 /// Sources that are mounted and unmounted while the server is killed, and their places. None needs another one.
 const TOGGLED: [(&str, &str); 3] = [("boot/etc", "/k0"), ("boot", "/k1"), ("ram/k3", "/k2")];
 
-/// Changes what is mounted, and looks at it, until the server was killed so often.
+/// Files that are written meanwhile, below what is mounted or where it would be.
+const FILES: u64 = 6;
+
+/// Changes what is mounted, writes files there, and looks at it, until the server was killed so often.
 pub fn killed(count: &str) -> Result<()> {
-    static IS_OVER: AtomicBool = AtomicBool::new(false);
     let count: u64 = count.parse().map_err(|_| Failure::Refused(Status::BadRequest))?;
     let root = Directory::root()?;
     for directory in ["/k0", "/k1", "/k2", "/k3"] {
         root.mkdir(directory)?;
     }
-    root.write("/k3/file", b"text")?;
     let priority = sys::thread_info(sys::myself()).map_err(Failure::Kernel)?.priority;
     let killer = thread::spawn(priority + 1, move || {
         let outcome = kill_mounts(count);
@@ -228,25 +235,50 @@ pub fn killed(count: &str) -> Result<()> {
         outcome
     })
     .map_err(Failure::Kernel)?;
-    let outcome = toggle(&IS_OVER);
+    let outcome = toggle();
     IS_OVER.store(true, Ordering::Release);
     killer.join().unwrap_or(Err(Failure::Garbled))?;
     let (changes, unknown) = outcome?;
     println!("mounts was killed {count} times during {changes} changes, {unknown} of them without an answer");
     // A kill costs one answer at most.
-    check(unknown <= count && unknown < changes, "answers are missing")
+    check(unknown <= count && changes - unknown >= count, "answers are missing")
+}
+
+/// Files that were written, each in the directory where its path led, and the text that was acknowledged last.
+struct Written(Vec<(String, String)>);
+
+impl Written {
+    /// Writes a file at `/k2`, which `is_mounted` is mounted at or not, and reads it there. Without an answer it is written again.
+    fn write(&mut self, count: u64, is_mounted: bool) -> Result<()> {
+        let (name, text) = (count % FILES, format!("text {count}"));
+        let path = format!("/k2/{name}");
+        while_gone(|| Directory::root()?.write(&path, text.as_bytes()))?;
+        while_gone(|| has(&Directory::root()?, &path, text.as_bytes()))?;
+        let place = format!("{}/{name}", if is_mounted { "/k3" } else { "/k2" });
+        self.0.retain(|(other, _)| *other != place);
+        self.0.push((place, text));
+        Ok(())
+    }
+
+    /// All are there.
+    fn check(&self) -> Result<()> {
+        self.0
+            .iter()
+            .try_for_each(|(place, text)| while_gone(|| has(&Directory::root()?, place, text.as_bytes())))
+    }
 }
 
 fn number(below: u64) -> u64 {
     random::generator().map_or_else(|_| random::weak_number(), Generator::number) % below
 }
 
-/// Changes of which the outcome was told, or not.
-fn toggle(is_over: &AtomicBool) -> Result<(u64, u64)> {
+/// Changes that were made, and those among them of which the outcome was not told.
+fn toggle() -> Result<(u64, u64)> {
     let first = while_gone(list)?;
     let mut mounted: Vec<usize> = Vec::new();
     let (mut changes, mut unknown) = (0, 0);
-    while !is_over.load(Ordering::Acquire) {
+    let mut written = Written(Vec::new());
+    while !IS_OVER.load(Ordering::Acquire) {
         let which = number(TOGGLED.len() as u64) as usize;
         let (source, at) = TOGGLED[which];
         let mut changed = mounted.clone();
@@ -259,6 +291,9 @@ fn toggle(is_over: &AtomicBool) -> Result<(u64, u64)> {
         let outcome = Directory::root()
             .and_then(|root| if is_there { root.unmount(at) } else { root.mount(source, at) });
         changes += 1;
+        if let Err(failure) = outcome {
+            check(failure.server_is_gone(), &format!("{failure:?} is told of a server that was killed"))?;
+        }
         let found = while_gone(list)?;
         let is = |mounted: &[usize]| {
             let more = mounted.iter().map(|&which| TOGGLED[which]);
@@ -272,13 +307,11 @@ fn toggle(is_over: &AtomicBool) -> Result<(u64, u64)> {
             &format!("{outcome:?}, but {found:?} of {changed:?}"),
         )?;
         unknown += u64::from(outcome.is_err());
+        ACKNOWLEDGED.fetch_add(u64::from(outcome.is_ok()), Ordering::Release);
         if is_made {
             mounted = changed;
         }
-        if mounted.contains(&2) {
-            let read = while_gone(|| Directory::root()?.read("/k2/file", 10))?;
-            check(read == b"text", "a file is another one")?;
-        }
+        written.write(changes, mounted.contains(&2))?;
     }
     for which in mounted {
         while_gone(|| match Directory::root()?.unmount(TOGGLED[which].1) {
@@ -286,6 +319,7 @@ fn toggle(is_over: &AtomicBool) -> Result<(u64, u64)> {
             outcome => outcome,
         })?;
     }
+    written.check()?;
     Ok((changes, unknown))
 }
 
@@ -295,9 +329,14 @@ fn list() -> Result<Vec<Mounted>> {
 
 fn kill_mounts(count: u64) -> Result<()> {
     let victim = Name::new("mounts").ok_or(Failure::Garbled)?;
-    let mut left = count;
-    while left > 0 {
+    let (mut left, mut before) = (count, 0);
+    while left > 0 && !IS_OVER.load(Ordering::Acquire) {
         time::sleep(Duration::from_micros(number(PAUSE_US)));
+        let now = ACKNOWLEDGED.load(Ordering::Acquire);
+        if now == before {
+            continue;
+        }
+        before = now;
         for place in 0.. {
             let Some(entry) = process::task_at(home(), place)? else { break };
             if entry.program() == victim {

@@ -6,7 +6,7 @@ use alloc::format;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use files::stubs::Files::{Directory as directory, File as file, PagedFile as paged};
-use files::wire::{BYTES_MAX, how_to_bits};
+use files::wire::{BYTES_MAX, how_to_bits, not_narrowed};
 use files::{Directory, File, reading};
 use rt::api::stub::door::Block;
 use rt::api::stub::{Callee, Failure as Fault, Interface, Pages, View, Words};
@@ -75,7 +75,7 @@ impl Opened {
 
     fn pages(&self) -> Result<Reference<paged::Client<View>>> {
         let copy = self.file.duplicate().map_err(Failure::Kernel)?;
-        copy.narrow().map_err(|_| Failure::Refused(Status::Unsupported))
+        copy.narrow().map_err(not_narrowed)
     }
 
     /// Reads a page, which is to arrive at an address.

@@ -90,7 +90,7 @@ fn seen_otherwise(office: &Reference<Office::Client<View>>) -> Result<(), String
     let own = office.open(7, 7).map_err(failed)?.narrow::<Anything>().map_err(failed)?;
     same("rules one of its own", chief.rules(&own), Ok(true))?;
     let nobody = own.narrow::<Chief::Client<View>>().err().ok_or("a teller is taken for a chief")?;
-    same("and rules it still", chief.rules(&nobody), Ok(true))
+    same("and rules it still", chief.rules(&nobody.reference), Ok(true))
 }
 
 /// What no stub sends: methods that want a reference get none, and others get one, with words or beside what is in memory.

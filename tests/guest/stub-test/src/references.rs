@@ -5,7 +5,7 @@ use crate::mint::Mint::{Chief, Closed, Counted, Named, Office, Register, Teller}
 use alloc::format;
 use alloc::string::String;
 use core::sync::atomic::{AtomicI64, Ordering};
-use rt::door::{self, Reference};
+use rt::door::{self, NotNarrowed, Reference};
 use rt::println;
 use rt::sync::Mutex;
 use stub::narrow::NARROW;
@@ -312,7 +312,9 @@ fn seen_otherwise() -> Result<(), String> {
     let high = teller(61, 0).map_err(failed)?.narrow::<Anything>().map_err(failed)?;
     same("rules", (chief.rules(&low), chief.rules(&high)), (Ok(true), Ok(false)))?;
     // And back from where nothing is known.
-    let low = low.narrow::<Chief::Client<View>>().err().ok_or("a teller is taken for a chief")?;
+    let NotNarrowed { reference: low, failure } =
+        low.narrow::<Chief::Client<View>>().err().ok_or("a teller is taken for a chief")?;
+    same("a teller is no chief", failure, Failure::Refused(stub::NO_METHOD))?;
     let low = low.narrow::<Teller::Client<View>>().map_err(failed)?;
     same("a teller again", low.name(), Ok(59))?;
     let as_chief = as_counted.narrow::<Chief::Client<View>>().map_err(failed)?;
@@ -383,6 +385,10 @@ fn hostile() -> Result<(), String> {
         Reference::<Counted::Client<View>>::from(door)
     };
     same("gone", office.twice(&gone, 1, 1).is_err(), true)?;
+    // An object that is gone has not said that it lacks an interface.
+    let kept = gone.narrow::<Teller::Client<View>>().err().ok_or("nobody is a teller")?;
+    same("gone before it was asked", kept.failure, Failure::Kernel(Error::NoSuch))?;
+    same("gone and called", kept.reference.count(), Err(Failure::Kernel(Error::NoSuch)))?;
     let odd = Counted::Client { server: View { first: 0x1234_5678, ..one.server } };
     let _ = odd.add(1, 1);
     same("it lives still", office.open(4, 4).map_err(failed)?.name(), Ok(4))?;

@@ -1,7 +1,7 @@
 //! The commands: one table, and the short ones themselves.
 
 use crate::shell::{STATUS_NOT_FOUND, STATUS_USAGE, Shell};
-use crate::{doors, environment, files, filters, listing, manual, place, programs, trace};
+use crate::{doors, environment, filters, listing, manual, place, programs, trace};
 use rt::api::calendar::{self, Date};
 use rt::module::Service;
 use rt::{print, println, time};
@@ -29,10 +29,11 @@ const fn plain(
 }
 
 /// All commands, in the order of `help`.
-pub const COMMANDS: [Command; 33] = [
+pub const COMMANDS: [Command; 21] = [
     Command {
-        details: "Programs tell what the comment at the head of their source says.",
-        ..plain("help", "[COMMAND|PROGRAM]", "list the commands, or tell about one or about a program", help)
+        details: "Programs tell what the comment at the head of their source says. Below the commands are those that say first how they\n\
+                  are called.",
+        ..plain("help", "[COMMAND|PROGRAM]", "list commands and programs, or tell about one", help)
     },
     Command {
         details: "One line for each thread. CPU is what it spent itself, FAULTS are its page faults; PAGES and\n\
@@ -61,36 +62,6 @@ pub const COMMANDS: [Command; 33] = [
         ..plain("cd", "[PATH]", "go to a directory", place::change)
     },
     plain("pwd", "", "tell in which directory the shell is", place::tell),
-    plain("ls", "[-l] [PATH...]", "list directories", files::list),
-    plain("cat", "PATH...", "show files", files::show),
-    plain("cp", "FROM TO", "copy a file", files::copy),
-    plain("mv", "FROM TO", "move a file or directory", files::rename),
-    plain("ln", "[-s] EXISTING PATH", "give a file another name, or make a symbolic link", files::link),
-    plain("rm", "PATH...", "remove files", files::unlink),
-    plain("mkdir", "PATH...", "make directories", files::mkdir),
-    plain("rmdir", "PATH...", "remove empty directories", files::rmdir),
-    Command {
-        details: "What was written before survives a loss of power.",
-        ..plain("sync", "", "wait until all files are on the disk", files::sync)
-    },
-    plain("df", "[PATH...]", "show how much space there is", files::space),
-    Command {
-        details: "SOURCE is a server of files that the system description lets the server mounts use, or DIRECTORY of it:\n\
-                  SERVER or SERVER/DIRECTORY. One that begins with / or . is a directory of the tree. PATH is a\n\
-                  directory, and what was there is hidden until \"umount PATH\". All programs see it. Without words it\n\
-                  lists what is mounted: the last one that leads to a path has it.",
-        ..plain(
-            "mount",
-            "[SOURCE PATH]",
-            "show files of a server, or of a directory, at another path; or list what is mounted",
-            files::mount,
-        )
-    },
-    Command {
-        details: "What the system description has mounted stays. Files that are open stay open. \"busy\" says that something\n\
-                  is mounted below PATH.",
-        ..plain("umount", "PATH...", "take away what was mounted last at a path", files::unmount)
-    },
     plain("time", "COMMAND...", "tell how long a command takes", time),
     plain("date", "", "show date and time (UTC)", date),
     plain("bench", "[ARGUMENT...]", "run the program bench: measurements", programs::run),
@@ -158,12 +129,25 @@ fn help(_: &mut Shell, words: &[&str]) -> i32 {
     }
 }
 
+/// Lists the commands, and then the programs whose texts begin with a purpose and a call.
 fn list() {
     let width =
         COMMANDS.iter().map(|command| command.name.len() + command.usage.len() + 1).max().unwrap_or(0);
     for Command { name, usage, purpose, .. } in &COMMANDS {
         println!("  {name} {usage:pad$}  {purpose}", pad = width - name.len() - 1);
     }
+    println!();
+    for (name, text) in manual::texts() {
+        match manual::call_of(&name, &text) {
+            Some((call, purpose)) if !is_command(&name) => println!("  {call:width$}  {purpose}"),
+            _ => {}
+        }
+    }
+}
+
+/// Whether a name is a command's, and not a program's.
+pub fn is_command(name: &str) -> bool {
+    COMMANDS.iter().any(|command| command.name == name)
 }
 
 /// Tells about one command.

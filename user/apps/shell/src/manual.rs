@@ -22,3 +22,11 @@ pub fn texts() -> Vec<(String, String)> {
 pub fn text_of(program: &str) -> Option<String> {
     texts().into_iter().find_map(|(name, text)| (name == program).then_some(text))
 }
+
+/// How a program is called, and its purpose, if its text begins with both: `PURPOSE: "CALL"`.
+pub fn call_of<'a>(program: &str, text: &'a str) -> Option<(&'a str, &'a str)> {
+    let (purpose, behind) = text.split_once(": \"")?;
+    let call = behind.split('"').next()?;
+    let is_one = !purpose.contains('.') && call.split(' ').next() == Some(program);
+    is_one.then_some((call, purpose))
+}

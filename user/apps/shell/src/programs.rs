@@ -39,7 +39,7 @@ impl<'a> Call<'a> {
         match words {
             ["run", name, arguments @ ..] => Some(Call { name, arguments, is_bare: false }),
             ["bench", arguments @ ..] => Some(Call { name: "bench", arguments, is_bare: false }),
-            [name, arguments @ ..] if !commands::COMMANDS.iter().any(|command| command.name == *name) => {
+            [name, arguments @ ..] if !commands::is_command(name) => {
                 Some(Call { name, arguments, is_bare: true })
             }
             _ => None,

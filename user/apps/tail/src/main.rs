@@ -7,13 +7,12 @@
 
 extern crate alloc;
 
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 use files::wire::BYTES_MAX;
-use files::{Directory, File, Watch, reading};
+use files::{Directory, File, Watch, path_of, reading};
 use rt::api::{Failure, Result, Status};
-use rt::{environment, eprintln, io, time};
+use rt::{eprintln, io, time};
 use vfs::How;
 use vfs::watch::Change;
 
@@ -53,8 +52,7 @@ fn main() -> i32 {
 }
 
 fn tail(typed: &str, lines: usize, follows: bool) -> Result<()> {
-    let place = environment::variable("PWD").unwrap_or_default();
-    let path = if typed.starts_with('/') { String::from(typed) } else { alloc::format!("{place}/{typed}") };
+    let path = path_of(typed);
     let root = Directory::root()?;
     let file = root.open(&path, How::default())?;
     // Whatever is added after this is told.

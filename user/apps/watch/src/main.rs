@@ -10,9 +10,9 @@ extern crate alloc;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
-use files::Directory;
+use files::{Directory, path_of};
 use rt::api::{Failure, Result, Status};
-use rt::{environment, eprintln, println, time};
+use rt::{eprintln, println, time};
 use vfs::watch::{Change, Event};
 
 rt::entry!(main);
@@ -44,8 +44,7 @@ fn main() -> i32 {
 }
 
 fn watch(typed: &str, count: usize) -> Result<()> {
-    let place = environment::variable("PWD").unwrap_or_default();
-    let path = if typed.starts_with('/') { String::from(typed) } else { alloc::format!("{place}/{typed}") };
+    let path = path_of(typed);
     let mut watch = Directory::root()?.watch(&path)?;
     println!("{typed} is watched");
     let (mut told, mut failed) = (0, 0);

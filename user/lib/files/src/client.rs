@@ -2,7 +2,9 @@
 
 use crate::stubs::Files::{Directory as directory, File as file, Joined as joined, PagedFile as paged};
 use crate::watch::Watch;
-use crate::wire::{BYTES_MAX, attributes_from_wire, entry_from_wire, failed, how_to_bits, space_from_wire};
+use crate::wire::{
+    BYTES_MAX, attributes_from_wire, entry_from_wire, failed, how_to_bits, not_narrowed, space_from_wire,
+};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::AtomicU64;
@@ -206,7 +208,7 @@ impl Directory {
 
     fn joined(&self) -> Result<Reference<joined::Client<View>>> {
         let copy = self.0.duplicate().map_err(Failure::Kernel)?;
-        copy.narrow().map_err(|_| Failure::Refused(Status::Unsupported))
+        copy.narrow().map_err(not_narrowed)
     }
 
     /// Mounts a directory in the place of another one, for all programs: `SERVER` or `SERVER/DIRECTORY`, or, if it begins with a slash, the directory that has
@@ -287,7 +289,7 @@ impl File {
     pub fn pages(&self) -> Result<Pages> {
         let copy = self.0.duplicate().map_err(Failure::Kernel)?;
         let file = copy.narrow::<paged::Client<View>>();
-        file.map(Pages).map_err(|_| Failure::Refused(Status::Unsupported))
+        file.map(Pages).map_err(not_narrowed)
     }
 
     /// Its attributes.

@@ -12,6 +12,7 @@ extern crate alloc;
 mod below;
 mod client;
 mod desk;
+mod place;
 mod server;
 mod watch;
 pub mod wire;
@@ -19,6 +20,7 @@ pub mod wire;
 pub use below::{Below, begin};
 pub use client::{Directory, File, Inbox, Mapped, Mounted, Pages, reading};
 pub use desk::hand_out;
+pub use place::path_of;
 pub use server::{OBJECTS_MAX, OwnPage, serve, serve_at_most};
 pub use watch::Watch;
 

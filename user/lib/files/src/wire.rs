@@ -3,6 +3,7 @@
 use crate::stubs::Files as idl;
 use rt::api::stub::{Failure, List};
 use rt::api::{self, Status};
+use rt::door::NotNarrowed;
 use vfs::watch::{Change, Event};
 use vfs::{Attributes, Entry, Error, How, Inode, Kind, Space};
 
@@ -217,5 +218,34 @@ pub fn failed(failure: Failure) -> api::Failure {
         // A path: clients see to it that nothing else is.
         Failure::TooLong => api::Failure::Refused(Status::NameTooLong),
         failure => failure.into(),
+    }
+}
+
+/// Failure of whoever wants an object as another interface. One that is there and does not have it does not support what is asked for; one whose server
+/// has ended is gone, and the next one may have it.
+pub fn not_narrowed<C>(kept: NotNarrowed<C>) -> api::Failure {
+    match kept.failure {
+        Failure::Refused(_) => api::Failure::Refused(Status::Unsupported),
+        failure => failed(failure),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rt::api::stub::{Anything, MALFORMED, NO_METHOD};
+    use rt::door::Reference;
+    use rt::sys::Error as Kernel;
+
+    #[test]
+    fn only_an_object_that_is_there_lacks_an_interface() {
+        let told = |failure| not_narrowed(NotNarrowed { reference: Reference::<Anything>::NOBODY, failure });
+        for label in [NO_METHOD, MALFORMED, Status::Denied as u32] {
+            assert_eq!(told(Failure::Refused(label)), api::Failure::Refused(Status::Unsupported));
+        }
+        for error in [Kernel::NoSuch, Kernel::PartnerDied] {
+            assert!(told(Failure::Kernel(error)).server_is_gone(), "{error:?}");
+        }
+        assert_eq!(told(Failure::Kernel(Kernel::Limit)), api::Failure::Kernel(Kernel::Limit));
     }
 }

@@ -21,7 +21,7 @@ mod reference;
 
 pub use memory::{memory, outlive, stay, withdraw, withdraw_arrived};
 pub use pool::{servers, set_limit};
-pub use reference::{Arrivals, Reference, Taken, give, give_many, take, take_from};
+pub use reference::{Arrivals, NotNarrowed, Reference, Taken, give, give_many, take, take_from};
 
 use crate::sync::Mutex;
 use alloc::boxed::Box;

@@ -7,6 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use files::Directory as Root;
 use files::stubs::Files::{self as idl, Directory, File, Joined, Watcher};
+use files::wire::not_narrowed;
 use rt::api::stub::{Failure, Hold, View};
 use rt::api::{self, Status, process};
 use rt::door::{self, Reference};
@@ -150,7 +151,7 @@ impl All {
             return Err(refused(Status::Denied));
         }
         let root = Root::of(source.server()).map_err(failed)?.into_reference();
-        let root: Reference<Client> = root.narrow().map_err(|_| refused(Status::Unsupported))?;
+        let root: Reference<Client> = root.narrow().map_err(|kept| failed(not_narrowed(kept)))?;
         match source.directory().as_slice() {
             b"" => Ok(()),
             directory => root.enter(directory).map(drop).map_err(|failure| match failure {

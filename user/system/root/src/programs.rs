@@ -69,6 +69,7 @@ impl Supervisor {
         let file = self.file_of(name, policy).ok_or(Status::NotFound)?;
         let quota = (self.kernel_frames * policy.kernel_share / 256).max(policy::KERNEL_FRAMES_MIN);
         let instead = self.instead_of(policy, parent);
+        let may_mount = policy.may_mount && self.program(parent).is_none_or(|starter| starter.may_mount);
         let task = sys::task_create(quota, policy.priority_max).map_err(status_of)?;
         let thread = match self.start_in(task, policy, file, arguments.len() as u64) {
             Ok(thread) => thread,
@@ -87,6 +88,7 @@ impl Supervisor {
             policy,
             parent,
             instead,
+            may_mount,
             is_init: false,
             arguments,
             holds: Vec::new(),
@@ -103,10 +105,14 @@ impl Supervisor {
         Some(File { offset, len: file.data.len() as u64 })
     }
 
+    /// The program of a task. None for `root` itself, which is nil as a parent.
+    pub(crate) fn program(&self, task: TaskId) -> Option<&Program> {
+        self.programs.iter().find(|program| program.task == task)
+    }
+
     /// Names that a program finds in the place of others. What a program starts has its console, for one.
     fn instead_of(&self, policy: &'static Policy, parent: TaskId) -> &'static [(String, String)] {
-        let parent = self.programs.iter().find(|program| program.task == parent);
-        match parent {
+        match self.program(parent) {
             Some(parent) if policy.instead.is_empty() => parent.instead,
             _ => &policy.says.instead,
         }
@@ -123,8 +129,7 @@ impl Supervisor {
         if arguments.contains('\0') || policy.is_manager() {
             return Ok(arguments);
         }
-        let parent = self.programs.iter().find(|program| program.task == parent);
-        let environment = match parent {
+        let environment = match self.program(parent) {
             Some(parent) => parent.arguments.split_once('\0').map_or("", |(_, environment)| environment),
             None => &self.options.environment,
         };

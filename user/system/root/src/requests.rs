@@ -287,8 +287,7 @@ impl Supervisor {
     }
 
     fn may_mount(&self, task: TaskId) -> Result<bool, Status> {
-        let program = self.programs.iter().find(|program| program.task == task);
-        Ok(program.ok_or(Status::NotFound)?.policy.may_mount)
+        Ok(self.program(task).ok_or(Status::NotFound)?.may_mount)
     }
 
     fn wait_for_end(&mut self, index: usize, client: Uid, task: TaskId, patience_ms: u64) -> Decision {

@@ -60,6 +60,8 @@ pub(crate) struct Program {
     pub parent: TaskId,
     /// Names that it finds in the place of others: its own, or, if it has none, those of its parent.
     pub instead: &'static [(String, String)],
+    /// Whether it may mount: its entry says so, and whoever started it may.
+    pub may_mount: bool,
     /// Its end is the end of the system.
     pub is_init: bool,
     pub arguments: String,

@@ -8,7 +8,7 @@
 use super::{Door, Room, porter};
 use api::stub::door::Items;
 use api::stub::narrow::find;
-use api::stub::{self, Arrived, Blank, Gives, In, Interface, Malformed, NO_WINDOW, Out, View, Wire};
+use api::stub::{self, Arrived, Blank, Failure, Gives, In, Interface, Malformed, NO_WINDOW, Out, View, Wire};
 use core::fmt;
 use core::mem::replace;
 use core::ops::Deref;
@@ -37,11 +37,11 @@ impl<C: Interface> Reference<C> {
     }
 
     /// This object as another interface: one that this inherits from, or that the object's own does. The object is asked. If it does
-    /// not say that it has it, the reference comes back.
-    pub fn narrow<D: Interface>(self) -> core::result::Result<Reference<D>, Reference<C>> {
+    /// not say that it has it, the reference comes back, with the reason.
+    pub fn narrow<D: Interface>(self) -> core::result::Result<Reference<D>, NotNarrowed<C>> {
         match find::<D>(self.client.view().door) {
             Ok(client) => Ok(Reference { client, place: self.place }),
-            Err(_) => Err(self),
+            Err(failure) => Err(NotNarrowed { reference: self, failure }),
         }
     }
 
@@ -53,6 +53,16 @@ impl<C: Interface> Reference<C> {
         let rights = if granted { Rights::RW.or(Rights::GRANT) } else { Rights::RW };
         (Fpage::doors(self.place.number, 0, rights), self.client.view().first.into())
     }
+}
+
+/// A reference to an object that has not said that it has an interface.
+#[derive(Debug)]
+pub struct NotNarrowed<C> {
+    /// The reference as it was.
+    pub reference: Reference<C>,
+    /// Reason: refused by an object that is there and does not have it; any other failure says nothing of what the object has, such as one of the kernel if its
+    /// server has ended.
+    pub failure: Failure,
 }
 
 /// Within something: the identifier goes beside the words.
