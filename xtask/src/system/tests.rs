@@ -3,7 +3,7 @@
 use super::*;
 use description::{Device, MODULES};
 
-const FILES: [&str; 29] = [
+const FILES: [&str; 31] = [
     "mm",
     "console",
     "bus",

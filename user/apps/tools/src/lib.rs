@@ -1,4 +1,4 @@
-//! What the programs of this crate share. Each is a command on files, in `src/bin`, and does one thing with the paths that it is given.
+//! Parts that the programs of this crate share. Each program is a command on files, in `src/bin`, and does one thing with the paths that it is given.
 //!
 //! A path that does not begin with a slash begins in the working directory. What fails is told with its path, on the console, and what is behind it is done
 //! all the same. The status is 0, or 1 if something failed, or 2 if the words are not understood.

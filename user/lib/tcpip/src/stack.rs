@@ -95,7 +95,7 @@ pub struct Stack {
     own_v4: Option<Ipv4Cidr>,
     /// Servers of names that belong to it.
     names_v4: Vec<Ipv4Addr>,
-    /// What is used instead, if nobody else has its address.
+    /// Address that is used instead, if nobody else has it.
     asked_v4: Option<Configuration>,
     routers: Routers,
     fallback: Option<Fallback>,

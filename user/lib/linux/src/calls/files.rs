@@ -189,7 +189,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 let count = ends.pipe.borrow_mut().read(to);
                 match count {
                     Ok(count) => {
-                        // Whoever waits for room waits since there was too little of it for a write of any size.
+                        // A thread that waits for room waits since there was too little of it for a write of any size.
                         if was_full {
                             self.happened(ends.number, ready::WRITE.into());
                         }
