@@ -329,7 +329,7 @@ pub struct Interface {
     pub operations: Vec<Operation>,
     /// A number that tells its messages from those of others, if the file gives it one; otherwise 0.
     pub number: u16,
-    /// How clients in C find the server, if not by their first parameter.
+    /// How clients find the server, if nothing in a call says it.
     pub binding: Option<Binding>,
     /// It never leaves its process.
     pub local: bool,

@@ -390,7 +390,8 @@ fn references_within_values_arrive_or_are_given_back() {
     let several = "interface R { void m(); }; typedef sequence<R, 5> L; typedef R Square[2][2];
         struct Pair { R both[2]; @optional R other; };
         interface W { long two(in R a, @grant in R b, in long x); R pick(in L all, in unsigned long which);
-          Pair mix(in Pair p, inout Square f); void bind(in string<50> who, in R it); };";
+          Pair mix(in Pair p, inout Square f); void bind(in string<50> who, in R it);
+          void turn(inout R a, out R b, out string<40> was); };";
     shop.emit_c_of("several.idl", several, &TernDoor);
     let files = ["fleet.c", "several.c", "identifiers.h", "on_tern.h", "registers.h"];
     files.iter().for_each(|file| shop.bring(file, file));

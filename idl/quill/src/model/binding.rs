@@ -1,4 +1,4 @@
-//! How a client in C finds its server where no parameter says it: DCE's implicit and automatic binding, and handles of a file's own types.
+//! How a client in C, or in Rust over Tern, finds its server where no parameter says it: DCE's implicit and automatic binding, and handles of a file's own types.
 
 /// The server that the functions of an interface's clients call.
 #[derive(Clone, Debug, PartialEq, Eq)]

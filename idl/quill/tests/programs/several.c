@@ -3,7 +3,7 @@
 
 #define STUBS "several.h"
 #define REPLIES W_replies
-#define REPLY_STRINGS 0
+#define REPLY_STRINGS 1
 #define WINDOWS W_WINDOWS
 #include "identifiers.h"
 
@@ -72,7 +72,18 @@ static quill_status bind(void *self, const char *who, R it)
     return strlen(who) > 3 ? QUILL_OK : QUILL_KERNEL + TERN_LIMIT;
 }
 
-static const W_server methods = { two, pick, mix, bind };
+static quill_status turn(void *self, R *a, R *b, char was[161])
+{
+    (void)self;
+    strcpy(was, "turned");
+    *b = *a;
+    *a = outcome == QUILL_OK ? reference(55) : (R){ 0, 0 };
+    if (outcome == 97)
+        tern_release(b->number);
+    return outcome == 97 ? outcome : QUILL_OK;
+}
+
+static const W_server methods = { two, pick, mix, bind, turn };
 W_ENTRY(entry, methods, NULL)
 
 /* --- the client --- */
@@ -148,6 +159,30 @@ static void check_mixed(void)
     OWNED(0);
 }
 
+/* One that goes both ways, beside one that comes back and a text. */
+static void check_turned(void)
+{
+    R a = reference(31), b, before = a;
+    char was[161];
+
+    CHECK(W_turn(w, &replies, &a, &b, was) == QUILL_OK && strcmp(was, "turned") == 0);
+    CHECK(leads_to(a, 55) && leads_to(b, 31));
+    OWNED(2);
+    tern_release(b.number);
+    before = a;
+    for (outcome = 97; outcome < 99; outcome++) {
+        CHECK(W_turn(w, &replies, &a, &b, was) == (outcome == 97 ? 97 : QUILL_MALFORMED));
+        CHECK(a.number == before.number && leads_to(a, 55) && b.number == 0);
+        OWNED(1);
+    }
+    outcome = QUILL_OK;
+    CHECK(W_turn(nowhere, &replies, &a, &b, was) == QUILL_KERNEL + TERN_NO_SUCH && leads_to(a, 55));
+    undelivered = 1;
+    CHECK(W_turn(w, &replies, &a, &b, was) != QUILL_OK && leads_to(a, 55) && b.number == 0);
+    OWNED(1);
+    tern_release(a.number);
+}
+
 /* One beside a text; and requests with more of them, for this method and for each other. */
 static void check_bound(void)
 {
@@ -176,11 +211,12 @@ static void check_bound(void)
 
 int main(void)
 {
-    begin_identifiers(200, 8);
+    begin_identifiers(200, 160);
     for (int round = 0; round < 3; round++) {
         check_parameters();
         check_lists();
         check_mixed();
+        check_turned();
         check_bound();
     }
     return 0;
