@@ -108,14 +108,18 @@ static void forget_fleet(void)
 
 static quill_status load(void *self, const Harbour_Fleet *all, int32_t more, uint32_t *result)
 {
+    quill_status status = QUILL_OK;
+
     (void)self;
     forget_fleet();
     for (uint32_t i = 0; i < all->_length && i < 16; i++) {
         fleet[in_fleet++] = all->_buffer[i];
-        if (all->_buffer[i].number != 0 && Harbour_Ship_load(all->_buffer[i], more) == QUILL_OK)
-            *result += cargo_of(all->_buffer[i]);
+        if (all->_buffer[i].number == 0)
+            continue;
+        status = status == QUILL_OK ? Harbour_Ship_load(all->_buffer[i], more) : status;
+        *result += cargo_of(all->_buffer[i]);
     }
-    return QUILL_OK;
+    return status;
 }
 
 static quill_status moor(void *self, const Harbour_Berth *wanted, Harbour_Berth *result, Harbour_Port_moor_raised *raised)
