@@ -1,4 +1,4 @@
-//! Gets a page and prints it.
+//! Gets a page and prints it: `fetch URL`.
 
 #![no_std]
 #![no_main]
