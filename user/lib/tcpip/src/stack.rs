@@ -95,7 +95,7 @@ pub struct Stack {
     own_v4: Option<Ipv4Cidr>,
     /// Servers of names that belong to it.
     names_v4: Vec<Ipv4Addr>,
-    /// What is used instead, if nobody else has its address.
+    /// Configuration that replaces it, if nobody else has its address.
     asked_v4: Option<Configuration>,
     routers: Routers,
     fallback: Option<Fallback>,
