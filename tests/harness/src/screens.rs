@@ -84,7 +84,7 @@ fn shows_the_console(
     for text in ["first serial port (COM1", "\"help\" lists the commands.", "tern>"] {
         emulated.wait(text, read)?;
     }
-    guest.send(b"help\r");
+    guest.send(b"help exit\r");
     emulated.wait("end the shell, and with it the system", read)?;
     guest.send(b"echo a line that is looked for\r");
     emulated.wait("\na line that is looked for\n", read)?;
