@@ -221,7 +221,12 @@ fn create(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
     Ok(())
 }
 
-fn set_pager(k: &Kernel, current: ThreadRef, thread: ThreadRef, [pager, handler]: [Uid; 2]) -> Result<(), Error> {
+fn set_pager(
+    k: &Kernel,
+    current: ThreadRef,
+    thread: ThreadRef,
+    [pager, handler]: [Uid; 2],
+) -> Result<(), Error> {
     for named in [pager, handler].into_iter().filter(|&named| !hears(thread, named)) {
         may_hear(k, current, thread.task(), named)?;
     }

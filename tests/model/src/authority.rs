@@ -528,7 +528,9 @@ impl Trial {
         let before = self.threads[target].expect("it lives");
         let priority_max = self.living(before.task).priority_max;
         if operation == thread_op::SET_PAGER {
-            for named in [rsi, rdx].map(Uid).into_iter().filter(|uid| ![before.pager, before.handler].contains(uid)) {
+            for named in
+                [rsi, rdx].map(Uid).into_iter().filter(|uid| ![before.pager, before.handler].contains(uid))
+            {
                 self.may_hear(by, before.task, named)?;
             }
         }

@@ -243,14 +243,18 @@ fn nobody_beyond_the_border_hears_of_faults() {
     let outsider = world.new_stand_in(outside.id.get());
     let client = world.acting(monitors, || {
         let task = world.new_task(60);
-        let uid = world.thread_control(thread_op::CREATE, [task.0, 5, monitors.uid().0, monitors.uid().0]).expect("memory")[0];
+        let uid = world
+            .thread_control(thread_op::CREATE, [task.0, 5, monitors.uid().0, monitors.uid().0])
+            .expect("memory")[0];
         world.k.thread(Uid(uid)).expect("just made")
     });
     world.thread_control(thread_op::SET_PRIORITY, [outsider.uid().0, 9, 0, 0]).expect("ok");
     world.thread_control(thread_op::START, [outsider.uid().0, 0x1000, 0x8000, 0]).expect("ok");
     runs(&world, outsider);
     world.wait();
-    world.acting(monitors, || world.thread_control(thread_op::START, [client.uid().0, 0x1000, 0x8000, 0]).expect("ok"));
+    world.acting(monitors, || {
+        world.thread_control(thread_op::START, [client.uid().0, 0x1000, 0x8000, 0]).expect("ok")
+    });
     world.leave(Next::Same);
     runs(&world, client);
     // By a message: to the monitor.
@@ -261,6 +265,7 @@ fn nobody_beyond_the_border_hears_of_faults() {
         assert_eq!(made.map(drop), Err(Error::Denied as u64));
     }
     // A thread that is not there may be somebody's one day.
-    let set = world.thread_control(thread_op::SET_PAGER, [0, Uid::thread(500, 1, outsider.uid().clan()).0, 0, 0]);
+    let set =
+        world.thread_control(thread_op::SET_PAGER, [0, Uid::thread(500, 1, outsider.uid().clan()).0, 0, 0]);
     assert_eq!(set.map(drop), Err(Error::NoSuch as u64));
 }

@@ -33,8 +33,11 @@ pub fn each(dims: &[u64], value: Expr, depth: usize, body: &dyn Fn(Expr, usize) 
     vec![Stmt::For(index, Expr::Int(first.into()), each(rest, element, depth + 1, body))]
 }
 
+/// A parameter: its type and its name.
+pub type Parameter = (Ty, String);
+
 /// The function for a type: its name, its parameters, what it does.
-pub fn function(e: &Emitter, id: TypeId) -> Option<(String, Vec<(Ty, String)>, Vec<Stmt>)> {
+pub fn function(e: &Emitter, id: TypeId) -> Option<(String, Vec<Parameter>, Vec<Stmt>)> {
     if !e.refers(id) {
         return None;
     }
