@@ -217,7 +217,8 @@ fn an_alert_between_two_steps_is_not_lost() {
     runs(&world, sender);
     let frame = &sender.frame;
     frame.w.iter().for_each(|word| word.set(0));
-    (frame.w[0].set(abi::Dope::used(4095, 0, 0).0), frame.w[1].set(0x4100_0000));
+    frame.w[0].set(abi::Dope::used(4095, 0, 0).0);
+    frame.w[1].set(0x4100_0000);
     frame.w[Frame::R15].set(abi::call::timeouts(Timeout::NEVER, Timeout::NEVER));
     frame.w[Frame::RBX].set(receiver.uid().0);
     frame.rax.set((Call::Ipc as u32 | op::BLOCK | op::TAKES_BLOCK | op::ALERTABLE).into());
