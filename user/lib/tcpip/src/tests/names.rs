@@ -291,7 +291,7 @@ fn town() -> Town {
 }
 
 /// Asks for a name until it is decided, and says after how many seconds.
-fn ask(town: &mut Town, name: &str) -> (Result<IpAddr, Refusal>, u64) {
+pub(super) fn ask(town: &mut Town, name: &str) -> (Result<IpAddr, Refusal>, u64) {
     let query = town.host.stack.resolve(1, name).unwrap();
     let mut seconds = 0;
     while town.host.stack.found(query) == Err(Refusal::Again) {

@@ -1,9 +1,10 @@
 //! Answers about names that are too long for a datagram, and connections by which they come, or do not.
 
 use super::leases::Town;
+use super::names::ask;
 use crate::Refusal;
 use crate::names::ANSWER_MAX;
-use core::net::{IpAddr, Ipv4Addr};
+use core::net::Ipv4Addr;
 use lan::ADDRESS_V6;
 use lan::leases::Manner;
 use lan::names::{self, Record, Stream};
@@ -20,20 +21,6 @@ fn town(addresses: usize) -> Town {
     town.lan.names.records = many.chain([("one.test", Record::V4(KNOWN))]).collect();
     town.run(2);
     town
-}
-
-/// Asks for a name until it is decided, and says after how many seconds.
-fn ask(town: &mut Town, name: &str) -> (Result<IpAddr, Refusal>, u64) {
-    let query = town.host.stack.resolve(1, name).unwrap();
-    let mut seconds = 0;
-    while town.host.stack.found(query) == Err(Refusal::Again) {
-        town.run(1);
-        seconds += 1;
-        assert!(seconds < 60, "{name} is never decided");
-    }
-    let found = town.host.stack.found(query);
-    town.host.stack.close(query);
-    (found, seconds)
 }
 
 /// Nothing is left of connections after a while.
