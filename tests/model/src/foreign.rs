@@ -141,24 +141,34 @@ fn registers_that_change_meanwhile_keep_no_return_away() {
     }
 }
 
-/// A client gives up, and takes its shuttle back from its server, whose foreign call is done on it.
-#[test]
-fn calls_return_although_their_shuttle_was_taken() {
-    let world = world();
-    let handler = handler(&world, TaskId::NIL);
+/// A server that makes a foreign call for its client, which has this priority and patience. Its handler has the call.
+fn server_with_client(
+    world: &World,
+    handler: ThreadRef,
+    priority: u8,
+    patience: Timeout,
+) -> (ThreadRef, ThreadRef) {
     let me = world.root.uid().0;
     let server = world.new_thread(TaskId::NIL, 5);
     assert_eq!(world.current(), server);
     world.wait();
     world.thread_control(thread_op::SET_PAGER, [server.uid().0, me, handler.uid().0, 0]).expect("it is ours");
     world.thread_control(thread_op::DENY_NATIVE, [server.uid().0, 1, LABEL, 0]).expect("it is ours");
-    let client = world.new_thread(TaskId::NIL, 4);
+    let client = world.new_thread(TaskId::NIL, priority);
     assert_eq!(world.current(), client);
-    let patience = (Timeout::NEVER, Timeout::from_us(1000));
-    world.ipc(server.uid(), server.uid(), patience, Fpage::NIL, 0, [1; 8]);
+    world.ipc(server.uid(), server.uid(), (Timeout::NEVER, patience), Fpage::NIL, 0, [1; 8]);
     assert_eq!(world.current(), server);
-    call(&world);
+    call(world);
     assert_eq!(world.current(), handler);
+    (server, client)
+}
+
+/// A client gives up, and takes its shuttle back from its server, whose foreign call is done on it.
+#[test]
+fn calls_return_although_their_shuttle_was_taken() {
+    let world = world();
+    let handler = handler(&world, TaskId::NIL);
+    let (server, client) = server_with_client(&world, handler, 4, Timeout::from_us(1000));
     world.advance(2_000_000);
     world.settle();
     assert_eq!(client.frame.head() & 0xff, Error::ReceiveTimeout as u64);
@@ -478,19 +488,7 @@ fn a_late_return_gives_extended_state_back() {
 fn a_late_return_gives_a_clients_shuttle_back() {
     let world = world();
     let handler = handler(&world, TaskId::NIL);
-    let me = world.root.uid().0;
-    let server = world.new_thread(TaskId::NIL, 5);
-    assert_eq!(world.current(), server);
-    world.wait();
-    world.thread_control(thread_op::SET_PAGER, [server.uid().0, me, handler.uid().0, 0]).expect("it is ours");
-    world.thread_control(thread_op::DENY_NATIVE, [server.uid().0, 1, LABEL, 0]).expect("it is ours");
-    let client = world.new_thread(TaskId::NIL, 12);
-    assert_eq!(world.current(), client);
-    let never = (Timeout::NEVER, Timeout::NEVER);
-    world.ipc(server.uid(), server.uid(), never, Fpage::NIL, 0, [1; 8]);
-    assert_eq!(world.current(), server);
-    call(&world);
-    assert_eq!(world.current(), handler);
+    let (server, client) = server_with_client(&world, handler, 12, Timeout::NEVER);
     wait(&world);
     let _other = ward(&world, TaskId::NIL, 4, handler);
     call(&world);
