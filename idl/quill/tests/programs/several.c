@@ -95,7 +95,7 @@ static const W w = { PEER_NUMBER, 0 }, nowhere = { 77, 0 };
 static void check_parameters(void)
 {
     R one = reference(3);
-    int32_t sum;
+    int32_t sum = 0;
 
     CHECK(W_two(w, one, reference(4), 1000, &sum) == QUILL_OK && sum == 1304 && leads_to(kept, 4));
     OWNED(1);

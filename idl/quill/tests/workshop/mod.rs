@@ -48,6 +48,9 @@ pub fn presentations(server: bool, client: bool) -> Vec<String> {
 /// Name in a workshop of the file with system calls.
 const SYSTEM_CALLS: &str = "ipc.S";
 
+/// Name in a workshop of the library from which a program takes what it has not of its own: compilers that leave nothing out ask for it.
+const LIBRARY: &str = "libtern.a";
+
 /// The directory goes away with it.
 pub struct Workshop(PathBuf);
 
@@ -137,10 +140,13 @@ impl Workshop {
         std::fs::write(self.path(file).with_extension(extension), text).unwrap();
     }
 
-    /// Brings the header of Tern's C library, and how it makes system calls, with which programs are then linked.
+    /// Brings the header of Tern's C library, how it makes system calls, and its numbers of door identifiers, with which programs are then linked.
     pub fn bring_tern(&self) {
         self.bring("../../../../user/lib/c/include/tern.h", "tern.h");
         self.bring("../../../../user/lib/c/lib/ipc.S", SYSTEM_CALLS);
+        self.bring("../../../../user/lib/c/lib/numbers.c", "library.c");
+        self.tool("gcc", &["-c", "-O1", "-I.", "-o", "library.o", "library.c"]);
+        self.tool("ar", &["rcs", LIBRARY, "library.o"]);
     }
 
     pub fn rustc(&self, arguments: &[&str]) {
@@ -159,8 +165,8 @@ impl Workshop {
         command.args(arguments).current_dir(&self.0);
         let links =
             !arguments.iter().any(|argument| ["-S", "-c", "-fsyntax-only", "--edition"].contains(argument));
-        if links && self.path(SYSTEM_CALLS).exists() {
-            command.args(["-I.", SYSTEM_CALLS]);
+        if links && self.path(LIBRARY).exists() {
+            command.args(["-I.", SYSTEM_CALLS, LIBRARY]);
         }
         let out = command.output().unwrap();
         if out.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&out.stderr).into_owned()) }
