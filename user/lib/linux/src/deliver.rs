@@ -265,10 +265,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub fn handle(&mut self, tid: Tid, registers: Registers) {
         match self.effect(tid) {
             Effect::Ended => {}
-            Effect::Nothing => {
-                self.restore_mask(tid);
-                self.machine.answer(tid, &registers);
-            }
+            Effect::Nothing if self.unblocks_signal(tid) => self.handle(tid, registers),
+            Effect::Nothing => self.machine.answer(tid, &registers),
             Effect::Handler(signal, cause, action) => {
                 let mut state = self.room_for_state();
                 if self.machine.state(tid, &mut state) {
@@ -288,8 +286,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(crate) fn end_with_signal(&mut self, tid: Tid, registers: &mut Registers) -> Next {
         let (signal, cause, action) = match self.effect(tid) {
             Effect::Ended => return Next::Nothing,
+            Effect::Nothing if self.unblocks_signal(tid) => return self.end_with_signal(tid, registers),
             Effect::Nothing => {
-                self.restore_mask(tid);
                 self.machine.answer(tid, registers);
                 return Next::Nothing;
             }

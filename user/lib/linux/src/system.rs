@@ -239,10 +239,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     fn do_call(&mut self, tid: Tid, registers: &mut Registers) -> Next {
         let next = match self.attempt(tid, registers) {
             Some(true) if self.has_signal(tid) => self.end_with_signal(tid, registers),
-            Some(true) => {
-                self.restore_mask(tid);
-                Next::Answer
-            }
+            // Signals that were blocked for the time of the call come behind it.
+            Some(true) if self.unblocks_signal(tid) => self.end_with_signal(tid, registers),
+            Some(true) => Next::Answer,
             Some(false) => {
                 self.interrupt_wait(tid);
                 Next::Nothing
@@ -468,20 +467,18 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Ends a call with registers: the thread goes on, or a signal comes first.
     pub fn complete(&mut self, tid: Tid, registers: Registers) {
-        if self.has_signal(tid) {
+        if self.has_signal(tid) || self.unblocks_signal(tid) {
             self.handle(tid, registers);
         } else {
-            self.restore_mask(tid);
             self.machine.answer(tid, &registers);
         }
     }
 
-    /// A thread blocks again what it blocked before a call.
-    pub fn restore_mask(&mut self, tid: Tid) {
-        if let Some(thread) = self.threads.get_mut(&tid)
-            && let Some(mask) = thread.mask_before.take()
-        {
-            thread.mask = mask;
-        }
+    /// A thread blocks again what it blocked before a call. Whether a signal waits that only the call has blocked.
+    pub(crate) fn unblocks_signal(&mut self, tid: Tid) -> bool {
+        let Some(thread) = self.threads.get_mut(&tid) else { return false };
+        let Some(mask) = thread.mask_before.take() else { return false };
+        thread.mask = mask;
+        self.has_signal(tid) && !self.stands_still(tid)
     }
 }

@@ -3,6 +3,7 @@
 mod futexes;
 mod owners;
 mod sandboxes;
+mod signals;
 mod stops;
 mod terminals;
 

@@ -1,0 +1,46 @@
+//! Signals that meet calls: those that a call has blocked for its time, those that stop a process or let it go on, and those that end who sends them.
+
+use super::{HANDLER, OWN, World};
+use crate::machine::Tid;
+use crate::signal::Set;
+use linux_raw_sys::general::*;
+use std::vec::Vec;
+
+impl World {
+    fn signal(&mut self, tid: Tid, pid: Tid, signal: u32) {
+        self.now(tid, __NR_kill, &[pid.into(), signal.into()]).unwrap();
+    }
+}
+
+/// Calls that wait for nothing else than a time of 1 s, and block `SIGUSR1` meanwhile.
+fn waits(world: &mut World, tid: Tid) -> [(u32, Vec<u64>); 3] {
+    let [time, set] = [OWN + 64, OWN + 80];
+    world.system.write_words(tid, time, &[1, 0, Set::of(SIGUSR1).0, set, 8]).unwrap();
+    let list = world.now(tid, __NR_epoll_create1, &[0]).unwrap();
+    [
+        (__NR_ppoll, Vec::from([0, 0, time, set, 8])),
+        (__NR_pselect6, Vec::from([0, 0, 0, 0, time, set + 8])),
+        (__NR_epoll_pwait, Vec::from([list, OWN + 256, 1, 1000, set, 8])),
+    ]
+}
+
+/// Nobody but the call has blocked the signal, so it is handled when the call is done, and not at the next one.
+#[test]
+fn a_signal_that_a_wait_has_blocked_comes_behind_it() {
+    let mut world = World::new();
+    let child = world.fork(1);
+    world.action(child, SIGUSR1, HANDLER);
+    for (call, arguments) in waits(&mut world, child) {
+        world.system.write_words(child, OWN + 64, &[1, 0]).unwrap();
+        assert_eq!(world.call(child, call, &arguments), None);
+        world.signal(1, child, SIGUSR1);
+        assert_eq!((world.answer(child), world.handles(child)), (None, false), "{call} blocks it");
+        world.wait(2_000_000_000);
+        assert!(world.handles(child), "{call} is over");
+        assert_eq!(world.answer(child), None, "the handler has the result");
+        world.system.thread(child).unwrap().mask = Set(0);
+    }
+    world.system.write_words(child, OWN + 64, &[0, 0, Set::of(SIGUSR1).0]).unwrap();
+    assert_eq!(world.call(child, __NR_ppoll, &[0, 0, OWN + 64, OWN + 80, 8]), Some(Ok(0)));
+    assert_eq!(world.system.thread(child).unwrap().mask, Set(0));
+}
