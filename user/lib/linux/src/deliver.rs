@@ -86,6 +86,15 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.send_by(pid, signal, cause, taker, false)
     }
 
+    /// Signals wait for a process, and the thread that was to take them has ended, or blocks them now: others take them.
+    pub(crate) fn hand_on(&mut self, pid: Tid) {
+        let Some(process) = self.processes.get(&pid).filter(|found| found.pending.set() != Set(0)) else {
+            return;
+        };
+        let takers: Vec<Tid> = process.threads.iter().copied().filter(|tid| self.has_signal(*tid)).collect();
+        self.losses.extend(takers.into_iter().map(Loss::Signal));
+    }
+
     /// Sends a signal to a thread.
     pub fn send_to_thread(&mut self, tid: Tid, signal: Signal, cause: Cause) -> Result<()> {
         let thread = self.threads.get(&tid).ok_or(ESRCH)?;
@@ -136,6 +145,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             self.notify(tid);
         }
         if is_added { Ok(()) } else { Err(EAGAIN) }
+    }
+
+    /// A thread that may have a signal takes it.
+    pub(crate) fn notify_if_needed(&mut self, tid: Tid) {
+        if self.has_signal(tid) {
+            self.notify(tid);
+        }
     }
 
     /// A thread has a signal that it does not block.

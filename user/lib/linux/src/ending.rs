@@ -29,6 +29,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         self.machine.end_thread(tid);
         self.threads.remove(&tid);
+        self.hand_on(pid);
     }
 
     /// Words in memory that others look at, as a thread leaves them.

@@ -246,7 +246,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 self.interrupt_wait(tid);
                 Next::Nothing
             }
-            None => Next::Nothing,
+            // One that goes on elsewhere already takes a signal there that has come before.
+            None => {
+                self.notify_if_needed(tid);
+                Next::Nothing
+            }
         };
         self.look_at_files();
         let is_quiet = self.events.is_empty() && self.losses.is_empty();
@@ -257,9 +261,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let before = self.current.replace(tid);
         self.settle();
         self.current = before;
-        // If it waits, nobody else will tell it.
-        if self.threads.get(&tid).is_some_and(|thread| thread.blocked.is_some()) {
-            self.interrupt_wait(tid);
+        // If it waits, or goes on already, nobody else will tell it.
+        if next == Next::Nothing {
+            self.notify_if_needed(tid);
         }
         if next == Next::Answer && self.has_signal(tid) {
             self.complete(tid, *registers);

@@ -368,6 +368,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if begun.is_err() {
             self.end_process(pid, crate::process::Status::killed(SIGKILL));
         }
+        // Signals may have come for a thread that is not there any more.
+        self.hand_on(pid);
         Ok(())
     }
 

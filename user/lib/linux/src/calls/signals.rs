@@ -61,6 +61,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 _ => return Err(EINVAL),
             };
             self.thread(tid)?.mask = Set(mask).as_mask();
+            if mask & !before.0 != 0 {
+                let pid = self.pid(tid)?;
+                self.hand_on(pid);
+            }
         }
         if old != 0 {
             self.write_words(tid, old, &[before.0])?;
