@@ -76,14 +76,39 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Sends a signal to a process.
     pub fn send(&mut self, pid: Tid, signal: Signal, cause: Cause) -> Result<()> {
-        let process = self.processes.get(&pid).ok_or(ESRCH)?;
-        if process.ended.is_some() {
+        if !self.processes.contains_key(&pid) {
+            return Err(ESRCH);
+        }
+        if !self.forget_opposite(pid, signal) {
             return Ok(());
         }
-        let threads = process.threads.clone();
+        let process = self.processes.get(&pid).ok_or(ESRCH)?;
         let is_taken = |tid: &Tid| self.threads.get(tid).is_some_and(|thread| !thread.mask.has(signal));
-        let taker = threads.iter().copied().find(is_taken);
+        let taker = process.threads.iter().copied().find(is_taken);
         self.send_by(pid, signal, cause, taker, false)
+    }
+
+    /// A signal that lets a process go on takes back those that stop it, and the other way round, whoever blocks them. Whether the process has not ended.
+    fn forget_opposite(&mut self, pid: Tid, signal: Signal) -> bool {
+        let is_there = |system: &Self| system.processes.get(&pid).is_some_and(|found| found.ended.is_none());
+        if signal == SIGCONT && is_there(self) {
+            STOPPING.into_iter().for_each(|stopping| self.forget_signal(pid, stopping));
+            self.let_go_on(pid);
+        } else if STOPPING.contains(&signal) {
+            self.forget_signal(pid, SIGCONT);
+        }
+        is_there(self)
+    }
+
+    /// A signal does not wait any more, for a process or a thread of it.
+    pub(crate) fn forget_signal(&mut self, pid: Tid, signal: Signal) {
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        process.pending.forget(signal);
+        for tid in &process.threads {
+            if let Some(thread) = self.threads.get_mut(tid) {
+                thread.pending.forget(signal);
+            }
+        }
     }
 
     /// Signals wait for a process, and the thread that was to take them has ended, or blocks them now: others take them.
@@ -97,9 +122,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Sends a signal to a thread.
     pub fn send_to_thread(&mut self, tid: Tid, signal: Signal, cause: Cause) -> Result<()> {
+        let pid = self.pid(tid)?;
+        if !self.forget_opposite(pid, signal) {
+            return Ok(());
+        }
         let thread = self.threads.get(&tid).ok_or(ESRCH)?;
         let taker = (!thread.mask.has(signal)).then_some(tid);
-        let pid = thread.process;
         if taker.is_none() {
             let mut is_added = true;
             if let Some(thread) = self.threads.get_mut(&tid) {
@@ -126,12 +154,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let process = self.processes.get_mut(&pid).ok_or(ESRCH)?;
         let index = signal as usize - 1;
         let action = *process.actions.get(index).ok_or(EINVAL)?;
-        if signal == SIGCONT {
-            STOPPING.into_iter().for_each(|stopping| process.pending.forget(stopping));
-            self.let_go_on(pid);
-        } else if STOPPING.contains(&signal) {
-            process.pending.forget(SIGCONT);
-        }
         if let Some(tid) = taker.filter(|_| action.ignores(signal)) {
             self.trace_signal(tid, signal, &cause);
             return Ok(());

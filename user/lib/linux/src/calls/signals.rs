@@ -37,11 +37,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             self.write_words(tid, old, &words)?;
         }
         if let Some(new) = new {
-            let process = self.process(tid)?;
-            process.actions[index] = new;
+            self.process(tid)?.actions[index] = new;
             if new.ignores(signal) {
-                process.pending.forget(signal);
-                self.thread(tid)?.pending.forget(signal);
+                let pid = self.pid(tid)?;
+                self.forget_signal(pid, signal);
             }
         }
         DONE

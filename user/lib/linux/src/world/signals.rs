@@ -10,6 +10,15 @@ impl World {
     fn signal(&mut self, tid: Tid, pid: Tid, signal: u32) {
         self.now(tid, __NR_kill, &[pid.into(), signal.into()]).unwrap();
     }
+
+    fn block(&mut self, tid: Tid, signal: u32) {
+        self.system.thread(tid).unwrap().mask.0 |= Set::of(signal).0;
+    }
+
+    fn unblock(&mut self, tid: Tid, signal: u32) {
+        self.system.write_words(tid, OWN, &[Set::of(signal).0]).unwrap();
+        self.call(tid, __NR_rt_sigprocmask, &[SIG_UNBLOCK.into(), OWN, 0, 8]);
+    }
 }
 
 /// Calls that wait for nothing else than a time of 1 s, and block `SIGUSR1` meanwhile.
@@ -43,4 +52,27 @@ fn a_signal_that_a_wait_has_blocked_comes_behind_it() {
     world.system.write_words(child, OWN + 64, &[0, 0, Set::of(SIGUSR1).0]).unwrap();
     assert_eq!(world.call(child, __NR_ppoll, &[0, 0, OWN + 64, OWN + 80, 8]), Some(Ok(0)));
     assert_eq!(world.system.thread(child).unwrap().mask, Set(0));
+}
+
+#[test]
+fn a_process_goes_on_whoever_blocks_the_signal() {
+    let mut world = World::new();
+    let child = world.fork(1);
+    world.block(child, SIGCONT);
+    for number in [__NR_kill, __NR_tkill] {
+        world.signal(1, child, SIGSTOP);
+        assert_eq!(world.system.processes[&child].stopped, Some(SIGSTOP));
+        world.now(1, number, &[child.into(), SIGCONT.into()]).unwrap();
+        assert_eq!(world.system.processes[&child].stopped, None);
+    }
+    // One takes the other back, also if it was for a thread alone.
+    let job = world.fork(1);
+    world.now(job, __NR_setpgid, &[0, 0]).unwrap();
+    world.block(job, SIGTSTP);
+    world.now(1, __NR_tkill, &[job.into(), SIGTSTP.into()]).unwrap();
+    world.signal(1, job, SIGCONT);
+    world.unblock(job, SIGTSTP);
+    assert_eq!(world.system.processes[&job].stopped, None);
+    world.now(1, __NR_tkill, &[job.into(), SIGTSTP.into()]).unwrap();
+    assert_eq!(world.system.processes[&job].stopped, Some(SIGTSTP));
 }
