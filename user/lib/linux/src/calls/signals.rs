@@ -9,7 +9,7 @@ use crate::signal::{ACTION_BYTES, Action, Cause, Set, Signal, Stack, info};
 use crate::system::{Answer, DONE, Outcome, System};
 use alloc::vec::Vec;
 use linux_raw_sys::general::{
-    MINSIGSTKSZ, SI_TKILL, SIG_BLOCK, SIG_SETMASK, SIG_UNBLOCK, SIGKILL, SIGSTOP, SS_DISABLE,
+    MINSIGSTKSZ, SI_TKILL, SIG_BLOCK, SIG_SETMASK, SIG_UNBLOCK, SIGCONT, SIGKILL, SIGSTOP, SS_DISABLE,
 };
 use vfs::FileSystem;
 
@@ -181,14 +181,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         DONE
     }
 
-    /// Whether a process may send signals to another.
-    pub(super) fn may_signal(&self, own: Tid, pid: Tid) -> bool {
+    /// Whether a process may send a signal to another. Whoever has a process in his session may let it go on, whatever owner it has set.
+    pub(super) fn may_signal(&self, own: Tid, pid: Tid, number: u64) -> bool {
         let (Some(own), Some(other)) = (self.processes.get(&own), self.processes.get(&pid)) else {
             return false;
         };
         let [real, effective, _] = own.owners.owner;
         let [other_real, _, other_saved] = other.owners.owner;
-        effective == 0 || [real, effective].iter().any(|owner| [other_real, other_saved].contains(owner))
+        effective == 0
+            || [real, effective].iter().any(|owner| [other_real, other_saved].contains(owner))
+            || number == u64::from(SIGCONT) && own.session == other.session
     }
 
     pub(crate) fn sys_kill(&mut self, tid: Tid, [pid, number, ..]: [u64; 6]) -> Answer {
@@ -208,7 +210,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if number > SIGNALS as u64 {
             return Err(EINVAL);
         }
-        let allowed: Vec<Tid> = meant.into_iter().filter(|pid| self.may_signal(own, *pid)).collect();
+        let allowed: Vec<Tid> = meant.into_iter().filter(|pid| self.may_signal(own, *pid, number)).collect();
         if allowed.is_empty() {
             return Err(EPERM);
         }
@@ -243,7 +245,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if number > SIGNALS as u64 {
             return Err(EINVAL);
         }
-        if !self.may_signal(own, pid as u32) {
+        if !self.may_signal(own, pid as u32, number) {
             return Err(EPERM);
         }
         if number != 0 {

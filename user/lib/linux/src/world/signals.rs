@@ -1,6 +1,7 @@
 //! Signals that meet calls: those that a call has blocked for its time, those that stop a process or let it go on, and those that end who sends them.
 
 use super::{HANDLER, OWN, World};
+use crate::errno::EPERM;
 use crate::machine::Tid;
 use crate::signal::Set;
 use linux_raw_sys::general::*;
@@ -75,4 +76,21 @@ fn a_process_goes_on_whoever_blocks_the_signal() {
     assert_eq!(world.system.processes[&job].stopped, None);
     world.now(1, __NR_tkill, &[job.into(), SIGTSTP.into()]).unwrap();
     assert_eq!(world.system.processes[&job].stopped, Some(SIGTSTP));
+}
+
+/// A shell lets jobs go on that have set another owner.
+#[test]
+fn a_process_of_the_session_goes_on_whatever_its_owner_is() {
+    let mut world = World::new();
+    let [shell, job] = [1000, 2000].map(|owner: u64| {
+        let child = world.fork(1);
+        world.now(child, __NR_setresuid, &[owner; 3]).unwrap();
+        child
+    });
+    world.signal(1, job, SIGSTOP);
+    assert_eq!(world.now(shell, __NR_kill, &[job.into(), SIGTERM.into()]), Err(EPERM));
+    world.signal(shell, job, SIGCONT);
+    assert_eq!(world.system.processes[&job].stopped, None);
+    world.now(job, __NR_setsid, &[]).unwrap();
+    assert_eq!(world.now(shell, __NR_kill, &[job.into(), SIGCONT.into()]), Err(EPERM));
 }
