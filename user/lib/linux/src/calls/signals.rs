@@ -210,18 +210,20 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if number > SIGNALS as u64 {
             return Err(EINVAL);
         }
-        let allowed: Vec<Tid> = meant.into_iter().filter(|pid| self.may_signal(own, *pid, number)).collect();
+        let mut allowed: Vec<Tid> =
+            meant.into_iter().filter(|pid| self.may_signal(own, *pid, number)).collect();
         if allowed.is_empty() {
             return Err(EPERM);
         }
         if number != 0 {
-            // The caller last: it may end by it.
-            for pid in allowed.iter().copied().filter(|pid| *pid != own) {
-                self.send(pid, signal(number)?, cause)?;
+            // The caller last: it may end by it. One that another has taken along keeps the rest from nothing.
+            allowed.sort_by_key(|pid| *pid == own);
+            let mut outcome = Err(ESRCH);
+            for pid in allowed {
+                let sent = self.send(pid, signal(number)?, cause);
+                outcome = if outcome.is_ok() { outcome } else { sent };
             }
-            if allowed.contains(&own) {
-                self.send(own, signal(number)?, cause)?;
-            }
+            outcome?;
         }
         self.unless_gone(tid)
     }

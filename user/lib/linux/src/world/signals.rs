@@ -20,6 +20,11 @@ impl World {
         self.system.write_words(tid, OWN, &[Set::of(signal).0]).unwrap();
         self.call(tid, __NR_rt_sigprocmask, &[SIG_UNBLOCK.into(), OWN, 0, 8]);
     }
+
+    /// Whether a process has ended, also if nobody knows it any more.
+    fn is_over(&self, pid: Tid) -> bool {
+        self.system.processes.get(&pid).is_none_or(|process| process.ended.is_some())
+    }
 }
 
 /// Calls that wait for nothing else than a time of 1 s, and block `SIGUSR1` meanwhile.
@@ -93,4 +98,19 @@ fn a_process_of_the_session_goes_on_whatever_its_owner_is() {
     assert_eq!(world.system.processes[&job].stopped, None);
     world.now(job, __NR_setsid, &[]).unwrap();
     assert_eq!(world.now(shell, __NR_kill, &[job.into(), SIGCONT.into()]), Err(EPERM));
+}
+
+/// A process that is forgotten since another one has ended before it keeps the others from nothing.
+#[test]
+fn all_get_a_signal_that_is_for_all() {
+    let mut world = World::new();
+    world.action(1, SIGCHLD, 1);
+    let parent = world.fork(1);
+    world.action(parent, SIGCHLD, 0);
+    let zombie = world.fork(parent);
+    let [other, own] = [(); 2].map(|()| world.fork(1));
+    world.exit(zombie);
+    assert!(world.system.processes.contains_key(&zombie));
+    assert_eq!(world.now(own, __NR_kill, &[u64::MAX, SIGKILL.into()]), Ok(0));
+    assert_eq!([parent, zombie, other, own].map(|pid| world.is_over(pid)), [true, true, true, false]);
 }
