@@ -148,7 +148,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         is_own: bool,
     ) -> Result<()> {
         if signal == SIGKILL {
-            self.end_process(pid, Status::killed(SIGKILL));
+            // A call that is made holds what its process has open, and nobody could close that: the process ends behind it.
+            if self.is_making && self.current.and_then(|tid| self.pid(tid).ok()) == Some(pid) {
+                self.losses.push(Loss::Kill(pid));
+            } else {
+                self.end_process(pid, Status::killed(SIGKILL));
+            }
             return Ok(());
         }
         let process = self.processes.get_mut(&pid).ok_or(ESRCH)?;
@@ -167,6 +172,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             self.notify(tid);
         }
         if is_added { Ok(()) } else { Err(EAGAIN) }
+    }
+
+    /// Whether the process of a thread ends when its call is over.
+    pub(crate) fn is_killed(&self, tid: Tid) -> bool {
+        self.pid(tid).is_ok_and(|pid| self.losses.contains(&Loss::Kill(pid)))
     }
 
     /// A thread that may have a signal takes it.

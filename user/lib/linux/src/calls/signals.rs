@@ -228,9 +228,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.unless_gone(tid)
     }
 
-    /// Done, if the caller is still there.
+    /// Done, if the caller is still there, and goes on.
     pub(super) fn unless_gone(&self, tid: Tid) -> Answer {
-        if self.threads.contains_key(&tid) { DONE } else { Ok(Outcome::Gone) }
+        if self.threads.contains_key(&tid) && !self.is_killed(tid) { DONE } else { Ok(Outcome::Gone) }
     }
 
     pub(crate) fn sys_tkill(&mut self, tid: Tid, [thread, number, ..]: [u64; 6]) -> Answer {

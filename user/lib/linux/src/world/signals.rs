@@ -3,8 +3,11 @@
 use super::{HANDLER, OWN, World};
 use crate::errno::EPERM;
 use crate::machine::Tid;
+use crate::process::Status;
 use crate::signal::Set;
 use linux_raw_sys::general::*;
+use linux_raw_sys::ioctl::{TIOCGPTN, TIOCSPTLCK};
+use std::format;
 use std::vec::Vec;
 
 impl World {
@@ -113,4 +116,28 @@ fn all_get_a_signal_that_is_for_all() {
     assert!(world.system.processes.contains_key(&zombie));
     assert_eq!(world.now(own, __NR_kill, &[u64::MAX, SIGKILL.into()]), Ok(0));
     assert_eq!([parent, zombie, other, own].map(|pid| world.is_over(pid)), [true, true, true, false]);
+}
+
+/// A process is killed by what its own call does. Nothing of what it has open stays open.
+#[test]
+fn a_process_that_is_killed_in_a_call_leaves_nothing_open() {
+    let mut world = World::new();
+    let killed = world.fork(1);
+    let master = world.open(killed, "/dev/ptmx", O_RDWR).unwrap();
+    for (request, value) in [(TIOCSPTLCK, 0u32), (TIOCGPTN, 0)] {
+        world.put(killed, OWN, &value.to_le_bytes());
+        world.now(killed, __NR_ioctl, &[master, request.into(), OWN]).unwrap();
+    }
+    let name = format!("/dev/pts/{}", world.number(killed, OWN));
+    // The end of this child ends its parent, who types the key that ends it.
+    let child = world.now(killed, __NR_clone, &[SIGKILL.into()]).unwrap() as Tid;
+    world.now(child, __NR_setsid, &[]).unwrap();
+    world.open(child, &name, O_RDWR).unwrap();
+    assert_eq!(world.write(killed, master, b"\x03"), None);
+    assert_eq!(world.system.processes[&killed].ended, Some(Status::killed(SIGKILL)));
+    assert_eq!(world.system.terminals.pairs(), 0, "the master is closed");
+    // A process that kills itself does not come back.
+    let other = world.fork(1);
+    assert_eq!(world.call(other, __NR_kill, &[other.into(), SIGKILL.into()]), None);
+    assert_eq!(world.system.processes[&other].ended, Some(Status::killed(SIGKILL)));
 }
