@@ -432,7 +432,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             None => Vec::new(),
         };
         for descriptor in closing {
-            self.close(descriptor.open);
+            self.close_descriptor(pid, descriptor.open);
         }
     }
 
