@@ -21,7 +21,9 @@ use alloc::rc::Rc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::RefCell;
-use linux_raw_sys::general::{AT_EMPTY_PATH, AT_SYMLINK_NOFOLLOW, S_ISGID, S_ISUID, S_IXGRP, SIGKILL, X_OK};
+use linux_raw_sys::general::{
+    AT_EMPTY_PATH, AT_SYMLINK_NOFOLLOW, S_ISGID, S_ISUID, S_IXGRP, SIGCHLD, SIGKILL, X_OK,
+};
 use vfs::path::Last;
 use vfs::{Attributes, FileSystem, How, Inode};
 
@@ -421,7 +423,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 // They are only shown, so they may be missing.
                 process.arguments = if share.is_some() { arguments } else { Default::default() };
                 process.arguments_share = share.map(Rc::new);
-                process.has_begun = true;
+                (process.has_begun, process.exit_signal) = (true, SIGCHLD);
                 for action in &mut process.actions {
                     if action.handler > 1 {
                         *action = Default::default();
@@ -433,6 +435,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         };
         for descriptor in closing {
             self.close_descriptor(pid, descriptor.open);
+        }
+        // Another program does not have to bear what this one has chosen for the end of a child.
+        for child in self.processes.values_mut().filter(|process| process.parent == pid) {
+            child.exit_signal = SIGCHLD;
         }
     }
 

@@ -24,6 +24,13 @@ impl World {
         self.call(tid, __NR_rt_sigprocmask, &[SIG_UNBLOCK.into(), OWN, 0, 8]);
     }
 
+    /// Makes a process another program.
+    fn begins(&mut self, tid: Tid) {
+        self.put(tid, OWN, b"/program\0");
+        assert_eq!(self.call(tid, __NR_execve, &[OWN, 0, 0]), None);
+        self.lay_out(tid);
+    }
+
     /// Whether a process has ended, also if nobody knows it any more.
     fn is_over(&self, pid: Tid) -> bool {
         self.system.processes.get(&pid).is_none_or(|process| process.ended.is_some())
@@ -140,4 +147,21 @@ fn a_process_that_is_killed_in_a_call_leaves_nothing_open() {
     let other = world.fork(1);
     assert_eq!(world.call(other, __NR_kill, &[other.into(), SIGKILL.into()]), None);
     assert_eq!(world.system.processes[&other].ended, Some(Status::killed(SIGKILL)));
+}
+
+/// A program that begins has to bear nothing that another one has chosen.
+#[test]
+fn programs_that_begin_hear_of_children_as_usual() {
+    let mut world = World::new();
+    world.action(1, SIGCHLD, HANDLER);
+    let child = world.now(1, __NR_clone, &[SIGUSR1.into()]).unwrap() as Tid;
+    world.begins(child);
+    world.exit(child);
+    assert!(world.handles(1), "it is SIGCHLD");
+    let parent = world.fork(1);
+    let child = world.now(parent, __NR_clone, &[SIGKILL.into()]).unwrap() as Tid;
+    world.begins(parent);
+    world.exit(child);
+    assert!(!world.is_over(parent));
+    assert_eq!(world.status(parent, child), Some(0));
 }
