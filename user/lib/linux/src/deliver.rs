@@ -530,11 +530,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     fn tell_parent(&mut self, pid: Tid, status: Status) {
-        let Some(parent) = self.processes.get(&pid).map(|process| process.parent) else { return };
+        let Some(process) = self.processes.get(&pid) else { return };
+        let (parent, owner) = (process.parent, process.owners.owner[0]);
         let Some(process) = self.processes.get(&parent) else { return };
         if !process.actions[SIGCHLD as usize - 1].has(general::SA_NOCLDSTOP) {
             let (code, value) = status.told();
-            let _ = self.send(parent, SIGCHLD, Cause { code, sender: (pid, 0), value: value.into() });
+            let _ = self.send(parent, SIGCHLD, Cause { code, sender: (pid, owner), value: value.into() });
         }
         self.tell(Event::Child(parent));
     }

@@ -103,7 +103,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Tells the parent of a process that it has ended, which is forgotten if its parent does not care.
     pub(crate) fn tell_end(&mut self, pid: Tid, status: Status) {
         let Some(process) = self.processes.get(&pid) else { return };
-        let (parent, signal) = (process.parent, process.exit_signal);
+        let (parent, signal, owner) = (process.parent, process.exit_signal, process.owners.owner[0]);
         let ignores = self.processes.get(&parent).is_none_or(|parent| {
             let action = parent.actions[SIGCHLD as usize - 1];
             action.handler == 1 || action.has(linux_raw_sys::general::SA_NOCLDWAIT)
@@ -113,7 +113,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         if signal != 0 {
             let (code, value) = status.told();
-            let _ = self.send(parent, signal, Cause { code, sender: (pid, 0), value: value.into() });
+            let _ = self.send(parent, signal, Cause { code, sender: (pid, owner), value: value.into() });
         }
         self.tell(Event::Child(parent));
     }

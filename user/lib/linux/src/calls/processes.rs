@@ -383,7 +383,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         };
         if info != 0 {
             let (code, value) = found.told();
-            let cause = Cause { code, sender: (child, 0), value: value.into() };
+            let owner = self.other(child)?.owners.owner[0];
+            let cause = Cause { code, sender: (child, owner), value: value.into() };
             self.write(tid, info, &signal::info(SIGCHLD, &cause))?;
         }
         let used = self.take_news(child, options);

@@ -165,3 +165,13 @@ fn programs_that_begin_hear_of_children_as_usual() {
     assert!(!world.is_over(parent));
     assert_eq!(world.status(parent, child), Some(0));
 }
+
+#[test]
+fn who_was_a_child_is_told() {
+    let mut world = World::new();
+    let child = world.fork(1);
+    world.now(child, __NR_setresuid, &[7; 3]).unwrap();
+    world.exit(child);
+    world.now(1, __NR_waitid, &[P_PID.into(), child.into(), OWN, WEXITED.into()]).unwrap();
+    assert_eq!([16, 20].map(|at| world.number(1, OWN + at)), [child, 7]);
+}
