@@ -10,6 +10,7 @@ use crate::system::{Answer, DONE, Outcome, System};
 use alloc::vec::Vec;
 use linux_raw_sys::general::{
     MINSIGSTKSZ, SI_TKILL, SIG_BLOCK, SIG_SETMASK, SIG_UNBLOCK, SIGCONT, SIGKILL, SIGSTOP, SS_DISABLE,
+    SS_ONSTACK,
 };
 use vfs::FileSystem;
 
@@ -170,8 +171,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             self.thread(tid)?.stack = match flags {
                 SS_DISABLE => Stack::NONE,
-                0 if len < MINSIGSTKSZ.into() => return Err(ENOMEM),
-                0 => Stack { address, flags, len },
+                0 | SS_ONSTACK if len < MINSIGSTKSZ.into() => return Err(ENOMEM),
+                // It is on it when a handler is: to say so changes nothing.
+                0 | SS_ONSTACK => Stack { address, flags: 0, len },
                 _ => return Err(EINVAL),
             };
         }

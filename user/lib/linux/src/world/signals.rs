@@ -1,7 +1,8 @@
 //! Signals that meet calls: those that a call has blocked for its time, those that stop a process or let it go on, and those that end who sends them.
 
 use super::{HANDLER, OWN, World};
-use crate::errno::EPERM;
+use crate::errno::{EINVAL, EPERM};
+use crate::frames::PAGE;
 use crate::machine::Tid;
 use crate::process::Status;
 use crate::signal::Set;
@@ -174,4 +175,17 @@ fn who_was_a_child_is_told() {
     world.exit(child);
     world.now(1, __NR_waitid, &[P_PID.into(), child.into(), OWN, WEXITED.into()]).unwrap();
     assert_eq!([16, 20].map(|at| world.number(1, OWN + at)), [child, 7]);
+}
+
+/// Programs set `SS_ONSTACK`, which says nothing that is not known.
+#[test]
+fn a_stack_of_handlers_may_be_said_to_be_one() {
+    let mut world = World::new();
+    for (flags, expected) in [(0, Ok(0)), (SS_ONSTACK, Ok(0)), (SS_DISABLE, Ok(0)), (4, Err(EINVAL))] {
+        world.system.write_words(1, OWN, &[OWN + PAGE, flags.into(), PAGE]).unwrap();
+        assert_eq!(world.now(1, __NR_sigaltstack, &[OWN, 0]), expected);
+        world.now(1, __NR_sigaltstack, &[0, OWN]).unwrap();
+        let told = if flags == 4 { SS_DISABLE } else { flags & SS_DISABLE };
+        assert_eq!(world.number(1, OWN + 8), told);
+    }
 }
