@@ -156,6 +156,8 @@ pub struct Process {
     pub left_group: Tid,
     /// Whether it has begun a program since it was made.
     pub has_begun: bool,
+    /// Signal that it gets when its parent ends; 0: none.
+    pub death_signal: u32,
     /// When `SIGALRM` comes, and how long after that again.
     pub alarm: (Option<u64>, u64),
     /// CPU time of threads that have ended, and of children that were waited for.

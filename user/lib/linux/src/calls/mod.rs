@@ -24,6 +24,7 @@ pub mod paths;
 mod permissions;
 pub mod pidfd;
 mod pieces;
+mod prctl;
 mod privileged;
 pub mod proc;
 pub mod processes;

@@ -357,6 +357,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         process.room = Rc::new(RefCell::new(Room { space, memory }));
         if let (Some(process), Ok(owners)) = (self.processes.get_mut(&pid), owners) {
             process.owners = owners;
+            if program.sets != (None, None) {
+                process.death_signal = 0;
+            }
         }
         self.note_program(pid, program, environment);
         let mut state = Box::new(ThreadState::ZERO);

@@ -8,6 +8,7 @@ use crate::process::Status;
 use crate::signal::Set;
 use linux_raw_sys::general::*;
 use linux_raw_sys::ioctl::{TIOCGPTN, TIOCSPTLCK};
+use linux_raw_sys::prctl::{PR_GET_PDEATHSIG, PR_SET_PDEATHSIG};
 use std::format;
 use std::vec::Vec;
 
@@ -165,6 +166,23 @@ fn programs_that_begin_hear_of_children_as_usual() {
     world.exit(child);
     assert!(!world.is_over(parent));
     assert_eq!(world.status(parent, child), Some(0));
+}
+
+#[test]
+fn children_hear_of_the_end_of_their_parent_if_they_want() {
+    let mut world = World::new();
+    let parent = world.fork(1);
+    let [hears, other] = [(); 2].map(|()| world.fork(parent));
+    assert_eq!(world.now(hears, __NR_prctl, &[PR_SET_PDEATHSIG.into(), 65]), Err(EINVAL));
+    world.now(hears, __NR_prctl, &[PR_SET_PDEATHSIG.into(), SIGTERM.into()]).unwrap();
+    let below = world.fork(hears);
+    for (tid, signal) in [(hears, SIGTERM), (below, 0)] {
+        world.now(tid, __NR_prctl, &[PR_GET_PDEATHSIG.into(), OWN]).unwrap();
+        assert_eq!(world.number(tid, OWN), signal);
+    }
+    world.exit(parent);
+    assert_eq!(world.system.processes[&hears].ended, Some(Status::killed(SIGTERM)));
+    assert_eq!([other, below].map(|pid| world.is_over(pid)), [false; 2]);
 }
 
 #[test]
