@@ -195,6 +195,41 @@ fn who_was_a_child_is_told() {
     assert_eq!([16, 20].map(|at| world.number(1, OWN + at)), [child, 7]);
 }
 
+/// `select` and its like leave the time that they have not waited.
+#[test]
+fn waits_leave_the_rest_of_their_time() {
+    let mut world = World::new();
+    let child = world.fork(1);
+    world.action(child, SIGUSR1, HANDLER);
+    world.now(child, __NR_pipe, &[OWN]).unwrap();
+    let [reader, writer] = [OWN, OWN + 4].map(|at| u64::from(world.number(child, at)));
+    let [time, set] = [OWN + 2 * PAGE, OWN + 2 * PAGE + 64];
+    let thread = world.thread(child);
+    let read = [reader + 1, set, 0, 0, time, 0];
+    for (call, arguments, parts) in [
+        (__NR_select, read, 1_000_000),
+        (__NR_pselect6, read, 1_000_000_000),
+        (__NR_ppoll, [set + 8, 1, time, 0, 0, 0], 1_000_000_000u64),
+    ] {
+        for ends_by_signal in [true, false] {
+            world.system.write_words(child, time, &[3, parts / 2]).unwrap();
+            world.system.write_words(child, set, &[1 << reader, reader | 1 << 32]).unwrap();
+            assert_eq!(world.call(child, call, &arguments), None);
+            world.wait(1_200_000_000);
+            if ends_by_signal {
+                world.signal(1, child, SIGUSR1);
+                assert!(world.handles(child));
+                world.system.thread(child).unwrap().mask = Set(0);
+            } else {
+                assert_eq!(world.write(thread, writer, b"x"), Some(Ok(1)));
+                assert_eq!(world.answer(child), Some(Ok(1)));
+                world.read(child, reader, 1);
+            }
+            assert_eq!(world.system.words(child, time), Ok([2, parts / 10 * 3]), "{call}");
+        }
+    }
+}
+
 /// Programs set `SS_ONSTACK`, which says nothing that is not known.
 #[test]
 fn a_stack_of_handlers_may_be_said_to_be_one() {
