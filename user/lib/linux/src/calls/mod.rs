@@ -43,6 +43,7 @@ pub mod time;
 pub mod timers;
 pub mod waiting;
 mod walk;
+mod whole;
 
 use crate::errno::{ENOSYS, Result};
 use crate::frames::Bytes;

@@ -1,0 +1,56 @@
+//! Long reads and writes.
+
+use crate::calls::rig::{DATA, FIRST, Rig};
+use crate::errno::{EFBIG, Errno};
+use linux_raw_sys::general as nr;
+use std::vec;
+use std::vec::Vec;
+
+/// More than is moved at once, and no multiple of it.
+const LEN: u64 = (3 << 20) + 100;
+
+fn error(error: Errno) -> i64 {
+    error.result() as i64
+}
+
+/// A file opened by the first process, and as many bytes of its memory, which are not the same everywhere.
+fn begun() -> (Rig, u64, u64, Vec<u8>) {
+    let mut rig = Rig::begun();
+    let fd = rig.open("/tmp/long") as u64;
+    let bytes: Vec<u8> = (0..LEN).map(|at| (at >> 12) as u8 ^ at as u8).collect();
+    let at = rig.put(&bytes);
+    (rig, fd, at, bytes)
+}
+
+#[test]
+fn a_long_write_and_a_long_read_are_whole() {
+    let (mut rig, fd, at, bytes) = begun();
+    assert_eq!(rig.call(nr::__NR_write, &[fd, at, LEN]), LEN as i64);
+    assert_eq!(rig.call(nr::__NR_lseek, &[fd, 0, nr::SEEK_CUR.into()]), LEN as i64);
+    rig.system.write(FIRST, at, &vec![0; LEN as usize]).unwrap();
+    assert_eq!(rig.call(nr::__NR_pread64, &[fd, at, LEN + 5, 0]), LEN as i64);
+    assert!(rig.get(FIRST, at, LEN as usize) == bytes);
+    // In pieces, behind a part of the file.
+    rig.system.write(FIRST, at, &vec![0; LEN as usize]).unwrap();
+    let [first, second] = [100, LEN - 200];
+    let list = rig.put(&[at, first, at + first, second].map(u64::to_le_bytes).concat());
+    assert_eq!(rig.call(nr::__NR_preadv, &[fd, list, 2, 100]), LEN as i64 - 100);
+    assert!(rig.get(FIRST, at, LEN as usize - 100) == bytes[100..]);
+    // It ends where memory does.
+    let last = DATA + (4 << 20) - (2 << 20);
+    assert_eq!(rig.call(nr::__NR_pread64, &[fd, last, LEN, 0]), 2 << 20);
+    assert_eq!(rig.call(nr::__NR_pwrite64, &[fd, last, LEN, 0]), 2 << 20);
+    let zero = rig.open("/dev/zero") as u64;
+    assert_eq!(rig.call(nr::__NR_read, &[zero, at, LEN]), LEN as i64);
+}
+
+#[test]
+fn a_long_write_ends_at_the_longest_file() {
+    let (mut rig, fd, at, _) = begun();
+    rig.ignore(nr::SIGXFSZ);
+    // The limit lies between two of the pieces in which bytes are moved.
+    let limit = rig.put(&[2u64 << 20, u64::MAX].map(u64::to_le_bytes).concat());
+    assert_eq!(rig.call(nr::__NR_setrlimit, &[nr::RLIMIT_FSIZE.into(), limit]), 0);
+    assert_eq!(rig.call(nr::__NR_write, &[fd, at, LEN]), 2 << 20);
+    assert_eq!(rig.call(nr::__NR_write, &[fd, at, LEN]), error(EFBIG));
+}
