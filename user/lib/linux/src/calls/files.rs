@@ -498,6 +498,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let mut bytes = vec![0; count.min(PIECE_MAX) as usize];
         let Taken::Bytes(found) = self.take(&from, &mut bytes, Some(start))? else { return Err(EINVAL) };
         bytes.truncate(self.limit_write(tid, &to, None, found)?);
+        if found == 0 {
+            return DONE;
+        }
         let count = match self.put(&to, &bytes, None, false) {
             Err(EAGAIN)
                 if matches!(to.object, Object::Socket(_) | Object::Inet(_)) && !to.has(O_NONBLOCK) =>

@@ -3,6 +3,7 @@
 use crate::calls::rig::{DATA, FIRST, Rig};
 use crate::errno::{EFBIG, Errno};
 use linux_raw_sys::general as nr;
+use linux_raw_sys::net::{AF_UNIX, MSG_DONTWAIT, SOCK_SEQPACKET};
 use std::vec;
 use std::vec::Vec;
 
@@ -53,4 +54,15 @@ fn a_long_write_ends_at_the_longest_file() {
     assert_eq!(rig.call(nr::__NR_setrlimit, &[nr::RLIMIT_FSIZE.into(), limit]), 0);
     assert_eq!(rig.call(nr::__NR_write, &[fd, at, LEN]), 2 << 20);
     assert_eq!(rig.call(nr::__NR_write, &[fd, at, LEN]), error(EFBIG));
+}
+
+#[test]
+fn nothing_is_sent_of_a_file_that_is_over() {
+    let mut rig = Rig::begun();
+    let fd = rig.open("/tmp/empty") as u64;
+    let pair = rig.two(nr::__NR_socketpair, &[AF_UNIX.into(), SOCK_SEQPACKET.into(), 0], 3);
+    assert_eq!(rig.call(nr::__NR_sendfile, &[pair[0], fd, 0, 100]), 0);
+    let room = rig.room(16);
+    let received = rig.call(nr::__NR_recvfrom, &[pair[1], room, 16, MSG_DONTWAIT.into(), 0, 0]);
+    assert_eq!(received, error(crate::errno::EAGAIN));
 }
