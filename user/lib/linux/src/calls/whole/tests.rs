@@ -1,7 +1,8 @@
-//! Long reads and writes.
+//! Long reads and writes, and memory of which calls ask whether it is there.
 
 use crate::calls::rig::{DATA, FIRST, Rig};
-use crate::errno::{EFBIG, Errno};
+use crate::errno::{EFBIG, EINVAL, ENOMEM, Errno};
+use crate::frames::PAGE;
 use linux_raw_sys::general as nr;
 use linux_raw_sys::net::{AF_UNIX, MSG_DONTWAIT, SOCK_SEQPACKET};
 use std::vec;
@@ -65,4 +66,35 @@ fn nothing_is_sent_of_a_file_that_is_over() {
     let room = rig.room(16);
     let received = rig.call(nr::__NR_recvfrom, &[pair[1], room, 16, MSG_DONTWAIT.into(), 0, 0]);
     assert_eq!(received, error(crate::errno::EAGAIN));
+}
+
+/// Programs ask by these calls whether there is memory, and whether advice has an effect.
+#[test]
+fn memory_that_is_not_there_is_told_so() {
+    let mut rig = Rig::begun();
+    let kind = u64::from(nr::MAP_PRIVATE | nr::MAP_ANONYMOUS);
+    let at = rig.call(nr::__NR_mmap, &[0, 3 * PAGE, 3, kind, u64::MAX, 0]) as u64;
+    assert_eq!(rig.call(nr::__NR_munmap, &[at + PAGE, PAGE]), 0);
+    for (len, expected) in [(PAGE, 0), (3 * PAGE, error(ENOMEM)), (0, 0)] {
+        assert_eq!(rig.call(nr::__NR_msync, &[at, len, nr::MS_ASYNC.into()]), expected);
+        for advice in [nr::MADV_NORMAL, nr::MADV_WILLNEED, nr::MADV_HUGEPAGE, nr::MADV_DODUMP, nr::MADV_COLD]
+        {
+            assert_eq!(rig.call(nr::__NR_madvise, &[at, len, advice.into()]), expected);
+        }
+    }
+    assert_eq!(rig.call(nr::__NR_msync, &[at + PAGE, PAGE, nr::MS_SYNC.into()]), error(ENOMEM));
+    for advice in [nr::MADV_WIPEONFORK, nr::MADV_DONTFORK, nr::MADV_REMOVE, 5, 26] {
+        assert_eq!(rig.call(nr::__NR_madvise, &[at, PAGE, advice.into()]), error(EINVAL));
+    }
+}
+
+#[test]
+fn a_heap_has_the_limit_of_all_memory() {
+    let mut rig = Rig::begun();
+    let heap = rig.call(nr::__NR_brk, &[0]) as u64;
+    let limit = rig.put(&[16u64 << 20, u64::MAX].map(u64::to_le_bytes).concat());
+    assert_eq!(rig.call(nr::__NR_setrlimit, &[nr::RLIMIT_AS.into(), limit]), 0);
+    assert_eq!(rig.call(nr::__NR_brk, &[heap + (4 << 20)]) as u64, heap + (4 << 20));
+    assert_eq!(rig.call(nr::__NR_brk, &[heap + (16 << 20)]) as u64, heap + (4 << 20));
+    assert_eq!(rig.call(nr::__NR_brk, &[heap]) as u64, heap);
 }
