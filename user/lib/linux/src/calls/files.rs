@@ -2,6 +2,7 @@
 
 use super::fifo::Fifo;
 use super::pieces::{Moved, Piece};
+use super::pty::is_typed;
 use super::whole::{is_row, moved_at_once};
 use super::{done, number};
 use crate::errno::{
@@ -323,7 +324,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Terminal { .. } | Object::Master { .. } => count < bytes.len(),
             _ => outcome == Err(EAGAIN),
         };
-        let is_end = !is_stream(open) || !is_there && count == bytes.len();
+        let goes_on = all < wanted && is_typed(open, bytes.len());
+        let is_end = !is_stream(open) && !goes_on || !is_there && count == bytes.len();
         let is_whole = !is_stuck && is_end || all >= wanted;
         if is_whole {
             return number(Ok(all));
@@ -338,6 +340,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         };
         // A pipe takes all of it, when there is room.
         self.thread(tid)?.done = all;
+        if goes_on && !is_stuck && self.ready(open) & WRITABLE != 0 {
+            return Ok(Outcome::Wait(Vec::new(), Some(self.machine.now())));
+        }
         Ok(Outcome::Wait(self.events_of(open), until))
     }
 

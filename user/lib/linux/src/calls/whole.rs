@@ -44,7 +44,7 @@ pub(super) fn moved_at_once(open: &Open, wanted: u64) -> Option<u64> {
         Object::Writer(ends) | Object::Fifo(Fifo { ends, .. }) => {
             Some((ends.pipe.borrow().room() as u64).clamp(ATOMIC_BYTES as u64 + 1, PIECE_MAX))
         }
-        Object::Terminal { number: SYSTEM, .. } => Some(TERMINAL_MAX as u64),
+        Object::Terminal { number: SYSTEM, .. } | Object::Master { .. } => Some(TERMINAL_MAX as u64),
         Object::Inet(inet) if inet.is_stream() => Some(super::inet::PIECE),
         Object::File { .. } | Object::Memory(_) if wanted > PIECE_MAX => None,
         _ => Some(PIECE_MAX),
