@@ -272,6 +272,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let Some(blocked) = self.unblock(tid) else { return };
         self.tell_rest(tid, &blocked);
         self.give_up_opening(tid);
+        self.let_held_go(tid);
         let mut registers = blocked.registers;
         let number = registers.rax;
         let Some(thread) = self.threads.get_mut(&tid) else { return };

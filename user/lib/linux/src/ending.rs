@@ -36,6 +36,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(crate) fn leave(&mut self, tid: Tid) {
         self.unblock(tid);
         self.give_up_opening(tid);
+        self.let_held_go(tid);
         self.leave_locks(tid);
         self.waiting.remove(&tid);
         let clear = self.threads.get(&tid).map_or(0, |thread| thread.clear);

@@ -4,7 +4,7 @@ use crate::budget::Share;
 use crate::frames::Frame;
 use crate::machine::{Registers, Space, Tid};
 use crate::memory::{FileNumber, Memory};
-use crate::open::Descriptors;
+use crate::open::{Descriptors, Open};
 use crate::signal::{Action, Pending, Set, Stack};
 use alloc::boxed::Box;
 use alloc::rc::Rc;
@@ -246,6 +246,8 @@ pub struct Thread {
     pub began: Option<u64>,
     /// Bytes that a call has done before it had to wait.
     pub done: u64,
+    /// Descriptors with which the call waits, and that others have closed: it has them until it is over.
+    pub held: Vec<(u32, Rc<Open>)>,
     /// The futex at which it waits: that of the call which is made again, or one to which others have moved it.
     pub futex: Option<Word>,
     /// Bits of the futex that the call which is being made waits for.
@@ -280,6 +282,7 @@ impl Thread {
             until: None,
             began: None,
             done: 0,
+            held: Vec::new(),
             futex: None,
             bits: u32::MAX,
             is_woken: false,

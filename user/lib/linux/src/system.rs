@@ -274,7 +274,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Makes a call. Says whether it is done; nothing if its thread is gone.
-    fn attempt(&mut self, tid: Tid, registers: &mut Registers) -> Option<bool> {
+    pub(crate) fn attempt(&mut self, tid: Tid, registers: &mut Registers) -> Option<bool> {
         self.store.volume.begin();
         let pid = self.pid(tid).ok()?;
         {
@@ -341,7 +341,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return;
         }
         let Some(Blocked { mut registers, .. }) = self.unblock(tid) else { return };
-        match self.attempt(tid, &mut registers) {
+        let has_held = self.threads.get(&tid).is_some_and(|thread| !thread.held.is_empty());
+        let made = if has_held {
+            self.attempt_with_held(tid, &mut registers)
+        } else {
+            self.attempt(tid, &mut registers)
+        };
+        match made {
             Some(true) => self.complete(tid, registers),
             Some(false) => self.interrupt_wait(tid),
             None => {}

@@ -6,6 +6,7 @@ mod sandboxes;
 mod signals;
 mod stops;
 mod terminals;
+mod waits;
 
 use crate::errno::{Errno, Result};
 use crate::frames::{Bytes, Frame, PAGE};

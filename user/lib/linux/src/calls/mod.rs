@@ -10,6 +10,7 @@ pub mod fifo;
 pub mod files;
 pub mod futex;
 mod futex_locks;
+mod held;
 pub mod identity;
 pub mod inet;
 pub mod inotify;
