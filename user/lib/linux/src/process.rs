@@ -242,6 +242,8 @@ pub struct Thread {
     pub blocked: Option<Blocked>,
     /// When the call that is made again waits no longer.
     pub until: Option<Option<u64>>,
+    /// Number of the wait of that call, among all that there were: the one that has waited longest comes first.
+    pub turn: u64,
     /// When the call that is made again has begun, if that matters to it.
     pub began: Option<u64>,
     /// Bytes that a call has done before it had to wait.
@@ -280,6 +282,7 @@ impl Thread {
             vfork: None,
             blocked: None,
             until: None,
+            turn: 0,
             began: None,
             done: 0,
             held: Vec::new(),

@@ -66,6 +66,8 @@ pub struct System<M, B, F> {
     pub(crate) next: Tid,
     /// Number that the next pipe, or the like, gets.
     pub(crate) next_ring: u64,
+    /// Waits that have begun so far.
+    turns: u64,
     /// Memory that processes make this program keep: that of [`Frames`](crate::frames::Frames), too.
     pub budget: Budget,
     /// Entries of lists of open files.
@@ -148,6 +150,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             unknown: BTreeSet::new(),
             next: 0,
             next_ring: 0,
+            turns: 0,
             watches: Watches::default(),
             timers: Timers::default(),
             known: Known::default(),
@@ -305,6 +308,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                         return Some(true);
                     }
                 }
+                if thread.until.is_none() {
+                    self.turns += 1;
+                    thread.turn = self.turns;
+                }
                 thread.blocked = Some(Blocked { registers: *registers, on, until, bits, share });
                 thread.until = Some(until);
                 if let Some(until) = until {
@@ -380,6 +387,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 thread.blocked.as_ref().is_some_and(|blocked| has_happened(blocked) || goes_on())
             };
             woken.extend(self.threads.iter().filter(|(_, thread)| waits(thread)).map(|(tid, _)| *tid));
+            if woken.len() > 1 {
+                woken.sort_unstable_by_key(|tid| self.threads.get(tid).map(|thread| thread.turn));
+            }
             for tid in woken.drain(..) {
                 self.again(tid);
             }

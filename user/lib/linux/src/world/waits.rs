@@ -17,6 +17,33 @@ impl World {
     }
 }
 
+/// Two that take turns keep no third one from what all want: the one that has waited longest has it.
+#[test]
+fn who_has_waited_longest_comes_first() {
+    let mut world = World::new();
+    let [one, two, three] = [(); 3].map(|()| {
+        let process = world.fork(1);
+        (process, world.open(process, "/lock", O_RDWR | O_CREAT).unwrap())
+    });
+    let mut flock = |(process, fd): (Tid, u64), operation: u32, gets: Option<(Tid, u64)>| {
+        let done = world.call(process, __NR_flock, &[fd, operation.into()]);
+        assert_eq!(done, (operation == LOCK_UN || gets == Some((process, fd))).then_some(Ok(0)));
+        for (other, _) in [one, two, three].into_iter().filter(|other| other.0 != process) {
+            let expected = gets.is_some_and(|gets| gets.0 == other).then_some(Ok(0));
+            assert_eq!(world.answer(other), expected, "{other}");
+        }
+    };
+    flock(one, LOCK_EX, Some(one));
+    flock(two, LOCK_EX, None);
+    flock(three, LOCK_EX, None);
+    flock(one, LOCK_UN, Some(two));
+    flock(one, LOCK_EX, None);
+    flock(two, LOCK_UN, Some(three));
+    flock(two, LOCK_EX, None);
+    flock(three, LOCK_UN, Some(one));
+    flock(one, LOCK_UN, Some(two));
+}
+
 /// The number is soon another file's. Whoever waits reads what he has waited for.
 #[test]
 fn a_wait_goes_on_with_what_was_open() {
