@@ -3,7 +3,7 @@
 use crate::errno::{EAGAIN, EFAULT, EINVAL, ESRCH, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Registers, Tid};
-use crate::process::{Event, SIGNALS, Status};
+use crate::process::{Blocked, Event, SIGNALS, Status};
 use crate::sessions::Loss;
 use crate::signal::{self, Action, Cause, Set, Signal, Usual};
 use crate::system::{Next, System};
@@ -54,6 +54,29 @@ const NOT_MADE_AGAIN: [u32; 12] = [
     general::__NR_ppoll,
     general::__NR_clock_nanosleep,
 ];
+
+/// Calls that end with `EINTR` after a handler if they wait at a socket until a time: a call that begins again would not keep the limit of the socket.
+const NOT_MADE_AGAIN_IN_TIME: [u32; 12] = [
+    general::__NR_read,
+    general::__NR_readv,
+    general::__NR_write,
+    general::__NR_writev,
+    general::__NR_accept,
+    general::__NR_accept4,
+    general::__NR_connect,
+    general::__NR_recvfrom,
+    general::__NR_recvmsg,
+    general::__NR_recvmmsg,
+    general::__NR_sendto,
+    general::__NR_sendmsg,
+];
+
+/// Whether a call that waits may be made again behind a handler, if its thread has not done a part of it.
+fn may_be_made_again(blocked: &Blocked) -> bool {
+    let is_one = |call: &u32| u64::from(*call) == blocked.registers.rax;
+    let is_terminal = || blocked.on.iter().any(|event| matches!(event, Event::Terminal(_)));
+    blocked.until.is_none() || is_terminal() || !NOT_MADE_AGAIN_IN_TIME.iter().any(is_one)
+}
 
 /// Whether a call is made again behind a handler.
 fn is_made_again(number: u64, registers: &Registers, action: Action) -> bool {
@@ -279,7 +302,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let done = thread.done;
         thread.forget_call();
         registers.rax = if done > 0 { done } else { crate::errno::EINTR.result() };
-        let again = (done == 0).then_some(number);
+        let again = (done == 0 && may_be_made_again(&blocked)).then_some(number);
         self.trace_interrupted(tid, done, NOT_MADE_AGAIN.iter().all(|call| u64::from(*call) != number));
         let mut state = self.room_for_state();
         if self.machine.state(tid, &mut state) {

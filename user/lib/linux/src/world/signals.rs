@@ -1,16 +1,21 @@
 //! Signals that meet calls: those that a call has blocked for its time, those that stop a process or let it go on, and those that end who sends them.
 
 use super::{HANDLER, OWN, World};
-use crate::errno::{EINVAL, EPERM};
+use crate::errno::{EINTR, EINVAL, EPERM};
 use crate::frames::PAGE;
 use crate::machine::Tid;
 use crate::process::Status;
 use crate::signal::Set;
+use abi::state::register;
 use linux_raw_sys::general::*;
 use linux_raw_sys::ioctl::{TIOCGPTN, TIOCSPTLCK};
+use linux_raw_sys::net::{AF_UNIX, SO_RCVTIMEO_OLD, SOCK_STREAM, SOL_SOCKET};
 use linux_raw_sys::prctl::{PR_GET_PDEATHSIG, PR_SET_PDEATHSIG};
 use std::format;
 use std::vec::Vec;
+
+/// Where the frame of a handler has the result of the call.
+const RESULT_AT: u64 = 8 + 40 + 8 * 13;
 
 impl World {
     fn signal(&mut self, tid: Tid, pid: Tid, signal: u32) {
@@ -227,6 +232,31 @@ fn waits_leave_the_rest_of_their_time() {
             }
             assert_eq!(world.system.words(child, time), Ok([2, parts / 10 * 3]), "{call}");
         }
+    }
+}
+
+/// A call that waits at a socket with a limit of time does not begin again: it would wait that long once more, and again.
+#[test]
+fn a_limit_of_time_is_kept_whatever_a_handler_says() {
+    for (timeout, call) in [(0, __NR_recvfrom), (5, __NR_recvfrom), (5, __NR_recvmsg), (5, __NR_read)] {
+        let mut world = World::new();
+        let child = world.fork(1);
+        let action = [HANDLER, u64::from(SA_RESTORER | SA_RESTART), HANDLER + 64, 0];
+        world.system.write_words(child, OWN, &action).unwrap();
+        world.now(child, __NR_rt_sigaction, &[SIGUSR1.into(), OWN, 0, 8]).unwrap();
+        world.now(child, __NR_socketpair, &[AF_UNIX.into(), SOCK_STREAM.into(), 0, OWN]).unwrap();
+        let socket = u64::from(world.number(child, OWN));
+        world.system.write_words(child, OWN, &[timeout, 0]).unwrap();
+        let limit = [socket, SOL_SOCKET.into(), SO_RCVTIMEO_OLD.into(), OWN, 16];
+        world.now(child, __NR_setsockopt, &limit).unwrap();
+        // A header of one piece of 8 bytes.
+        world.system.write_words(child, OWN, &[0, 0, OWN + 64, 1, 0, 0, 0, 0, OWN + PAGE, 8]).unwrap();
+        let arguments = if call == __NR_recvmsg { [socket, OWN, 0] } else { [socket, OWN + PAGE, 8] };
+        assert_eq!(world.call(child, call, &arguments), None);
+        world.signal(1, child, SIGUSR1);
+        let frame = world.system.machine.states.remove(&child).unwrap().registers[register::RSP];
+        let [result] = world.system.words(child, frame + RESULT_AT).unwrap();
+        assert_eq!(result, if timeout == 0 { call.into() } else { EINTR.result() }, "{call} with {timeout}");
     }
 }
 
