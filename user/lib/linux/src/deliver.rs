@@ -173,7 +173,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if signal == SIGKILL {
             // A call that is made holds what its process has open, and nobody could close that: the process ends behind it.
             if self.is_making && self.current.and_then(|tid| self.pid(tid).ok()) == Some(pid) {
-                self.losses.push(Loss::Kill(pid));
+                self.losses.push(Loss::End(pid, SIGKILL));
             } else {
                 self.end_process(pid, Status::killed(SIGKILL));
             }
@@ -199,7 +199,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Whether the process of a thread ends when its call is over.
     pub(crate) fn is_killed(&self, tid: Tid) -> bool {
-        self.pid(tid).is_ok_and(|pid| self.losses.contains(&Loss::Kill(pid)))
+        let ends = |loss: &Loss, pid| matches!(loss, Loss::End(ended, _) if *ended == pid);
+        self.pid(tid).is_ok_and(|pid| self.losses.iter().any(|loss| ends(loss, pid)))
     }
 
     /// A thread that may have a signal takes it.
@@ -437,10 +438,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
-    /// A handler cannot begin, and ends its process.
+    /// A handler cannot begin, and ends its process: behind the end of the child of which it was to hear, or a row of them would be as many ends, each in the other.
     fn end_by_bad_stack(&mut self, tid: Tid) {
         if let Ok(pid) = self.pid(tid) {
-            self.end_process(pid, Status::killed(SIGSEGV));
+            self.losses.push(Loss::End(pid, SIGSEGV));
         }
     }
 

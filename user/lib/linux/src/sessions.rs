@@ -6,12 +6,12 @@ use crate::errno::Result;
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::process::{Event, Process, Status};
-use crate::signal::Cause;
+use crate::signal::{Cause, Signal};
 use crate::start::FIRST;
 use crate::system::System;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
-use linux_raw_sys::general::{SIGCHLD, SIGCONT, SIGHUP, SIGKILL};
+use linux_raw_sys::general::{SIGCHLD, SIGCONT, SIGHUP};
 use vfs::FileSystem;
 
 /// Processes that are to hear that their terminal, or their session, is lost.
@@ -25,8 +25,8 @@ pub enum Loss {
     GroupInFront(Tid),
     /// No loss: a thread has a signal that came by a call of its own process.
     Signal(Tid),
-    /// No loss: a process is killed that was making a call.
-    Kill(Tid),
+    /// No loss: a process ends by a signal, when what goes on now is over: it was making a call, or it hears of the end of another one, which hears of another one.
+    End(Tid, Signal),
 }
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
@@ -87,7 +87,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 self.send_to_group(group, SIGCONT, Cause::KERNEL);
             }
             Some(Loss::Signal(tid)) => self.notify(tid),
-            Some(Loss::Kill(pid)) => self.end_process(pid, Status::killed(SIGKILL)),
+            Some(Loss::End(pid, signal)) => self.end_process(pid, Status::killed(signal)),
             Some(Loss::GroupInFront(group)) => self.send_to_group(group, SIGHUP, Cause::KERNEL),
         }
         true

@@ -90,6 +90,29 @@ fn a_signal_is_taken_by_another_thread() {
     }
 }
 
+/// Each of a row of processes cannot handle the end of the next one, and ends by it. All of them take no more room than one.
+#[test]
+fn ends_that_follow_from_one_another_need_little_room() {
+    const COUNT: u32 = 240;
+    let row = || {
+        let mut world = World::new(512, 256);
+        world.good(1, nr::__NR_fork, &[]);
+        let stack = world.put_words(2, 0, &[DATA + (1 << 24), 0, 2 * PAGE]);
+        world.good(2, nr::__NR_sigaltstack, &[stack, 0]);
+        let action = world.put_words(2, 64, &[CODE, nr::SA_ONSTACK.into(), 0, 0]);
+        world.good(2, nr::__NR_rt_sigaction, &[nr::SIGCHLD.into(), action, 0, 8]);
+        for parent in 2..COUNT {
+            assert_eq!(world.good(parent, nr::__NR_fork, &[]), u64::from(parent) + 1);
+        }
+        assert_eq!(world.call(COUNT, nr::__NR_exit_group, &[0]), Did::Gone);
+        world.check();
+        assert_eq!(world.system.processes[&2].ended, Some(Status::killed(nr::SIGSEGV)));
+        assert_eq!(world.system.threads.len(), 1);
+    };
+    let thread = std::thread::Builder::new().stack_size(256 << 10).spawn(row).unwrap();
+    thread.join().unwrap();
+}
+
 /// A signal comes for a thread that has made a call of which nobody knows yet.
 fn come_on_the_way(world: &mut World, tid: Tid, signal: u32) {
     world.system.machine.threads.get_mut(&tid).unwrap().place = Place::Call;
