@@ -3,7 +3,7 @@
 use crate::errno::{EAGAIN, EFAULT, EINVAL, ESRCH, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Registers, Tid};
-use crate::process::{Event, SIGNALS, Status};
+use crate::process::{Blocked, Event, SIGNALS, Status};
 use crate::sessions::Loss;
 use crate::signal::{self, Action, Cause, Set, Signal, Usual};
 use crate::system::{Next, System};
@@ -55,6 +55,29 @@ const NOT_MADE_AGAIN: [u32; 12] = [
     general::__NR_clock_nanosleep,
 ];
 
+/// Calls that end with `EINTR` after a handler if they wait at a socket until a time: a call that begins again would not keep the limit of the socket.
+const NOT_MADE_AGAIN_IN_TIME: [u32; 12] = [
+    general::__NR_read,
+    general::__NR_readv,
+    general::__NR_write,
+    general::__NR_writev,
+    general::__NR_accept,
+    general::__NR_accept4,
+    general::__NR_connect,
+    general::__NR_recvfrom,
+    general::__NR_recvmsg,
+    general::__NR_recvmmsg,
+    general::__NR_sendto,
+    general::__NR_sendmsg,
+];
+
+/// Whether a call that waits may be made again behind a handler, if its thread has not done a part of it.
+fn may_be_made_again(blocked: &Blocked) -> bool {
+    let is_one = |call: &u32| u64::from(*call) == blocked.registers.rax;
+    let is_terminal = || blocked.on.iter().any(|event| matches!(event, Event::Terminal(_)));
+    blocked.until.is_none() || is_terminal() || !NOT_MADE_AGAIN_IN_TIME.iter().any(is_one)
+}
+
 /// Whether a call is made again behind a handler.
 fn is_made_again(number: u64, registers: &Registers, action: Action) -> bool {
     if number == u64::from(general::__NR_futex) {
@@ -76,21 +99,58 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Sends a signal to a process.
     pub fn send(&mut self, pid: Tid, signal: Signal, cause: Cause) -> Result<()> {
-        let process = self.processes.get(&pid).ok_or(ESRCH)?;
-        if process.ended.is_some() {
+        if !self.processes.contains_key(&pid) {
+            return Err(ESRCH);
+        }
+        if !self.forget_opposite(pid, signal) {
             return Ok(());
         }
-        let threads = process.threads.clone();
+        let process = self.processes.get(&pid).ok_or(ESRCH)?;
         let is_taken = |tid: &Tid| self.threads.get(tid).is_some_and(|thread| !thread.mask.has(signal));
-        let taker = threads.iter().copied().find(is_taken);
+        let taker = process.threads.iter().copied().find(is_taken);
         self.send_by(pid, signal, cause, taker, false)
+    }
+
+    /// A signal that lets a process go on takes back those that stop it, and the other way round, whoever blocks them. Whether the process has not ended.
+    fn forget_opposite(&mut self, pid: Tid, signal: Signal) -> bool {
+        let is_there = |system: &Self| system.processes.get(&pid).is_some_and(|found| found.ended.is_none());
+        if signal == SIGCONT && is_there(self) {
+            STOPPING.into_iter().for_each(|stopping| self.forget_signal(pid, stopping));
+            self.let_go_on(pid);
+        } else if STOPPING.contains(&signal) {
+            self.forget_signal(pid, SIGCONT);
+        }
+        is_there(self)
+    }
+
+    /// A signal does not wait any more, for a process or a thread of it.
+    pub(crate) fn forget_signal(&mut self, pid: Tid, signal: Signal) {
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        process.pending.forget(signal);
+        for tid in &process.threads {
+            if let Some(thread) = self.threads.get_mut(tid) {
+                thread.pending.forget(signal);
+            }
+        }
+    }
+
+    /// Signals wait for a process, and the thread that was to take them has ended, or blocks them now: others take them.
+    pub(crate) fn hand_on(&mut self, pid: Tid) {
+        let Some(process) = self.processes.get(&pid).filter(|found| found.pending.set() != Set(0)) else {
+            return;
+        };
+        let takers: Vec<Tid> = process.threads.iter().copied().filter(|tid| self.has_signal(*tid)).collect();
+        self.losses.extend(takers.into_iter().map(Loss::Signal));
     }
 
     /// Sends a signal to a thread.
     pub fn send_to_thread(&mut self, tid: Tid, signal: Signal, cause: Cause) -> Result<()> {
+        let pid = self.pid(tid)?;
+        if !self.forget_opposite(pid, signal) {
+            return Ok(());
+        }
         let thread = self.threads.get(&tid).ok_or(ESRCH)?;
         let taker = (!thread.mask.has(signal)).then_some(tid);
-        let pid = thread.process;
         if taker.is_none() {
             let mut is_added = true;
             if let Some(thread) = self.threads.get_mut(&tid) {
@@ -111,18 +171,17 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         is_own: bool,
     ) -> Result<()> {
         if signal == SIGKILL {
-            self.end_process(pid, Status::killed(SIGKILL));
+            // A call that is made holds what its process has open, and nobody could close that: the process ends behind it.
+            if self.is_making && self.current.and_then(|tid| self.pid(tid).ok()) == Some(pid) {
+                self.losses.push(Loss::End(pid, SIGKILL));
+            } else {
+                self.end_process(pid, Status::killed(SIGKILL));
+            }
             return Ok(());
         }
         let process = self.processes.get_mut(&pid).ok_or(ESRCH)?;
         let index = signal as usize - 1;
         let action = *process.actions.get(index).ok_or(EINVAL)?;
-        if signal == SIGCONT {
-            STOPPING.into_iter().for_each(|stopping| process.pending.forget(stopping));
-            self.let_go_on(pid);
-        } else if STOPPING.contains(&signal) {
-            process.pending.forget(SIGCONT);
-        }
         if let Some(tid) = taker.filter(|_| action.ignores(signal)) {
             self.trace_signal(tid, signal, &cause);
             return Ok(());
@@ -136,6 +195,19 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             self.notify(tid);
         }
         if is_added { Ok(()) } else { Err(EAGAIN) }
+    }
+
+    /// Whether the process of a thread ends when its call is over.
+    pub(crate) fn is_killed(&self, tid: Tid) -> bool {
+        let ends = |loss: &Loss, pid| matches!(loss, Loss::End(ended, _) if *ended == pid);
+        self.pid(tid).is_ok_and(|pid| self.losses.iter().any(|loss| ends(loss, pid)))
+    }
+
+    /// A thread that may have a signal takes it.
+    pub(crate) fn notify_if_needed(&mut self, tid: Tid) {
+        if self.has_signal(tid) {
+            self.notify(tid);
+        }
     }
 
     /// A thread has a signal that it does not block.
@@ -224,13 +296,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let Some(blocked) = self.unblock(tid) else { return };
         self.tell_rest(tid, &blocked);
         self.give_up_opening(tid);
+        self.let_held_go(tid);
         let mut registers = blocked.registers;
         let number = registers.rax;
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let done = thread.done;
         thread.forget_call();
         registers.rax = if done > 0 { done } else { crate::errno::EINTR.result() };
-        let again = (done == 0).then_some(number);
+        let again = (done == 0 && may_be_made_again(&blocked)).then_some(number);
         self.trace_interrupted(tid, done, NOT_MADE_AGAIN.iter().all(|call| u64::from(*call) != number));
         let mut state = self.room_for_state();
         if self.machine.state(tid, &mut state) {
@@ -265,10 +338,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub fn handle(&mut self, tid: Tid, registers: Registers) {
         match self.effect(tid) {
             Effect::Ended => {}
-            Effect::Nothing => {
-                self.restore_mask(tid);
-                self.machine.answer(tid, &registers);
-            }
+            Effect::Nothing if self.unblocks_signal(tid) => self.handle(tid, registers),
+            Effect::Nothing => self.machine.answer(tid, &registers),
             Effect::Handler(signal, cause, action) => {
                 let mut state = self.room_for_state();
                 if self.machine.state(tid, &mut state) {
@@ -288,8 +359,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(crate) fn end_with_signal(&mut self, tid: Tid, registers: &mut Registers) -> Next {
         let (signal, cause, action) = match self.effect(tid) {
             Effect::Ended => return Next::Nothing,
+            Effect::Nothing if self.unblocks_signal(tid) => return self.end_with_signal(tid, registers),
             Effect::Nothing => {
-                self.restore_mask(tid);
                 self.machine.answer(tid, registers);
                 return Next::Nothing;
             }
@@ -367,10 +438,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
-    /// A handler cannot begin, and ends its process.
+    /// A handler cannot begin, and ends its process: behind the end of the child of which it was to hear, or a row of them would be as many ends, each in the other.
     fn end_by_bad_stack(&mut self, tid: Tid) {
         if let Ok(pid) = self.pid(tid) {
-            self.end_process(pid, Status::killed(SIGSEGV));
+            self.losses.push(Loss::End(pid, SIGSEGV));
         }
     }
 
@@ -484,11 +555,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     fn tell_parent(&mut self, pid: Tid, status: Status) {
-        let Some(parent) = self.processes.get(&pid).map(|process| process.parent) else { return };
+        let Some(process) = self.processes.get(&pid) else { return };
+        let (parent, owner) = (process.parent, process.owners.owner[0]);
         let Some(process) = self.processes.get(&parent) else { return };
         if !process.actions[SIGCHLD as usize - 1].has(general::SA_NOCLDSTOP) {
             let (code, value) = status.told();
-            let _ = self.send(parent, SIGCHLD, Cause { code, sender: (pid, 0), value: value.into() });
+            let _ = self.send(parent, SIGCHLD, Cause { code, sender: (pid, owner), value: value.into() });
         }
         self.tell(Event::Child(parent));
     }

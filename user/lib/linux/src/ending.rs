@@ -29,12 +29,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         self.machine.end_thread(tid);
         self.threads.remove(&tid);
+        self.hand_on(pid);
     }
 
     /// Words in memory that others look at, as a thread leaves them.
     pub(crate) fn leave(&mut self, tid: Tid) {
         self.unblock(tid);
         self.give_up_opening(tid);
+        self.let_held_go(tid);
         self.leave_locks(tid);
         self.waiting.remove(&tid);
         let clear = self.threads.get(&tid).map_or(0, |thread| thread.clear);
@@ -102,7 +104,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Tells the parent of a process that it has ended, which is forgotten if its parent does not care.
     pub(crate) fn tell_end(&mut self, pid: Tid, status: Status) {
         let Some(process) = self.processes.get(&pid) else { return };
-        let (parent, signal) = (process.parent, process.exit_signal);
+        let (parent, signal, owner) = (process.parent, process.exit_signal, process.owners.owner[0]);
         let ignores = self.processes.get(&parent).is_none_or(|parent| {
             let action = parent.actions[SIGCHLD as usize - 1];
             action.handler == 1 || action.has(linux_raw_sys::general::SA_NOCLDWAIT)
@@ -112,7 +114,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         if signal != 0 {
             let (code, value) = status.told();
-            let _ = self.send(parent, signal, Cause { code, sender: (pid, 0), value: value.into() });
+            let _ = self.send(parent, signal, Cause { code, sender: (pid, owner), value: value.into() });
         }
         self.tell(Event::Child(parent));
     }

@@ -383,6 +383,11 @@ impl Memory {
         self.heap = (start, start);
     }
 
+    /// End of the heap.
+    pub const fn heap_end(&self) -> u64 {
+        self.heap.1
+    }
+
     /// Moves the end of the heap, if that can be. Where it is then.
     pub fn set_break<B: Bytes>(&mut self, frames: &mut Frames<B>, end: u64) -> u64 {
         let (start, before) = self.heap;

@@ -4,7 +4,7 @@ use crate::budget::Share;
 use crate::frames::Frame;
 use crate::machine::{Registers, Space, Tid};
 use crate::memory::{FileNumber, Memory};
-use crate::open::Descriptors;
+use crate::open::{Descriptors, Open};
 use crate::signal::{Action, Pending, Set, Stack};
 use alloc::boxed::Box;
 use alloc::rc::Rc;
@@ -156,6 +156,8 @@ pub struct Process {
     pub left_group: Tid,
     /// Whether it has begun a program since it was made.
     pub has_begun: bool,
+    /// Signal that it gets when its parent ends; 0: none.
+    pub death_signal: u32,
     /// When `SIGALRM` comes, and how long after that again.
     pub alarm: (Option<u64>, u64),
     /// CPU time of threads that have ended, and of children that were waited for.
@@ -240,10 +242,14 @@ pub struct Thread {
     pub blocked: Option<Blocked>,
     /// When the call that is made again waits no longer.
     pub until: Option<Option<u64>>,
+    /// Number of the wait of that call, among all that there were: the one that has waited longest comes first.
+    pub turn: u64,
     /// When the call that is made again has begun, if that matters to it.
     pub began: Option<u64>,
     /// Bytes that a call has done before it had to wait.
     pub done: u64,
+    /// Descriptors with which the call waits, and that others have closed: it has them until it is over.
+    pub held: Vec<(u32, Rc<Open>)>,
     /// The futex at which it waits: that of the call which is made again, or one to which others have moved it.
     pub futex: Option<Word>,
     /// Bits of the futex that the call which is being made waits for.
@@ -276,8 +282,10 @@ impl Thread {
             vfork: None,
             blocked: None,
             until: None,
+            turn: 0,
             began: None,
             done: 0,
+            held: Vec::new(),
             futex: None,
             bits: u32::MAX,
             is_woken: false,

@@ -5,8 +5,8 @@
 use crate::errno::Result;
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
-use crate::process::{Event, Process};
-use crate::signal::Cause;
+use crate::process::{Event, Process, Status};
+use crate::signal::{Cause, Signal};
 use crate::start::FIRST;
 use crate::system::System;
 use alloc::collections::BTreeSet;
@@ -25,6 +25,8 @@ pub enum Loss {
     GroupInFront(Tid),
     /// No loss: a thread has a signal that came by a call of its own process.
     Signal(Tid),
+    /// No loss: a process ends by a signal, when what goes on now is over: it was making a call, or it hears of the end of another one, which hears of another one.
+    End(Tid, Signal),
 }
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
@@ -85,6 +87,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 self.send_to_group(group, SIGCONT, Cause::KERNEL);
             }
             Some(Loss::Signal(tid)) => self.notify(tid),
+            Some(Loss::End(pid, signal)) => self.end_process(pid, Status::killed(signal)),
             Some(Loss::GroupInFront(group)) => self.send_to_group(group, SIGHUP, Cause::KERNEL),
         }
         true
@@ -125,21 +128,26 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Children of a process that ends become those of the first one.
     pub(crate) fn leave_children(&mut self, pid: Tid) {
         let Some(own) = self.processes.get(&pid) else { return };
-        let (group, session) = (own.group, own.session);
-        let (mut groups, mut ended) = (BTreeSet::new(), Vec::new());
+        let (group, session, owner) = (own.group, own.session, own.owners.owner[0]);
+        let (mut groups, mut ended, mut told) = (BTreeSet::new(), Vec::new(), Vec::new());
         for (child, process) in self.processes.iter_mut() {
             if process.parent != pid || *child == pid {
                 continue;
             }
             (process.parent, process.is_adopted, process.exit_signal) = (FIRST, true, SIGCHLD);
-            if let Some(status) = process.ended {
-                ended.push((*child, status));
+            match process.ended {
+                Some(status) => ended.push((*child, status)),
+                None if process.death_signal != 0 => told.push((*child, process.death_signal)),
+                None => {}
             }
             if process.group != group && process.session == session {
                 groups.insert(process.group);
             }
         }
         self.tell(Event::Child(FIRST));
+        for (child, signal) in told {
+            let _ = self.send(child, signal, Cause::process(pid, owner));
+        }
         for (child, status) in ended {
             self.tell_end(child, status);
         }

@@ -66,6 +66,8 @@ pub struct System<M, B, F> {
     pub(crate) next: Tid,
     /// Number that the next pipe, or the like, gets.
     pub(crate) next_ring: u64,
+    /// Waits that have begun so far.
+    turns: u64,
     /// Memory that processes make this program keep: that of [`Frames`](crate::frames::Frames), too.
     pub budget: Budget,
     /// Entries of lists of open files.
@@ -148,6 +150,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             unknown: BTreeSet::new(),
             next: 0,
             next_ring: 0,
+            turns: 0,
             watches: Watches::default(),
             timers: Timers::default(),
             known: Known::default(),
@@ -239,15 +242,18 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     fn do_call(&mut self, tid: Tid, registers: &mut Registers) -> Next {
         let next = match self.attempt(tid, registers) {
             Some(true) if self.has_signal(tid) => self.end_with_signal(tid, registers),
-            Some(true) => {
-                self.restore_mask(tid);
-                Next::Answer
-            }
+            // Signals that were blocked for the time of the call come behind it.
+            Some(true) if self.unblocks_signal(tid) => self.end_with_signal(tid, registers),
+            Some(true) => Next::Answer,
             Some(false) => {
                 self.interrupt_wait(tid);
                 Next::Nothing
             }
-            None => Next::Nothing,
+            // One that goes on elsewhere already takes a signal there that has come before.
+            None => {
+                self.notify_if_needed(tid);
+                Next::Nothing
+            }
         };
         self.look_at_files();
         let is_quiet = self.events.is_empty() && self.losses.is_empty();
@@ -258,9 +264,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let before = self.current.replace(tid);
         self.settle();
         self.current = before;
-        // If it waits, nobody else will tell it.
-        if self.threads.get(&tid).is_some_and(|thread| thread.blocked.is_some()) {
-            self.interrupt_wait(tid);
+        // If it waits, or goes on already, nobody else will tell it.
+        if next == Next::Nothing {
+            self.notify_if_needed(tid);
         }
         if next == Next::Answer && self.has_signal(tid) {
             self.complete(tid, *registers);
@@ -271,7 +277,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Makes a call. Says whether it is done; nothing if its thread is gone.
-    fn attempt(&mut self, tid: Tid, registers: &mut Registers) -> Option<bool> {
+    pub(crate) fn attempt(&mut self, tid: Tid, registers: &mut Registers) -> Option<bool> {
         self.store.volume.begin();
         let pid = self.pid(tid).ok()?;
         {
@@ -301,6 +307,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                         thread.forget_call();
                         return Some(true);
                     }
+                }
+                if thread.until.is_none() {
+                    self.turns += 1;
+                    thread.turn = self.turns;
                 }
                 thread.blocked = Some(Blocked { registers: *registers, on, until, bits, share });
                 thread.until = Some(until);
@@ -338,7 +348,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return;
         }
         let Some(Blocked { mut registers, .. }) = self.unblock(tid) else { return };
-        match self.attempt(tid, &mut registers) {
+        let has_held = self.threads.get(&tid).is_some_and(|thread| !thread.held.is_empty());
+        let made = if has_held {
+            self.attempt_with_held(tid, &mut registers)
+        } else {
+            self.attempt(tid, &mut registers)
+        };
+        match made {
             Some(true) => self.complete(tid, registers),
             Some(false) => self.interrupt_wait(tid),
             None => {}
@@ -371,6 +387,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 thread.blocked.as_ref().is_some_and(|blocked| has_happened(blocked) || goes_on())
             };
             woken.extend(self.threads.iter().filter(|(_, thread)| waits(thread)).map(|(tid, _)| *tid));
+            if woken.len() > 1 {
+                woken.sort_unstable_by_key(|tid| self.threads.get(tid).map(|thread| thread.turn));
+            }
             for tid in woken.drain(..) {
                 self.again(tid);
             }
@@ -468,20 +487,18 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Ends a call with registers: the thread goes on, or a signal comes first.
     pub fn complete(&mut self, tid: Tid, registers: Registers) {
-        if self.has_signal(tid) {
+        if self.has_signal(tid) || self.unblocks_signal(tid) {
             self.handle(tid, registers);
         } else {
-            self.restore_mask(tid);
             self.machine.answer(tid, &registers);
         }
     }
 
-    /// A thread blocks again what it blocked before a call.
-    pub fn restore_mask(&mut self, tid: Tid) {
-        if let Some(thread) = self.threads.get_mut(&tid)
-            && let Some(mask) = thread.mask_before.take()
-        {
-            thread.mask = mask;
-        }
+    /// A thread blocks again what it blocked before a call. Whether a signal waits that only the call has blocked.
+    pub(crate) fn unblocks_signal(&mut self, tid: Tid) -> bool {
+        let Some(thread) = self.threads.get_mut(&tid) else { return false };
+        let Some(mask) = thread.mask_before.take() else { return false };
+        thread.mask = mask;
+        self.has_signal(tid) && !self.stands_still(tid)
     }
 }

@@ -151,6 +151,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         match &answer {
             Ok(Outcome::Value(value)) => self.trace_result(tid, *value),
             Err(error) => self.trace_result(tid, error.result()),
+            // The end of its process is told.
+            Ok(Outcome::Gone) if self.is_killed(tid) => {}
             Ok(Outcome::Gone | Outcome::Registers) => self.trace_result(tid, 0),
             Ok(Outcome::Wait(..)) => {}
         }

@@ -3,8 +3,10 @@
 mod futexes;
 mod owners;
 mod sandboxes;
+mod signals;
 mod stops;
 mod terminals;
+mod waits;
 
 use crate::errno::{Errno, Result};
 use crate::frames::{Bytes, Frame, PAGE};

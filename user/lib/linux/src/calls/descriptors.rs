@@ -52,6 +52,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(crate) fn sys_close(&mut self, tid: Tid, [fd, ..]: [u64; 6]) -> Answer {
         let fd = u32::try_from(fd).map_err(|_| EBADF)?;
         let taken = self.process(tid)?.descriptors.take(fd)?;
+        self.hold_for_others(tid, fd, &taken.open);
         // The last one to close a file hears that late bytes cannot be written; closed it is all the same.
         let written = match &taken.open.object {
             Object::File { inode, .. } if Rc::strong_count(&taken.open) == 1 => self.store.write_late(*inode),
@@ -77,6 +78,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 self.process(tid)?.descriptors.get_mut(number)?.closes = true;
             } else {
                 let taken = self.process(tid)?.descriptors.take(number)?;
+                self.hold_for_others(tid, number, &taken.open);
                 self.close_descriptor(tid, taken.open);
             }
         }
@@ -110,6 +112,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let at = u32::try_from(to).ok().filter(|_| to < limit).ok_or(EBADF)?;
         let before = process.descriptors.replace(at, Descriptor { open, closes })?;
         if let Some(before) = before {
+            self.hold_for_others(tid, at, &before.open);
             self.close_descriptor(tid, before.open);
         }
         number(Ok(to))

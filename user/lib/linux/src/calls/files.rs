@@ -2,6 +2,8 @@
 
 use super::fifo::Fifo;
 use super::pieces::{Moved, Piece};
+use super::pty::is_typed;
+use super::whole::{is_row, moved_at_once};
 use super::{done, number};
 use crate::errno::{
     EAGAIN, EBADF, EFAULT, EFBIG, EINVAL, EISDIR, ENOENT, ENOSPC, EPIPE, ESPIPE, ESRCH, Result,
@@ -9,7 +11,7 @@ use crate::errno::{
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open};
-use crate::pipe::{ATOMIC_BYTES, End, ready};
+use crate::pipe::{End, ready};
 use crate::process::Event;
 use crate::signal::Cause;
 use crate::socket::{READABLE, WRITABLE};
@@ -55,7 +57,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Reads into pieces of memory, at a position or where the file stands.
-    fn read_into(&mut self, tid: Tid, open: &Rc<Open>, pieces: &[Piece], at: Option<u64>) -> Answer {
+    pub(super) fn read_into(
+        &mut self,
+        tid: Tid,
+        open: &Rc<Open>,
+        pieces: &[Piece],
+        at: Option<u64>,
+    ) -> Answer {
         let wanted: u64 = pieces.iter().map(|piece| piece.1).sum();
         if !open.is_readable() {
             return Err(EBADF);
@@ -82,6 +90,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 return Err(EFAULT);
             }
             len = if fits < len.min(there) { fits } else { len };
+        } else if wanted > PIECE_MAX && is_row(open) {
+            return self.read_whole(tid, open, pieces, (wanted, at));
         }
         let mut bytes = Moved::from_elem(0, len as usize);
         let count = match self.take(open, &mut bytes, at)? {
@@ -266,7 +276,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Writes from pieces of memory, at a position or where the file stands.
-    fn write_from(&mut self, tid: Tid, open: &Rc<Open>, pieces: &[Piece], at: Option<u64>) -> Answer {
+    pub(super) fn write_from(
+        &mut self,
+        tid: Tid,
+        open: &Rc<Open>,
+        pieces: &[Piece],
+        at: Option<u64>,
+    ) -> Answer {
         let wanted: u64 = pieces.iter().map(|piece| piece.1).sum();
         if !open.is_writable() {
             return Err(EBADF);
@@ -283,14 +299,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Ok(stopped);
         }
         let done = self.thread(tid)?.done;
-        let most = match &open.object {
-            // More than one byte in excess is no use, but a write that may be taken apart has to look like one.
-            Object::Writer(ends) | Object::Fifo(Fifo { ends, .. }) => {
-                (ends.pipe.borrow().room() as u64).clamp(ATOMIC_BYTES as u64 + 1, PIECE_MAX)
-            }
-            Object::Terminal { number: SYSTEM, .. } => TERMINAL_MAX as u64,
-            Object::Inet(inet) if inet.is_stream() => super::inet::PIECE,
-            _ => PIECE_MAX,
+        let Some(most) = moved_at_once(open, wanted) else {
+            return self.write_whole(tid, open, pieces, (wanted, at));
         };
         let (mut bytes, is_there) = self.gather(tid, pieces, done, most)?;
         if !is_there && bytes.is_empty() {
@@ -314,7 +324,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Terminal { .. } | Object::Master { .. } => count < bytes.len(),
             _ => outcome == Err(EAGAIN),
         };
-        let is_end = !is_stream(open) || !is_there && count == bytes.len();
+        let goes_on = all < wanted && is_typed(open, bytes.len());
+        let is_end = !is_stream(open) && !goes_on || !is_there && count == bytes.len();
         let is_whole = !is_stuck && is_end || all >= wanted;
         if is_whole {
             return number(Ok(all));
@@ -329,6 +340,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         };
         // A pipe takes all of it, when there is room.
         self.thread(tid)?.done = all;
+        if goes_on && !is_stuck && self.ready(open) & WRITABLE != 0 {
+            return Ok(Outcome::Wait(Vec::new(), Some(self.machine.now())));
+        }
         Ok(Outcome::Wait(self.events_of(open), until))
     }
 
@@ -489,6 +503,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let mut bytes = vec![0; count.min(PIECE_MAX) as usize];
         let Taken::Bytes(found) = self.take(&from, &mut bytes, Some(start))? else { return Err(EINVAL) };
         bytes.truncate(self.limit_write(tid, &to, None, found)?);
+        if found == 0 {
+            return DONE;
+        }
         let count = match self.put(&to, &bytes, None, false) {
             Err(EAGAIN)
                 if matches!(to.object, Object::Socket(_) | Object::Inet(_)) && !to.has(O_NONBLOCK) =>

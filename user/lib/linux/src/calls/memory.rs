@@ -10,9 +10,11 @@ use crate::special::{Device, Special};
 use crate::system::{Answer, DONE, System};
 use alloc::collections::BTreeSet;
 use linux_raw_sys::general::{
-    MADV_DONTNEED, MADV_FREE, MAP_ANONYMOUS, MAP_FIXED, MAP_FIXED_NOREPLACE, MAP_GROWSDOWN, MAP_PRIVATE,
-    MAP_SHARED, MAP_SHARED_VALIDATE, MAP_TYPE, MREMAP_FIXED, MREMAP_MAYMOVE, MS_ASYNC, MS_INVALIDATE,
-    MS_SYNC, PROT_EXEC, PROT_GROWSDOWN, PROT_GROWSUP, PROT_READ, PROT_WRITE, RLIMIT_AS,
+    MADV_COLLAPSE, MADV_DODUMP, MADV_DOFORK, MADV_DONTNEED, MADV_DONTNEED_LOCKED, MADV_FREE, MADV_KEEPONFORK,
+    MADV_NORMAL, MADV_POPULATE_WRITE, MADV_WILLNEED, MAP_ANONYMOUS, MAP_FIXED, MAP_FIXED_NOREPLACE,
+    MAP_GROWSDOWN, MAP_PRIVATE, MAP_SHARED, MAP_SHARED_VALIDATE, MAP_TYPE, MREMAP_FIXED, MREMAP_MAYMOVE,
+    MS_ASYNC, MS_INVALIDATE, MS_SYNC, PROT_EXEC, PROT_GROWSDOWN, PROT_GROWSUP, PROT_READ, PROT_WRITE,
+    RLIMIT_AS,
 };
 use vfs::{FileSystem, Inode};
 
@@ -27,6 +29,10 @@ fn rights(bits: u64) -> Rights {
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(crate) fn sys_brk(&mut self, tid: Tid, [end, ..]: [u64; 6]) -> Answer {
         let room = self.room(tid)?;
+        let before = room.borrow().memory.heap_end();
+        if end > before && self.check_limit(tid, end - before).is_err() {
+            return number(Ok(before));
+        }
         let end = room.borrow_mut().memory.set_break(&mut self.store.frames, end);
         number(Ok(end))
     }
@@ -176,10 +182,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         let room = self.room(tid)?;
         match advice as u32 {
-            MADV_DONTNEED | MADV_FREE => {
+            MADV_DONTNEED | MADV_FREE | MADV_DONTNEED_LOCKED => {
                 done(room.borrow_mut().memory.discard(&mut self.store.frames, at, len))
             }
-            0..=24 => DONE,
+            // Advice that changes nothing. Others have an effect that programs count on, such as MADV_WIPEONFORK: who asks for it hears that it is not there.
+            MADV_NORMAL..=MADV_WILLNEED
+            | MADV_DOFORK..=MADV_DODUMP
+            | MADV_KEEPONFORK..=MADV_POPULATE_WRITE
+            | MADV_COLLAPSE => done(room.borrow().memory.check_mapped(at, len)),
             _ => Err(EINVAL),
         }
     }
@@ -194,6 +204,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         let room = self.room(tid)?;
         let end = at.checked_add(len).ok_or(ENOMEM)?;
+        // Programs ask in this way whether there is something.
+        room.borrow().memory.check_mapped(at, len)?;
         let files = room.borrow().memory.shared_files(at..end);
         for file in files.into_iter().map(|file| Inode(file.0)) {
             self.store.write_back_all(file)?;

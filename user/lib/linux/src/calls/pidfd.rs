@@ -156,7 +156,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if !self.processes.contains_key(&pid) {
             return Err(ESRCH);
         }
-        if !self.may_signal(own, pid) {
+        if !self.may_signal(own, pid, number) {
             return Err(EPERM);
         }
         if number != 0 {
@@ -186,7 +186,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if self.pid(thread)? != pid {
             return Err(ESRCH);
         }
-        if pid != own && (cause.code >= 0 || cause.code == SI_TKILL) || !self.may_signal(own, pid) {
+        if pid != own && (cause.code >= 0 || cause.code == SI_TKILL) || !self.may_signal(own, pid, number) {
             return Err(EPERM);
         }
         if number != 0 {

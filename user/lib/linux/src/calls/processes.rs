@@ -15,7 +15,6 @@ use crate::system::{Answer, DONE, Outcome, System};
 use abi::ThreadState;
 use abi::state::{STATE_GS, register};
 use alloc::rc::Rc;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::RefCell;
 use linux_raw_sys::general::{
@@ -383,7 +382,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         };
         if info != 0 {
             let (code, value) = found.told();
-            let cause = Cause { code, sender: (child, 0), value: value.into() };
+            let owner = self.other(child)?.owners.owner[0];
+            let cause = Cause { code, sender: (child, owner), value: value.into() };
             self.write(tid, info, &signal::info(SIGCHLD, &cause))?;
         }
         let used = self.take_news(child, options);
@@ -435,35 +435,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let robust = self.thread(thread)?.robust;
         self.write_words(tid, len, &[24])?;
         done(self.write_words(tid, head, &[robust.0]))
-    }
-
-    pub(crate) fn sys_prctl(&mut self, tid: Tid, [code, argument, ..]: [u64; 6]) -> Answer {
-        match code as u32 {
-            linux_raw_sys::prctl::PR_SET_NAME => {
-                let room = self.room(tid)?;
-                let mut name = vec![0; crate::process::NAME_BYTES + 1];
-                self.store.read(&mut room.borrow_mut().memory, argument, &mut name)?;
-                let len = name.iter().position(|byte| *byte == 0).unwrap_or(crate::process::NAME_BYTES);
-                name.truncate(len);
-                done(self.set_name(tid, name))
-            }
-            linux_raw_sys::prctl::PR_GET_NAME => {
-                let mut name = self.name_of(tid).ok_or(ESRCH)?.to_vec();
-                name.resize(crate::process::NAME_BYTES + 1, 0);
-                done(self.write(tid, argument, &name))
-            }
-            linux_raw_sys::prctl::PR_GET_DUMPABLE => number(Ok(1)),
-            linux_raw_sys::prctl::PR_SET_PDEATHSIG | linux_raw_sys::prctl::PR_SET_DUMPABLE => DONE,
-            linux_raw_sys::prctl::PR_SET_NO_NEW_PRIVS if argument != 1 => Err(EINVAL),
-            linux_raw_sys::prctl::PR_SET_NO_NEW_PRIVS => {
-                self.process(tid)?.has_no_new_rights = true;
-                DONE
-            }
-            linux_raw_sys::prctl::PR_GET_NO_NEW_PRIVS => {
-                number(Ok(self.process(tid)?.has_no_new_rights.into()))
-            }
-            _ => Err(EINVAL),
-        }
     }
 
     pub(crate) fn sys_sched_yield(&mut self, _: Tid, _: [u64; 6]) -> Answer {
@@ -603,6 +574,7 @@ impl Process {
             terminal: self.terminal,
             left_group: 0,
             has_begun: false,
+            death_signal: 0,
             alarm: (None, 0),
             used: [0; 2],
             since: now,

@@ -21,7 +21,9 @@ use alloc::rc::Rc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::RefCell;
-use linux_raw_sys::general::{AT_EMPTY_PATH, AT_SYMLINK_NOFOLLOW, S_ISGID, S_ISUID, S_IXGRP, SIGKILL, X_OK};
+use linux_raw_sys::general::{
+    AT_EMPTY_PATH, AT_SYMLINK_NOFOLLOW, S_ISGID, S_ISUID, S_IXGRP, SIGCHLD, SIGKILL, X_OK,
+};
 use vfs::path::Last;
 use vfs::{Attributes, FileSystem, How, Inode};
 
@@ -355,6 +357,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         process.room = Rc::new(RefCell::new(Room { space, memory }));
         if let (Some(process), Ok(owners)) = (self.processes.get_mut(&pid), owners) {
             process.owners = owners;
+            if program.sets != (None, None) {
+                process.death_signal = 0;
+            }
         }
         self.note_program(pid, program, environment);
         let mut state = Box::new(ThreadState::ZERO);
@@ -368,6 +373,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if begun.is_err() {
             self.end_process(pid, crate::process::Status::killed(SIGKILL));
         }
+        // Signals may have come for a thread that is not there any more.
+        self.hand_on(pid);
         Ok(())
     }
 
@@ -419,7 +426,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 // They are only shown, so they may be missing.
                 process.arguments = if share.is_some() { arguments } else { Default::default() };
                 process.arguments_share = share.map(Rc::new);
-                process.has_begun = true;
+                (process.has_begun, process.exit_signal) = (true, SIGCHLD);
                 for action in &mut process.actions {
                     if action.handler > 1 {
                         *action = Default::default();
@@ -430,7 +437,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             None => Vec::new(),
         };
         for descriptor in closing {
-            self.close(descriptor.open);
+            self.close_descriptor(pid, descriptor.open);
+        }
+        // Another program does not have to bear what this one has chosen for the end of a child.
+        for child in self.processes.values_mut().filter(|process| process.parent == pid) {
+            child.exit_signal = SIGCHLD;
         }
     }
 

@@ -175,7 +175,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(super) fn write_master(&mut self, number: u32, from: &[u8]) -> Result<usize> {
         let now = self.machine.now();
         let mut count = 0;
-        for byte in from {
+        for byte in from.iter().take(TERMINAL_MAX) {
             let line = self.terminals.line(number)?;
             if line.terminal.room() == 0 {
                 break;
@@ -208,6 +208,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let end = if pair.is_left { POLLHUP } else { 0 };
         input | output | end
     }
+}
+
+/// Whether so many bytes are as many as are typed at a pseudo-terminal at once: each may be the work of a long line, and others have their turn before there are more.
+pub(super) fn is_typed(open: &Open, len: usize) -> bool {
+    len >= TERMINAL_MAX && matches!(open.object, Object::Master { .. })
 }
 
 /// Flags that stay with an open file.

@@ -9,7 +9,8 @@ use crate::signal::{ACTION_BYTES, Action, Cause, Set, Signal, Stack, info};
 use crate::system::{Answer, DONE, Outcome, System};
 use alloc::vec::Vec;
 use linux_raw_sys::general::{
-    MINSIGSTKSZ, SI_TKILL, SIG_BLOCK, SIG_SETMASK, SIG_UNBLOCK, SIGKILL, SIGSTOP, SS_DISABLE,
+    MINSIGSTKSZ, SI_TKILL, SIG_BLOCK, SIG_SETMASK, SIG_UNBLOCK, SIGCONT, SIGKILL, SIGSTOP, SS_DISABLE,
+    SS_ONSTACK,
 };
 use vfs::FileSystem;
 
@@ -37,11 +38,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             self.write_words(tid, old, &words)?;
         }
         if let Some(new) = new {
-            let process = self.process(tid)?;
-            process.actions[index] = new;
+            self.process(tid)?.actions[index] = new;
             if new.ignores(signal) {
-                process.pending.forget(signal);
-                self.thread(tid)?.pending.forget(signal);
+                let pid = self.pid(tid)?;
+                self.forget_signal(pid, signal);
             }
         }
         DONE
@@ -61,6 +61,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 _ => return Err(EINVAL),
             };
             self.thread(tid)?.mask = Set(mask).as_mask();
+            if mask & !before.0 != 0 {
+                let pid = self.pid(tid)?;
+                self.hand_on(pid);
+            }
         }
         if old != 0 {
             self.write_words(tid, old, &[before.0])?;
@@ -167,8 +171,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             self.thread(tid)?.stack = match flags {
                 SS_DISABLE => Stack::NONE,
-                0 if len < MINSIGSTKSZ.into() => return Err(ENOMEM),
-                0 => Stack { address, flags, len },
+                0 | SS_ONSTACK if len < MINSIGSTKSZ.into() => return Err(ENOMEM),
+                // It is on it when a handler is: to say so changes nothing.
+                0 | SS_ONSTACK => Stack { address, flags: 0, len },
                 _ => return Err(EINVAL),
             };
         }
@@ -178,14 +183,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         DONE
     }
 
-    /// Whether a process may send signals to another.
-    pub(super) fn may_signal(&self, own: Tid, pid: Tid) -> bool {
+    /// Whether a process may send a signal to another. Whoever has a process in his session may let it go on, whatever owner it has set.
+    pub(super) fn may_signal(&self, own: Tid, pid: Tid, number: u64) -> bool {
         let (Some(own), Some(other)) = (self.processes.get(&own), self.processes.get(&pid)) else {
             return false;
         };
         let [real, effective, _] = own.owners.owner;
         let [other_real, _, other_saved] = other.owners.owner;
-        effective == 0 || [real, effective].iter().any(|owner| [other_real, other_saved].contains(owner))
+        effective == 0
+            || [real, effective].iter().any(|owner| [other_real, other_saved].contains(owner))
+            || number == u64::from(SIGCONT) && own.session == other.session
     }
 
     pub(crate) fn sys_kill(&mut self, tid: Tid, [pid, number, ..]: [u64; 6]) -> Answer {
@@ -205,25 +212,27 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if number > SIGNALS as u64 {
             return Err(EINVAL);
         }
-        let allowed: Vec<Tid> = meant.into_iter().filter(|pid| self.may_signal(own, *pid)).collect();
+        let mut allowed: Vec<Tid> =
+            meant.into_iter().filter(|pid| self.may_signal(own, *pid, number)).collect();
         if allowed.is_empty() {
             return Err(EPERM);
         }
         if number != 0 {
-            // The caller last: it may end by it.
-            for pid in allowed.iter().copied().filter(|pid| *pid != own) {
-                self.send(pid, signal(number)?, cause)?;
+            // The caller last: it may end by it. One that another has taken along keeps the rest from nothing.
+            allowed.sort_by_key(|pid| *pid == own);
+            let mut outcome = Err(ESRCH);
+            for pid in allowed {
+                let sent = self.send(pid, signal(number)?, cause);
+                outcome = if outcome.is_ok() { outcome } else { sent };
             }
-            if allowed.contains(&own) {
-                self.send(own, signal(number)?, cause)?;
-            }
+            outcome?;
         }
         self.unless_gone(tid)
     }
 
-    /// Done, if the caller is still there.
+    /// Done, if the caller is still there, and goes on.
     pub(super) fn unless_gone(&self, tid: Tid) -> Answer {
-        if self.threads.contains_key(&tid) { DONE } else { Ok(Outcome::Gone) }
+        if self.threads.contains_key(&tid) && !self.is_killed(tid) { DONE } else { Ok(Outcome::Gone) }
     }
 
     pub(crate) fn sys_tkill(&mut self, tid: Tid, [thread, number, ..]: [u64; 6]) -> Answer {
@@ -240,7 +249,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if number > SIGNALS as u64 {
             return Err(EINVAL);
         }
-        if !self.may_signal(own, pid as u32) {
+        if !self.may_signal(own, pid as u32, number) {
             return Err(EPERM);
         }
         if number != 0 {

@@ -17,6 +17,9 @@ use vfs::FileSystem;
 /// Nanoseconds of a second.
 pub const SECOND: u64 = 1_000_000_000;
 
+/// Microseconds of a second.
+pub const MICROSECONDS: u64 = 1_000_000;
+
 /// Nanoseconds of a tick, in which `times` and `/proc` count.
 pub const TICK: u64 = 10_000_000;
 
@@ -34,7 +37,7 @@ pub fn nanoseconds([seconds, rest]: [u64; 2]) -> Result<u64> {
 
 /// Nanoseconds of `struct timeval`.
 pub fn microseconds([seconds, rest]: [u64; 2]) -> Result<u64> {
-    if rest >= 1_000_000 {
+    if rest >= MICROSECONDS {
         return Err(EINVAL);
     }
     nanoseconds([seconds, rest * 1000])
@@ -134,18 +137,26 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(Outcome::Wait(Vec::new(), until))
     }
 
-    /// A handler ends a wait: of a sleep, the time that is left is written where the call wants it. Who sleeps for that again, and again, wakes in the end.
+    /// A handler ends a wait: of one that names a time, the time that is left is written where the call wants it. Who sleeps for that again, and again, wakes in the end.
     pub(crate) fn tell_rest(&mut self, tid: Tid, blocked: &Blocked) {
-        let Registers { rax, rsi, r10, .. } = blocked.registers;
-        let left = match u32::try_from(rax) {
-            Ok(general::__NR_nanosleep) => rsi,
-            Ok(general::__NR_clock_nanosleep) if rsi as u32 & TIMER_ABSTIME == 0 => r10,
-            _ => 0,
+        let Registers { rax, rsi, rdx, r8, r10, .. } = blocked.registers;
+        let (left, parts) = match u32::try_from(rax) {
+            Ok(general::__NR_nanosleep) => (rsi, SECOND),
+            Ok(general::__NR_clock_nanosleep) if rsi as u32 & TIMER_ABSTIME == 0 => (r10, SECOND),
+            Ok(general::__NR_select) => (r8, MICROSECONDS),
+            Ok(general::__NR_pselect6) => (r8, SECOND),
+            Ok(general::__NR_ppoll) => (rdx, SECOND),
+            _ => (0, SECOND),
         };
-        if left != 0 {
-            let rest = blocked.until.unwrap_or(0).saturating_sub(self.machine.now());
-            // The sleep is over all the same.
-            let _ = self.write_words(tid, left, &[rest / SECOND, rest % SECOND]);
+        self.write_rest(tid, (left, parts), blocked.until);
+    }
+
+    /// Writes how long it is until then, if there is a place for it: seconds, and so many parts of one.
+    pub(super) fn write_rest(&mut self, tid: Tid, (at, parts): (u64, u64), until: Option<u64>) {
+        if at != 0 {
+            let rest = until.unwrap_or(0).saturating_sub(self.machine.now());
+            // The wait is over all the same.
+            let _ = self.write_words(tid, at, &[rest / SECOND, rest % SECOND / (SECOND / parts)]);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Waiting for several open files at once.
 
 use super::number;
-use super::time::microseconds;
+use super::time::{MICROSECONDS, SECOND, microseconds};
 use crate::errno::{EBADF, EINVAL, ESRCH, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
@@ -68,7 +68,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(crate) fn sys_ppoll(&mut self, tid: Tid, [list, count, timeout, set, bytes, _]: [u64; 6]) -> Answer {
         let until = self.deadline(tid, timeout)?;
         self.mask_meanwhile(tid, set, bytes)?;
-        self.poll(tid, list, count, until)
+        let answer = self.poll(tid, list, count, until);
+        self.leave_rest(tid, (timeout, SECOND), until, answer)
+    }
+
+    /// Leaves the time that is left to who has named one, as Linux does when a wait is over. The place has seconds, and so many parts of one.
+    fn leave_rest(&mut self, tid: Tid, place: (u64, u64), until: Option<u64>, answer: Answer) -> Answer {
+        if !matches!(answer, Ok(Outcome::Wait(..))) {
+            self.write_rest(tid, place, until);
+        }
+        answer
     }
 
     fn poll(&mut self, tid: Tid, list: u64, count: u64, until: Option<u64>) -> Answer {
@@ -112,7 +121,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             (None, 0) => None,
             (None, at) => Some(self.machine.now().saturating_add(microseconds(self.words(tid, at)?)?)),
         };
-        self.wait_for_sets(tid, count, [read, write, except], until)
+        let answer = self.wait_for_sets(tid, count, [read, write, except], until);
+        self.leave_rest(tid, (timeout, MICROSECONDS), until, answer)
     }
 
     pub(crate) fn sys_pselect(
@@ -125,7 +135,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             let [set, bytes] = self.words(tid, mask)?;
             self.mask_meanwhile(tid, set, bytes)?;
         }
-        self.wait_for_sets(tid, count, [read, write, except], until)
+        let answer = self.wait_for_sets(tid, count, [read, write, except], until);
+        self.leave_rest(tid, (timeout, SECOND), until, answer)
     }
 
     fn wait_for_sets(&mut self, tid: Tid, count: u64, sets: [u64; 3], until: Option<u64>) -> Answer {

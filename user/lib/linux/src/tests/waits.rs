@@ -1,6 +1,10 @@
 //! Threads that end while others wait for them: whoever waits hears of it, wherever the one that ends was.
 
 use super::world::{CODE, DATA, Did, Place, World};
+use crate::frames::PAGE;
+use crate::machine::Tid;
+use crate::process::Status;
+use abi::state::register;
 use linux_raw_sys::general as nr;
 
 /// A signal comes while a thread waits for a page, and is taken when it has that.
@@ -37,4 +41,81 @@ fn a_sleep_that_a_handler_ends_has_a_rest() {
         assert_eq!(world.system.machine.threads[&2].place, Place::Code);
         assert_eq!(world.system.words(2, time + 16).unwrap(), [1, 200_000_000]);
     }
+}
+
+/// A signal came while a thread was on its way into a call that does not come back: it takes the signal where it goes on.
+#[test]
+fn a_signal_is_taken_behind_a_call_that_goes_on_elsewhere() {
+    for signal in [nr::SIGUSR1, nr::SIGTERM] {
+        let mut world = World::new(256, 8);
+        let action = world.put_words(1, 0, &[CODE + 64, 0, 0, 0]);
+        world.good(1, nr::__NR_rt_sigaction, &[nr::SIGUSR1.into(), action, 0, 8]);
+        assert_eq!(world.good(1, nr::__NR_fork, &[]), 2);
+        come_on_the_way(&mut world, 2, signal);
+        if signal == nr::SIGUSR1 {
+            world.call(2, nr::__NR_arch_prctl, &[0x1002, DATA]);
+            let state = &world.system.machine.threads[&2].state;
+            assert_eq!((state.registers[register::RIP], state.fs_base), (CODE + 64, DATA));
+        } else {
+            let path = world.put(2, 256, b"/program");
+            world.call(2, nr::__NR_execve, &[path, 0, 0]);
+            assert_eq!(world.system.processes[&2].ended, Some(Status::killed(signal)));
+        }
+        world.check();
+    }
+}
+
+/// A signal was for any thread of a process, and the one that was to take it ends, or blocks it.
+#[test]
+fn a_signal_is_taken_by_another_thread() {
+    for blocks in [false, true] {
+        let mut world = World::new(256, 8);
+        let action = world.put_words(1, 0, &[CODE + 64, 0, 0, 0]);
+        world.good(1, nr::__NR_rt_sigaction, &[nr::SIGUSR1.into(), action, 0, 8]);
+        assert_eq!(world.good(1, nr::__NR_fork, &[]), 2);
+        let flags = nr::CLONE_VM | nr::CLONE_SIGHAND | nr::CLONE_THREAD;
+        assert_eq!(world.good(2, nr::__NR_clone, &[flags.into(), DATA + 8 * PAGE]), 3);
+        assert_eq!(world.call(3, nr::__NR_pause, &[]), Did::Waits);
+        come_on_the_way(&mut world, 2, nr::SIGUSR1);
+        assert_eq!(world.outcome(3), Did::Waits);
+        if blocks {
+            let set = world.put_words(2, 256, &[u64::MAX]);
+            assert_eq!(world.good(2, nr::__NR_rt_sigprocmask, &[nr::SIG_BLOCK.into(), set, 0, 8]), 0);
+        } else {
+            assert_eq!(world.call(2, nr::__NR_exit, &[0]), Did::Gone);
+        }
+        assert_eq!(world.system.machine.threads[&3].place, Place::Code);
+        assert_eq!(world.system.machine.threads[&3].state.registers[register::RIP], CODE + 64);
+        world.check();
+    }
+}
+
+/// Each of a row of processes cannot handle the end of the next one, and ends by it. All of them take no more room than one.
+#[test]
+fn ends_that_follow_from_one_another_need_little_room() {
+    const COUNT: u32 = 240;
+    let row = || {
+        let mut world = World::new(512, 256);
+        world.good(1, nr::__NR_fork, &[]);
+        let stack = world.put_words(2, 0, &[DATA + (1 << 24), 0, 2 * PAGE]);
+        world.good(2, nr::__NR_sigaltstack, &[stack, 0]);
+        let action = world.put_words(2, 64, &[CODE, nr::SA_ONSTACK.into(), 0, 0]);
+        world.good(2, nr::__NR_rt_sigaction, &[nr::SIGCHLD.into(), action, 0, 8]);
+        for parent in 2..COUNT {
+            assert_eq!(world.good(parent, nr::__NR_fork, &[]), u64::from(parent) + 1);
+        }
+        assert_eq!(world.call(COUNT, nr::__NR_exit_group, &[0]), Did::Gone);
+        world.check();
+        assert_eq!(world.system.processes[&2].ended, Some(Status::killed(nr::SIGSEGV)));
+        assert_eq!(world.system.threads.len(), 1);
+    };
+    let thread = std::thread::Builder::new().stack_size(256 << 10).spawn(row).unwrap();
+    thread.join().unwrap();
+}
+
+/// A signal comes for a thread that has made a call of which nobody knows yet.
+fn come_on_the_way(world: &mut World, tid: Tid, signal: u32) {
+    world.system.machine.threads.get_mut(&tid).unwrap().place = Place::Call;
+    world.good(1, nr::__NR_kill, &[tid.into(), signal.into()]);
+    world.system.machine.threads.get_mut(&tid).unwrap().place = Place::Code;
 }

@@ -88,6 +88,11 @@ fn waits_end_by_signals() {
     let told = lines(&mut world);
     assert!(told.contains("[pid     2] <... pause resumed>)        = ?\n"), "{told}");
     assert!(told.contains("[pid     2] +++ killed by SIGTERM +++\n"), "{told}");
+    let other = world.fork(1);
+    assert_eq!(world.call(other, __NR_kill, &[other.into(), SIGKILL.into()]), None);
+    let told = lines(&mut world);
+    let wanted = "[pid     3] kill(3, SIGKILL)            = ?\n[pid     3] +++ killed by SIGKILL +++\n";
+    assert!(told.contains(wanted), "{told}");
 }
 
 #[test]

@@ -148,6 +148,25 @@ fn who_types_waits_for_the_reader_of_the_slave() {
     assert_eq!(world.read(1, slave, 4096).unwrap().unwrap().len(), 904);
 }
 
+/// Bytes that are much work each, and for which there is always room: a long line is shown again and again. Others have their turn meanwhile.
+#[test]
+fn who_types_much_lets_others_have_their_turn() {
+    let mut world = World::new();
+    let (master, name) = world.pair(1);
+    world.open_now(1, &name);
+    let child = world.fork(1);
+    assert_eq!(world.write(child, master, &[b'x'; 4000]), Some(Ok(4000)));
+    world.put(child, OWN + PAGE, &[0x12; 10_000]);
+    assert_eq!(world.call(child, __NR_write, &[master, OWN + PAGE, 10_000]), None);
+    for _ in 0..2 {
+        assert_eq!(world.answer(child), None);
+        world.wait(1);
+    }
+    assert_eq!(world.answer(child), Some(Ok(10_000)));
+    world.now(child, __NR_fcntl, &[master, F_SETFL.into(), O_NONBLOCK.into()]).unwrap();
+    assert_eq!(world.call(child, __NR_write, &[master, OWN + PAGE, 10_000]), Some(Ok(4096)));
+}
+
 #[test]
 fn the_master_sees_that_slaves_are_gone() {
     let mut world = World::new();

@@ -103,6 +103,24 @@ fn a_program_that_begins_has_no_locks_of_files_that_it_has_not() {
     assert_eq!(rig.system.locks.count(), 0);
 }
 
+/// A descriptor that is closed by a program that begins ends the locks of its process, whoever else has the file open.
+#[test]
+fn a_program_that_begins_has_no_locks_of_descriptors_that_it_closes() {
+    let mut rig = Rig::begun();
+    let path = rig.put(b"/tmp/lock\0");
+    let flags = (nr::O_RDWR | nr::O_CREAT | nr::O_CLOEXEC).into();
+    let fd = rig.call(nr::__NR_open, &[path, flags, 0o644]) as u64;
+    let child = rig.fork();
+    assert_eq!(
+        (set(&mut rig, FIRST, fd, WRITE, 0, 1), set(&mut rig, child, fd, WRITE, 0, 1)),
+        (0, error(EAGAIN))
+    );
+    assert_eq!(lock(&mut rig, child, fd, F_SETLKW, (WRITE, 0, 1, 0, 0)), None);
+    let program = rig.put(b"/bin/test\0");
+    rig.try_by(FIRST, nr::__NR_execve, &[program, 0, 0]);
+    assert_eq!(rig.answer(child), Some(0));
+}
+
 #[test]
 fn open_files_lock_bytes() {
     let mut rig = Rig::begun();

@@ -1,0 +1,52 @@
+//! `prctl`: what a process says of itself, or of its thread.
+
+use super::{done, number};
+use crate::errno::{EINVAL, ESRCH};
+use crate::frames::Bytes;
+use crate::machine::{Machine, Tid};
+use crate::process::{NAME_BYTES, SIGNALS};
+use crate::system::{Answer, DONE, System};
+use alloc::vec;
+use linux_raw_sys::prctl::{
+    PR_GET_DUMPABLE, PR_GET_NAME, PR_GET_NO_NEW_PRIVS, PR_GET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NAME,
+    PR_SET_NO_NEW_PRIVS, PR_SET_PDEATHSIG,
+};
+use vfs::FileSystem;
+
+impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    pub(crate) fn sys_prctl(&mut self, tid: Tid, [code, argument, ..]: [u64; 6]) -> Answer {
+        match code as u32 {
+            PR_SET_NAME => {
+                let room = self.room(tid)?;
+                let mut name = vec![0; NAME_BYTES + 1];
+                self.store.read(&mut room.borrow_mut().memory, argument, &mut name)?;
+                let len = name.iter().position(|byte| *byte == 0).unwrap_or(NAME_BYTES);
+                name.truncate(len);
+                done(self.set_name(tid, name))
+            }
+            PR_GET_NAME => {
+                let mut name = self.name_of(tid).ok_or(ESRCH)?.to_vec();
+                name.resize(NAME_BYTES + 1, 0);
+                done(self.write(tid, argument, &name))
+            }
+            PR_GET_DUMPABLE => number(Ok(1)),
+            PR_SET_DUMPABLE => DONE,
+            PR_SET_PDEATHSIG if argument > SIGNALS as u64 => Err(EINVAL),
+            PR_SET_PDEATHSIG => {
+                self.process(tid)?.death_signal = argument as u32;
+                DONE
+            }
+            PR_GET_PDEATHSIG => {
+                let signal = self.process(tid)?.death_signal;
+                done(self.write(tid, argument, &signal.to_le_bytes()))
+            }
+            PR_SET_NO_NEW_PRIVS if argument != 1 => Err(EINVAL),
+            PR_SET_NO_NEW_PRIVS => {
+                self.process(tid)?.has_no_new_rights = true;
+                DONE
+            }
+            PR_GET_NO_NEW_PRIVS => number(Ok(self.process(tid)?.has_no_new_rights.into())),
+            _ => Err(EINVAL),
+        }
+    }
+}
