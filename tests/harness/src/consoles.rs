@@ -219,8 +219,8 @@ fn a_second_shell_sits_at_a_virtio_console(world: &'static World) -> Verdict {
 /// The other side reads nothing of all that comes: the first shell works, and the second goes on. The emulator drops what its socket does not take.
 fn a_side_that_does_not_read_holds_up_nobody(world: &'static World) -> Verdict {
     let mut consoles = Consoles::start(world, Kind::Pc)?;
-    // Some 200 KiB come of that, which is more than a socket holds.
-    consoles.line.send(&"help\r".repeat(100))?;
+    // Some 400 KiB come of that, which is more than a socket holds.
+    consoles.line.send(&"help -l\r".repeat(100))?;
     consoles.first("run hello-rust", "Hello from Rust")?;
     consoles.first("ps", "virtio-console")?;
     consoles.line.repeat("run hello-rust\r", HELLO)?;

@@ -300,7 +300,7 @@ impl Host {
         servers: Arc<Mutex<Servers>>,
     ) -> Result<Host, String> {
         let fallback = Fallback { address: (ADDRESS, 24), router: None };
-        let mut stack = Stack::new(0, 1, Limits::default(), Some(fallback));
+        let mut stack = Stack::new(0, [1; 32], Limits::default(), Some(fallback));
         stack.set_link(Some(HARDWARE));
         let mut now_us = 0;
         // Nobody gives it an address, and it does not wait for that.

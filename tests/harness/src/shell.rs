@@ -128,14 +128,20 @@ fn keys_are_delivered_to_the_demander_only(world: &'static World) -> Verdict {
 /// Each command of the list has a page, and so has each program.
 fn help_tells_about_each_command(world: &'static World) -> Verdict {
     let reply = world.script(b"help\n")?;
-    let names: Vec<&str> = reply.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    // All of it is seen at once, with the prompt below it.
+    let is_seen = |line: &str| line.chars().count() <= 80;
+    if reply.out.lines().count() > 23 || !reply.out.lines().all(is_seen) {
+        return Err(reply.failed("expected 23 lines of 80 characters at most"));
+    }
+    let rows = reply.out.lines().filter(|line| line.starts_with("  "));
+    let names: Vec<&str> = rows.flat_map(str::split_whitespace).collect();
     let script: String = names.iter().map(|name| format!("help {name}\n")).collect();
     let pages = world.script(script.as_bytes())?;
     pages.check_code(0)?;
     if names.len() < 14 {
         return Err(reply.failed("expected more commands"));
     }
-    for name in ["exit", "ls", "mount", "ping"] {
+    for name in ["exit", "ls", "mount", "ping", "grep", "httpd"] {
         if !names.contains(&name) {
             return Err(reply.failed(&format!("expected {name} in the list")));
         }
@@ -145,7 +151,19 @@ fn help_tells_about_each_command(world: &'static World) -> Verdict {
     };
     match names.iter().find(|name| !is_told(name)) {
         Some(name) => Err(pages.failed(&format!("expected a page of {name}"))),
-        None => Ok(()),
+        None => {
+            let long = world.script(b"help -l\n")?;
+            let words = |line: &str| line.split_whitespace().next().map(String::from);
+            let mut listed: Vec<String> = long.out.lines().filter_map(words).collect();
+            listed.sort();
+            let mut names = names;
+            names.sort();
+            if listed == names {
+                Ok(())
+            } else {
+                Err(long.failed(&format!("expected a line of each of {names:?}")))
+            }
+        }
     }
 }
 

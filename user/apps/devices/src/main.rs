@@ -1,4 +1,4 @@
-//! Lists the devices behind PCI: where they are, vendor and number, class, interrupt line, whether somebody drives them, and what they answer at.
+//! Lists the devices behind PCI: `devices` shows where they are, vendor and number, class, interrupt line, whether somebody drives them, and what they answer at.
 
 #![no_std]
 #![no_main]

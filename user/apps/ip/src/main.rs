@@ -1,4 +1,4 @@
-//! Shows addresses and the state of the network.
+//! Shows addresses and the state of the network: `ip`.
 
 #![no_std]
 #![no_main]

@@ -8,11 +8,11 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::cell::RefCell;
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use core::net::{IpAddr, SocketAddr};
 use linux::errno::{
     EADDRINUSE, EAGAIN, ECONNRESET, EINVAL, EIO, ENETDOWN, ENETUNREACH, ENOBUFS, ENOTCONN, Errno, Result,
 };
-use linux::network::{Ends, Network, Nowhere, Phase, Presence, readiness};
+use linux::network::{self, Ends, Network, Nowhere, Phase, Presence, Ways, readiness};
 use net::sockets::{Entrance, Sockets, endpoint, socket_address, unpacked};
 use rt::api::stub::{Failure, Inbox, View};
 use rt::door::Reference;
@@ -196,18 +196,6 @@ impl Tern {
     }
 }
 
-/// Whether an address is in the network of another one.
-fn is_near(to: IpAddr, (own, prefix): (IpAddr, u8)) -> bool {
-    let bits = |address: IpAddr| match address {
-        IpAddr::V4(address) => (u128::from(address.to_bits()) << 96, 32),
-        IpAddr::V6(address) => (address.to_bits(), 128),
-    };
-    let ((to_bits, len), (own_bits, _)) = (bits(to), bits(own));
-    let behind = 128 - u32::from(prefix.min(len));
-    to.is_ipv4() == own.is_ipv4()
-        && to_bits.checked_shr(behind).unwrap_or(0) == own_bits.checked_shr(behind).unwrap_or(0)
-}
-
 impl Network for Tern {
     fn presence(&self) -> Presence {
         let mut state = self.state.borrow_mut();
@@ -228,21 +216,14 @@ impl Network for Tern {
         if !matches!(*self.state.borrow(), State::Found(_)) {
             return None;
         }
-        if to.is_loopback() {
-            return Some(if to.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
-        }
-        let all = self.addresses();
-        if all.iter().any(|(own, _)| *own == to) {
-            return Some(to);
-        }
-        if let Some((own, _)) = all.iter().find(|own| !own.0.is_loopback() && is_near(to, **own)) {
-            return Some(*own);
-        }
-        let ((router, _), _) = self.with_host(|host| host.router()).ok()?;
-        let is_for_all = to.is_multicast() || matches!(to, IpAddr::V4(to) if to.is_broadcast());
-        let is_far = to.is_ipv4() && router != [0; 16];
-        let mut own = all.iter().map(|(own, _)| *own);
-        own.find(|own| (is_far || is_for_all) && own.is_ipv4() == to.is_ipv4() && !own.is_loopback())
+        let ways = || {
+            let ((v4, v6), _) = self.with_host(|host| host.router()).ok()?;
+            let [v4, v6] = [v4, v6].map(|router| router != [0; 16]);
+            Some(Ways { v4, v6 })
+        };
+        // No server is asked for what is in this machine.
+        let own = if to.is_loopback() { Vec::new() } else { self.addresses() };
+        network::source(&own, ways, to)
     }
 
     fn has(&self, address: IpAddr) -> bool {

@@ -1,4 +1,4 @@
-//! Connects, listens, and sends texts.
+//! Connects, listens, and sends texts: `nc HOST PORT [TEXT...]`, and other words.
 //!
 //! `nc HOST PORT [TEXT...]` connects, sends a line, and shows what comes. `nc listen PORT [COUNT]` shows what comes by so many connections, `nc echo PORT [COUNT]` sends it
 //! back. `nc udp HOST PORT TEXT...` sends a datagram and shows the answer, `nc udp-echo PORT [COUNT]` sends datagrams back.

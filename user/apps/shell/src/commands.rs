@@ -1,7 +1,9 @@
 //! The commands: one table, and the short ones themselves.
 
 use crate::shell::{STATUS_NOT_FOUND, STATUS_USAGE, Shell};
-use crate::{doors, environment, filters, listing, manual, place, programs, trace};
+use crate::{doors, environment, listing, manual, place, programs, trace};
+use alloc::string::String;
+use alloc::vec::Vec;
 use rt::api::calendar::{self, Date};
 use rt::module::Service;
 use rt::{print, println, time};
@@ -29,11 +31,11 @@ const fn plain(
 }
 
 /// All commands, in the order of `help`.
-pub const COMMANDS: [Command; 21] = [
+pub const COMMANDS: [Command; 17] = [
     Command {
-        details: "Programs tell what the comment at the head of their source says. Below the commands are those that say first how they\n\
-                  are called.",
-        ..plain("help", "[COMMAND|PROGRAM]", "list commands and programs, or tell about one", help)
+        details: "With -l each has a line. Programs tell what the comment at the head of their source says; those\n\
+                  are listed that say first how they are called.",
+        ..plain("help", "[-l|COMMAND|PROGRAM]", "list commands and programs, or tell about one", help)
     },
     Command {
         details: "One line for each thread. CPU is what it spent itself, FAULTS are its page faults; PAGES and\n\
@@ -98,17 +100,10 @@ pub const COMMANDS: [Command; 21] = [
     },
     Command {
         details: "Behind > is the file to write them to, behind >> the one to add them to; so it is with all commands and\n\
-                  programs. Behind < is a file to read: \"grep x < FILE\".",
+                  programs. Behind < is a file that a program reads: \"wc < FILE\". Behind | stands a program that reads\n\
+                  what the one before it prints: \"ps | grep net | wc\". Programs that follow one another run at once.",
         ..plain("echo", "[WORD...] [>|>> PATH]", "print words, or write them to a file", echo)
     },
-    Command {
-        details: "Behind | stands a command that reads what the one before it prints: \"ps | grep net | wc\". Programs that\n\
-                  follow one another run at once.",
-        ..plain("grep", "TEXT [PATH...]", "show lines with a text in them", filters::find)
-    },
-    plain("head", "[COUNT] [PATH...]", "show the first lines", filters::begin),
-    plain("sort", "[PATH...]", "show lines in order", filters::sort),
-    plain("wc", "[PATH...]", "count lines, words and bytes", filters::count),
     Command {
         details: "STATUS is a number from 0 to 255; without it, the status of the last command.",
         ..plain("exit", "[STATUS]", "end the shell, and with it the system", exit)
@@ -121,27 +116,60 @@ fn help(_: &mut Shell, words: &[&str]) -> i32 {
             list();
             0
         }
+        ["-l"] => {
+            list_long();
+            0
+        }
         [name] => tell(name),
         _ => {
-            println!("usage: help [COMMAND|PROGRAM]");
+            println!("usage: help [-l|COMMAND|PROGRAM]");
             STATUS_USAGE
         }
     }
 }
 
-/// Lists the commands, and then the programs whose texts begin with a purpose and a call.
+/// Columns of a terminal, of which none is known to have fewer. All names fit on one with 24 rows.
+const COLUMNS: usize = 80;
+
+/// Programs whose texts begin with a purpose and a call: of each its name and both.
+fn listed_programs() -> Vec<(String, String, String)> {
+    let texts = manual::texts().into_iter().filter(|(name, _)| !is_command(name));
+    let of = |(name, text): (String, String)| {
+        let (call, purpose) = manual::call_of(&name, &text)?;
+        Some((name.clone(), call.into(), purpose.into()))
+    };
+    texts.filter_map(of).collect()
+}
+
+/// Lists the names of commands and of programs.
 fn list() {
+    let mut commands = COMMANDS.map(|command| command.name);
+    commands.sort_unstable();
+    let programs: Vec<String> = listed_programs().into_iter().map(|(name, ..)| name).collect();
+    println!("Commands of the shell; \"help NAME\" tells about one, \"help -l\" about all:");
+    show(&commands);
+    if !programs.is_empty() {
+        println!("\nPrograms:");
+        show(&programs);
+    }
+}
+
+fn show(names: &[impl AsRef<str>]) {
+    for row in completion::rows(names, COLUMNS - 2) {
+        println!("  {row}");
+    }
+}
+
+/// Lists commands and programs, with calls and purposes.
+fn list_long() {
     let width =
         COMMANDS.iter().map(|command| command.name.len() + command.usage.len() + 1).max().unwrap_or(0);
     for Command { name, usage, purpose, .. } in &COMMANDS {
         println!("  {name} {usage:pad$}  {purpose}", pad = width - name.len() - 1);
     }
     println!();
-    for (name, text) in manual::texts() {
-        match manual::call_of(&name, &text) {
-            Some((call, purpose)) if !is_command(&name) => println!("  {call:width$}  {purpose}"),
-            _ => {}
-        }
+    for (_, call, purpose) in listed_programs() {
+        println!("  {call:width$}  {purpose}");
     }
 }
 

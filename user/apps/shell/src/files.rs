@@ -1,8 +1,6 @@
-//! Files that the shell itself reads and writes: those of `<` and `>`. Commands on files are programs: `user/apps/tools`.
+//! Files that the shell itself writes: those of `>` behind its own commands. Commands on files are programs: `user/apps/tools`.
 
-use crate::pipe;
 use crate::shell::Shell;
-use alloc::vec::Vec;
 use files::wire::BYTES_MAX;
 use files::{Directory, File};
 use rt::api::Result;
@@ -18,12 +16,6 @@ fn told(command: &str, path: &str, outcome: Result<()>) -> i32 {
             1
         }
     }
-}
-
-/// A file whose content a command of the shell reads, or the status of the line without it.
-pub fn content(shell: &Shell, command: &str, typed: &str) -> core::result::Result<Vec<u8>, i32> {
-    let content = Directory::root().and_then(|root| root.read(shell.place.path_of(typed), pipe::HELD_MAX));
-    content.map_err(|failure| told(command, typed, Err(failure)))
 }
 
 /// Writes a command's output to a file: in the place of what it has, or behind that.

@@ -19,7 +19,6 @@ mod doors;
 mod editor;
 mod environment;
 mod files;
-mod filters;
 mod foreground;
 mod input;
 mod jobs;

@@ -27,6 +27,6 @@ pub fn text_of(program: &str) -> Option<String> {
 pub fn call_of<'a>(program: &str, text: &'a str) -> Option<(&'a str, &'a str)> {
     let (purpose, behind) = text.split_once(": \"")?;
     let call = behind.split('"').next()?;
-    let is_one = !purpose.contains('.') && call.split(' ').next() == Some(program);
+    let is_one = !purpose.contains(". ") && call.split(' ').next() == Some(program);
     is_one.then_some((call, purpose))
 }

@@ -8,7 +8,6 @@ use crate::files;
 use crate::jobs::{Job, Sink, Source};
 use crate::programs::{self, Call};
 use crate::shell::{STATUS_USAGE, Shell};
-use alloc::string::String;
 use alloc::vec::Vec;
 use rt::api::{console, process};
 use rt::io::Session;
@@ -125,26 +124,28 @@ pub fn run(shell: &mut Shell, words: &[&str]) -> i32 {
         println!("shell: & is for programs");
         return STATUS_USAGE;
     }
-    let status = parts_in_turn(shell, &line);
-    shell.input = None;
-    status
+    parts_in_turn(shell, &line)
 }
 
 fn parts_in_turn(shell: &mut Shell, line: &Line) -> i32 {
     let mut rest = &line.parts[..];
-    let mut from = line.from;
+    let mut source = match line.from.map(|typed| Source::file(typed, &shell.place.path_of(typed))) {
+        Some(Ok(file)) => file,
+        Some(Err(status)) => return status,
+        None => Source::Console,
+    };
     while let [first, behind @ ..] = rest {
         let count = rest.iter().take_while(|part| Call::of(part).is_some()).count();
         let (outcome, later) = if count > 0 {
-            (programs_at_once(shell, &rest[..count], from, line, count == rest.len()), &rest[count..])
+            (programs_at_once(shell, &rest[..count], source, line, count == rest.len()), &rest[count..])
         } else {
-            (own(shell, first, from, line, behind.is_empty()), behind)
+            (own(shell, first, line, behind.is_empty()), behind)
         };
         match outcome {
-            Ok(output) => shell.input = Some(output),
+            Ok(output) => source = Source::Held(output),
             Err(status) => return status,
         }
-        (rest, from) = (later, None);
+        rest = later;
     }
     0
 }
@@ -153,19 +154,13 @@ fn parts_in_turn(shell: &mut Shell, line: &Line) -> i32 {
 fn programs_at_once(
     shell: &mut Shell,
     parts: &[&[&str]],
-    from: Option<&str>,
+    source: Source,
     line: &Line,
     is_last: bool,
 ) -> Result<Vec<u8>, i32> {
-    let path = |typed: &str| String::from(&*shell.place.path_of(typed));
-    let source = match (from, shell.input.take()) {
-        (Some(typed), _) => Source::file(typed, &path(typed))?,
-        (None, Some(held)) => Source::Held(held),
-        (None, None) => Source::Console,
-    };
     let sink = match line.to {
         _ if !is_last => Sink::Held,
-        Some((typed, is_more)) => Sink::file(typed, &path(typed), is_more)?,
+        Some((typed, is_more)) => Sink::file(typed, &shell.place.path_of(typed), is_more)?,
         None => Sink::Console,
     };
     let calls: Vec<Call> = parts.iter().filter_map(|part| Call::of(part)).collect();
@@ -184,17 +179,8 @@ fn programs_at_once(
     ended(status, output)
 }
 
-/// Runs a command of the shell's own, as [`programs_at_once`] does programs.
-fn own(
-    shell: &mut Shell,
-    words: &[&str],
-    from: Option<&str>,
-    line: &Line,
-    is_last: bool,
-) -> Result<Vec<u8>, i32> {
-    if let Some(typed) = from {
-        shell.input = Some(files::content(shell, "shell", typed)?);
-    }
+/// Runs a command of the shell's own, as [`programs_at_once`] does programs. None of them reads.
+fn own(shell: &mut Shell, words: &[&str], line: &Line, is_last: bool) -> Result<Vec<u8>, i32> {
     if is_last && line.to.is_none() {
         return Err(shell.one(words));
     }

@@ -25,8 +25,6 @@ pub struct Shell {
     pub is_interactive: bool,
     /// Programs in the background whose end has not been told.
     pub background: Vec<Background>,
-    /// Output of the command before this one in a pipe.
-    pub input: Option<Vec<u8>>,
     /// Variables of programs that it starts.
     pub environment: Environment,
     /// The directory in which paths begin.
@@ -44,7 +42,6 @@ pub fn run(source: &mut impl Source, is_interactive: bool) -> i32 {
         outcome: None,
         is_interactive,
         background,
-        input: None,
         environment,
         place: Place::root(),
         is_over: false,

@@ -1,12 +1,15 @@
 //! Parts that the programs of this crate share. Each program is a command on files, in `src/bin`, and does one thing with the paths that it is given.
 //!
 //! A path that does not begin with a slash begins in the working directory. What fails is told with its path, on the console, and what is behind it is done
-//! all the same. The status is 0, or 1 if something failed, or 2 if the words are not understood.
+//! all the same. The status is 0, or 1 if something failed, or 2 if the words are not understood. Commands on lines, of which this crate has no more than how they read and print, have those of Unix:
+//! [`filters`].
 
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+
+pub mod filters;
 
 use alloc::format;
 use alloc::string::String;

@@ -15,6 +15,22 @@ const LISTED_MAX: usize = 200;
 /// Columns between two names.
 const GAP: usize = 2;
 
+/// Rows with names, which are read from top to bottom and from left to right, on a terminal of that width. A name that is wider has a row of its own.
+pub fn rows(names: &[impl AsRef<str>], columns: usize) -> Vec<String> {
+    let width = names.iter().map(|name| name.as_ref().chars().count() + GAP).max().unwrap_or(1);
+    // The gap behind the last column may lie beyond the edge.
+    let across = ((columns + GAP) / width).max(1);
+    let height = names.len().div_ceil(across).max(1);
+    let mut rows: Vec<String> = (0..height.min(names.len())).map(|_| String::new()).collect();
+    for (number, name) in names.iter().enumerate() {
+        if let Some(row) = rows.get_mut(number % height) {
+            let (left, name) = (number / height * width, name.as_ref());
+            *row = format!("{row:left$}{name}");
+        }
+    }
+    rows
+}
+
 /// Names that begin as a word does.
 #[derive(Clone, Debug)]
 pub struct Found {
@@ -87,17 +103,7 @@ impl Found {
         let names: Vec<String> = shown
             .map(|(name, is_directory)| format!("{name}{}", if *is_directory { "/" } else { "" }))
             .collect();
-        let width = names.iter().map(|name| name.chars().count() + GAP).max().unwrap_or(1);
-        // The gap behind the last column may lie beyond the edge.
-        let across = ((columns + GAP) / width).max(1);
-        let height = names.len().div_ceil(across).max(1);
-        let mut rows: Vec<String> = (0..height.min(names.len())).map(|_| String::new()).collect();
-        for (number, name) in names.iter().enumerate() {
-            if let Some(row) = rows.get_mut(number % height) {
-                let left = number / height * width;
-                *row = format!("{row:left$}{name}");
-            }
-        }
+        let mut rows = rows(&names, columns);
         let more = self.names.len() - names.len();
         if !self.is_whole {
             rows.push("... and more".into());

@@ -11,6 +11,9 @@ use core::net::{IpAddr, SocketAddr};
 
 #[cfg(test)]
 pub mod loopback;
+mod source;
+
+pub use source::{Ways, source};
 
 /// Bytes of a datagram, at most, to an address of IPv4 and to one of IPv6.
 pub const DATAGRAM_MAX: [usize; 2] = [1472, 1452];

@@ -129,6 +129,11 @@ pub fn read(buffer: &mut [u8]) -> Result<usize> {
     }
 }
 
+/// Whether a pipe is in the console's place for the input.
+pub fn is_input_piped() -> bool {
+    with_pipe(&INPUT, pipe::INPUT, Reader::attach, |_| ()).is_some()
+}
+
 /// Waits until somebody types Ctrl-C, at most `patience_us`; what else is typed meanwhile stays to be read.
 pub fn watch_interrupt_key(patience_us: u64) -> Result<()> {
     CONSOLE.with(|server| console::watch(server, patience_us))

@@ -3,7 +3,7 @@
 //! `smoltcp` 0.14 asks by datagrams, and takes an answer that is cut for a whole one. So one that is cut is held back here, and the one that comes by a connection goes to the crate in its
 //! place, as a datagram that is longer than any on a wire. The crate reads both, so there is one reader of answers, with one idea of whom they are for and what they mean.
 //!
-//! If no whole answer comes, for whatever reason, the one that was cut counts: it may have the address that is asked for.
+//! If no whole answer comes, for whatever reason, the one that was cut counts: it may have the address that is asked for. So it is with answers to programs that ask servers of names by datagrams of their own.
 
 use crate::advertisements::NEVER;
 use crate::frames;
@@ -62,7 +62,8 @@ impl Question {
         let is_answer = packet.flags().contains(DnsFlags::RESPONSE | DnsFlags::TRUNCATED)
             && packet.opcode() == DnsOpcode::Query
             && packet.rcode() == DnsRcode::NoError;
-        let is_to_this = message.get(..2) == self.message.get(..2)
+        let is_to_this = self.message.len() > HEAD
+            && message.get(..2) == self.message.get(..2)
             && message.get(HEAD..self.message.len()) == self.message.get(HEAD..);
         is_answer && is_to_this && from == self.server && to == self.client
     }
@@ -235,11 +236,16 @@ impl Stack {
     }
 
     fn begin_talk(&mut self, talk: &mut Talk) -> Step {
+        // A program that has asked by its own datagram gets the answer as it is.
+        let asker = IpEndpoint::from(talk.question.client).into();
+        if self.table.has(&self.sockets, asker, true) {
+            return Step::Failed;
+        }
         let Ok(port) = self.table.free_port(&self.sockets, false) else { return Step::Failed };
         let buffer = |len| tcp::SocketBuffer::new(vec![0; len]);
         let mut socket = tcp::Socket::new(buffer(LENGTH + ANSWER_MAX), buffer(LENGTH + 512));
         let to = IpEndpoint::from(talk.question.server);
-        if socket.connect(self.interface.context(), to, port).is_err() {
+        if socket.connect(self.once().context(), to, port).is_err() {
             return Step::Failed;
         }
         talk.handle = Some(self.sockets.add(socket));

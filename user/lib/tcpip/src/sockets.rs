@@ -116,7 +116,7 @@ impl Stack {
             Kind::Tcp => Entry::Tcp(self.sockets.add(stream())),
             Kind::Udp => Entry::Udp(self.sockets.add(for_datagrams())),
             Kind::Echo => {
-                let ident = self.table.free_ident().ok_or(Refusal::Limit)?;
+                let ident = self.table.free_ident();
                 Entry::Echo(self.sockets.add(for_echoes(ident)?), ident)
             }
         };

@@ -7,6 +7,7 @@
 use crate::advertisements::{Advertisement, NEVER, Routers};
 use crate::claims::{Conflict, Fate};
 use crate::leases::{Complaint, is_host};
+use crate::random::{Random, SEED};
 use crate::sockets::{Limits, Table};
 use crate::wire::{Counts, NO_CARD, Wire};
 use alloc::vec;
@@ -109,13 +110,14 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// A stack without a card. `seed` should be nobody's guess: ports and sequence numbers come from it.
-    pub fn new(now_us: u64, seed: u64, limits: Limits, fallback: Option<Fallback>) -> Stack {
+    /// A stack without a card. `seed` should be nobody's guess: ports, numbers of sockets, and those with which connections begin come from it.
+    pub fn new(now_us: u64, seed: [u8; SEED], limits: Limits, fallback: Option<Fallback>) -> Stack {
         let now = instant(now_us);
         let mut wire = Wire::default();
         wire.set(NO_CARD, false);
         let mut config = Config::new(HardwareAddress::Ethernet(EthernetAddress(NO_CARD)));
-        config.random_seed = seed;
+        let mut random = Random::new(seed);
+        config.random_seed = random.number();
         let interface = Interface::new(config, &mut wire, now);
         let mut sockets = SocketSet::new(vec![]);
         let dhcp = sockets.add(dhcpv4::Socket::new());
@@ -123,7 +125,7 @@ impl Stack {
         let mut stack = Stack {
             interface,
             sockets,
-            table: Table::new(seed, limits),
+            table: Table::new(random, limits),
             wire,
             dhcp,
             dns,
@@ -240,6 +242,7 @@ impl Stack {
             while self.interface.poll_ingress_single(self.now, &mut self.wire, &mut self.sockets)
                 != PollIngressSingleResult::None
             {}
+            self.greet();
             // Once and not until nothing is sent, which would be another look at each socket: the next round sends more.
             let sent = self.interface.poll_egress(self.now, &mut self.wire, &mut self.sockets);
             self.table.look_after(self.now, &mut self.sockets);

@@ -9,14 +9,23 @@ mod names;
 mod offload;
 mod pairs;
 mod routers;
+mod secrets;
 mod streams;
 
+use crate::random::SEED;
 use crate::sockets::{BACKLOG_MAX, Limits};
 use crate::{Fallback, Id, Kind, Refusal, Stack, State, readiness};
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::vec::Vec;
 
 const SECOND_US: u64 = 1_000_000;
+
+/// Seed of a host with this number.
+fn seed_of(number: u64) -> [u8; SEED] {
+    let mut seed = [0; SEED];
+    seed[..8].copy_from_slice(&number.to_le_bytes());
+    seed
+}
 
 /// A stack and its time.
 struct Host {
@@ -26,7 +35,7 @@ struct Host {
 
 impl Host {
     fn new(seed: u64, fallback: Option<Fallback>) -> Host {
-        Host { stack: Stack::new(0, seed, Limits::default(), fallback), now_us: 0 }
+        Host { stack: Stack::new(0, seed_of(seed), Limits::default(), fallback), now_us: 0 }
     }
 
     /// Turns, with as much time between them as the stack wants.

@@ -9,6 +9,7 @@ use crate::frames;
 use crate::leases::Leases;
 use crate::names::Names;
 use crate::offload;
+use crate::secrets::begins;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -16,10 +17,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::num::{NonZeroU16, NonZeroUsize};
 use smoltcp::phy::{self, Checksum, Device, DeviceCapabilities, Medium, PacketMeta};
 use smoltcp::time::Instant;
-use smoltcp::wire::{
-    EthernetAddress, EthernetFrame, EthernetProtocol, IpAddress, IpEndpoint, IpListenEndpoint, IpProtocol,
-    Ipv4Packet, Ipv6Packet, NdiscNeighborFlags, NdiscRepr, TcpPacket, TcpSeqNumber,
-};
+use smoltcp::wire::{EthernetAddress, IpEndpoint, IpListenEndpoint, NdiscNeighborFlags, NdiscRepr};
 
 /// Bytes of a frame, at most: the header of Ethernet and 1,500 bytes.
 pub const FRAME_MAX: usize = 1514;
@@ -98,26 +96,6 @@ fn claimed(frame: &[u8]) -> [Option<IpAddr>; 2] {
     }
 }
 
-/// Where a frame comes from that refuses a connection that somebody has just asked for: by a reset in answer to the first segment, to which
-/// no number of ours belongs.
-fn refusing(frame: &[u8]) -> Option<IpEndpoint> {
-    let frame = EthernetFrame::new_checked(frame).ok()?;
-    let (from, kind, segment): (IpAddress, _, _) = match frame.ethertype() {
-        EthernetProtocol::Ipv4 => {
-            let packet = Ipv4Packet::new_checked(frame.payload()).ok()?;
-            (packet.src_addr().into(), packet.next_header(), packet.payload())
-        }
-        EthernetProtocol::Ipv6 => {
-            let packet = Ipv6Packet::new_checked(frame.payload()).ok()?;
-            (packet.src_addr().into(), packet.next_header(), packet.payload())
-        }
-        _ => return None,
-    };
-    let segment = TcpPacket::new_checked(segment).ok().filter(|_| kind == IpProtocol::Tcp)?;
-    let is_refusal = segment.rst() && segment.seq_number() == TcpSeqNumber(0);
-    is_refusal.then(|| IpEndpoint::new(from, segment.src_port()))
-}
-
 /// Frames between the stack and the card.
 #[derive(Debug, Default)]
 pub struct Wire {
@@ -131,6 +109,10 @@ pub struct Wire {
     incoming: VecDeque<Vec<u8>>,
     outgoing: VecDeque<Vec<u8>>,
     looped: VecDeque<Vec<u8>>,
+    /// Frames that begin connections where somebody listens, and the ends of these.
+    begun: Vec<(Vec<u8>, [IpEndpoint; 2])>,
+    /// Those of them that the stack is to get after all.
+    returned: VecDeque<Vec<u8>>,
     /// Ends of streams that are under way.
     pub(crate) ends: Ends,
     /// Exchange with servers that lease addresses.
@@ -162,7 +144,7 @@ impl Wire {
         self.budget = TURN_MAX;
     }
 
-    /// Says where somebody listens. A connection that is one too many there gets no answer instead of a refusal, and is asked for again soon.
+    /// Says where somebody listens. Segments that begin connections there are held back.
     pub fn set_listened(&mut self, listened: Vec<IpListenEndpoint>) {
         self.listened = listened;
     }
@@ -189,7 +171,7 @@ impl Wire {
 
     /// Whether there is something that the stack has not seen.
     pub fn has_more(&self) -> bool {
-        !self.looped.is_empty() || !self.incoming.is_empty()
+        !self.looped.is_empty() || !self.incoming.is_empty() || !self.returned.is_empty()
     }
 
     /// Whether the card has so much to send that it takes nothing more.
@@ -293,10 +275,6 @@ impl Wire {
     fn send(&mut self, frame: Vec<u8>, size: Option<NonZeroU16>) {
         self.ends.sent(&frame);
         let Some(&[first, ..]) = frame.first_chunk::<6>() else { return };
-        if !self.listened.is_empty() && refusing(&frame).is_some_and(|from| self.listens(from)) {
-            self.counts.dropped += 1;
-            return;
-        }
         let stays = frame[..6] == self.own || first & 1 != 0;
         let leaves = self.own != NO_CARD && frame[..6] != self.own && !is_of_loopback(&frame);
         match (leaves, stays) {
@@ -326,6 +304,35 @@ impl Wire {
         }
     }
 
+    /// Hardware address of this machine.
+    pub fn own(&self) -> [u8; 6] {
+        self.own
+    }
+
+    /// Frames that begin connections where somebody listens.
+    pub(crate) fn take_begun(&mut self) -> Vec<(Vec<u8>, [IpEndpoint; 2])> {
+        core::mem::take(&mut self.begun)
+    }
+
+    /// Gives the stack one of these.
+    pub(crate) fn give_back(&mut self, frame: Vec<u8>) {
+        self.returned.push_back(frame);
+    }
+
+    /// Holds back a frame that begins a connection where somebody listens. If it is none, the stack is to get it.
+    fn hold(&mut self, frame: Vec<u8>) -> Option<Vec<u8>> {
+        if self.listened.is_empty() {
+            return Some(frame);
+        }
+        match begins(&frame).filter(|[_, to]| self.listens(*to)) {
+            Some(ends) => {
+                self.begun.push((frame, ends));
+                None
+            }
+            None => Some(frame),
+        }
+    }
+
     /// Gives the stack a frame that nobody has sent.
     pub fn hand_in(&mut self, frame: Vec<u8>) {
         self.looped.push_back(frame);
@@ -344,6 +351,12 @@ impl Wire {
 /// A frame that is received.
 #[derive(Debug)]
 pub struct Received(Vec<u8>);
+
+impl Received {
+    pub(crate) fn new(frame: Vec<u8>) -> Received {
+        Received(frame)
+    }
+}
 
 /// A place for a frame that is sent.
 #[derive(Debug)]
@@ -379,8 +392,13 @@ impl Device for Wire {
     fn receive(&mut self, _: Instant) -> Option<(Received, Sent<'_>)> {
         let frame = loop {
             self.budget = self.budget.checked_sub(1)?;
+            if let Some(frame) = self.returned.pop_front() {
+                break frame;
+            }
             let frame = self.looped.pop_front().or_else(|| self.incoming.pop_front())?;
-            if !self.ends.refuses(&frame) {
+            if !self.ends.refuses(&frame)
+                && let Some(frame) = self.hold(frame)
+            {
                 break frame;
             }
         };

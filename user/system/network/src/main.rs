@@ -26,10 +26,11 @@ use net::link;
 use net::sockets::Entrance::{Answer, Request};
 use net::sockets::NAME;
 use rt::api::{Failure, Name, Reply, Status, names};
-use rt::random::{self, Generator};
+use rt::random;
 use rt::sys::{Ipc, Kind, Message, Rights, Uid};
 use rt::{println, server, time};
 use shared::Shared;
+use tcpip::random::SEED;
 use tcpip::sockets::Limits;
 use tcpip::{Fallback, Refusal, Stack, Waiters};
 
@@ -45,8 +46,7 @@ fn main() -> i32 {
         );
         return 1;
     };
-    let seed = random::generator().map_or_else(|_| random::weak_number(), Generator::number);
-    let stack = Stack::new(time::now_ns() / 1000, seed, limits, fallback());
+    let stack = Stack::new(time::now_ns() / 1000, seed(), limits, fallback());
     let shared = Shared::new(stack, rt::sys::myself());
     let prepared = objects::make_room().map_err(Failure::Kernel);
     let prepared = prepared.and_then(|()| card::begin(&shared).map_err(Failure::Kernel));
@@ -78,6 +78,18 @@ fn limits(arguments: &[String]) -> Option<Limits> {
         }
         _ => None,
     }
+}
+
+/// Seed of all numbers that others must not guess. On a machine without random numbers it is one that takes them some effort.
+fn seed() -> [u8; SEED] {
+    let mut seed = [0; SEED];
+    match random::generator() {
+        Ok(generator) => generator.fill(&mut seed),
+        Err(_) => seed
+            .chunks_exact_mut(8)
+            .for_each(|part| part.copy_from_slice(&random::weak_number().to_le_bytes())),
+    }
+    seed
 }
 
 /// Address that is used if no server gives one, as the environment says: `ADDRESS=10.0.2.15/24`, `ROUTER=10.0.2.2`.

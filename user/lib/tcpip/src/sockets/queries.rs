@@ -20,8 +20,11 @@ impl Stack {
             None if self.status().servers.is_empty() => Query::Answered(Err(Refusal::NotFound)),
             None => {
                 self.wire.names.expect(self.now);
-                let socket = self.sockets.get_mut::<dns::Socket>(self.dns);
-                let mut ask = |kind| socket.start_query(self.interface.context(), name, kind);
+                let mut ask = |kind| {
+                    let mut once = self.once();
+                    let socket = self.sockets.get_mut::<dns::Socket>(self.dns);
+                    socket.start_query(once.context(), name, kind)
+                };
                 let asked = ask(DnsQueryType::A).map_err(|_| Refusal::Bad)?;
                 Query::Asked([Some(asked), ask(DnsQueryType::Aaaa).ok()])
             }

@@ -2,6 +2,7 @@
 
 use super::{Id, Limits, Refusal};
 use crate::queues::{Orphans, Place, listen_again, listens_again_at};
+use crate::random::{Ports, Random};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -9,9 +10,6 @@ use smoltcp::iface::{SocketHandle, SocketSet};
 use smoltcp::socket::{dns, tcp, udp};
 use smoltcp::time::{Duration, Instant};
 use smoltcp::wire::IpListenEndpoint;
-
-/// Ports that are given to who does not say which.
-const FIRST_FREE_PORT: u16 = 49152;
 
 /// Socket of a kind, as the stack has it.
 pub(super) enum Entry {
@@ -50,24 +48,20 @@ pub(crate) struct Table {
     pub(super) slots: BTreeMap<Id, Slot>,
     pub(crate) orphans: Orphans,
     limits: Limits,
-    random: u64,
-    next_port: u16,
+    pub(crate) random: Random,
+    ports: Ports,
 }
 
 impl Table {
-    pub fn new(seed: u64, limits: Limits) -> Table {
-        let next_port = FIRST_FREE_PORT + (seed >> 50) as u16;
-        Table { slots: BTreeMap::new(), orphans: Orphans::default(), limits, random: seed, next_port }
+    pub fn new(random: Random, limits: Limits) -> Table {
+        let (slots, orphans) = (BTreeMap::new(), Orphans::default());
+        Table { slots, orphans, limits, random, ports: Ports::default() }
     }
 
-    /// A number that is not in use: the generator SplitMix64.
+    /// A number that is not in use.
     fn id(&mut self) -> Id {
         loop {
-            self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut id = self.random;
-            id = (id ^ id >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            id = (id ^ id >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-            id ^= id >> 31;
+            let id = self.random.number();
             if !self.slots.contains_key(&id) {
                 return id;
             }
@@ -111,9 +105,8 @@ impl Table {
 
     /// A port that no socket has.
     pub fn free_port(&mut self, sockets: &SocketSet<'static>, is_udp: bool) -> Result<u16, Refusal> {
-        for _ in FIRST_FREE_PORT..=u16::MAX {
-            let port = self.next_port;
-            self.next_port = port.checked_add(1).unwrap_or(FIRST_FREE_PORT);
+        for _ in 0..self.ports.count() {
+            let port = self.ports.next(&mut self.random);
             let at = IpListenEndpoint { addr: None, port };
             if !self.has(sockets, at, is_udp) && !self.orphans.has_port(sockets, port) {
                 return Ok(port);
@@ -123,12 +116,14 @@ impl Table {
     }
 
     /// A number for echo requests that no other socket has.
-    pub fn free_ident(&self) -> Option<u16> {
-        let taken = |ident: u16| {
-            let mut all = self.slots.values();
-            all.any(|slot| matches!(slot.entry, Entry::Echo(_, other) if other == ident))
-        };
-        (1..).find(|&ident| !taken(ident))
+    pub fn free_ident(&mut self) -> u16 {
+        loop {
+            let ident = self.random.number() as u16;
+            let is_taken = |slot: &Slot| matches!(slot.entry, Entry::Echo(_, other) if other == ident);
+            if !self.slots.values().any(is_taken) {
+                return ident;
+            }
+        }
     }
 
     /// Does what is due after frames have come: listeners listen again, connections without an owner go.

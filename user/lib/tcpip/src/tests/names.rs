@@ -2,6 +2,7 @@
 
 use super::leases::Town;
 use super::pairs::{SERVER, datagram, leased};
+use super::secrets::drawn;
 use super::{Host, SECOND_US};
 use crate::{Id, Refusal};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -158,6 +159,36 @@ fn a_name_has_the_address_that_a_server_says() {
         Err(Refusal::NotFound)
     );
     assert_eq!((asking.host.stack.kept(), asking.host.stack.owned(1)), (0, 0));
+}
+
+/// All numbers that the interface draws tell neither number nor port of a question, so nobody who knows them answers it for the server.
+#[test]
+fn questions_have_numbers_that_the_interface_does_not_draw() {
+    let folded = |number: u32| (number ^ number >> 16) as u16;
+    let drawn: Vec<u16> = drawn(1).take(10_000).map(folded).collect();
+    let mut asking = Asking::new(1);
+    let mut asked = Vec::new();
+    for number in 0..20 {
+        let query = asking.host.stack.resolve(1, &std::format!("name-{number}.example")).unwrap();
+        for _ in 0..20 {
+            asking.host.stack.turn(asking.host.now_us);
+            asking.host.now_us += TURN_US;
+            while let Some(frame) = asking.host.stack.pop() {
+                if let Some(back) = neighbour(&frame) {
+                    asking.host.stack.push(&back);
+                }
+                asked.extend(
+                    question(&frame)
+                        .map(|(message, port)| [u16::from_be_bytes([message[0], message[1]]), port]),
+                );
+            }
+        }
+        asking.host.stack.close(query);
+    }
+    asked.dedup();
+    assert!(asked.len() >= 40, "{} questions", asked.len());
+    let known = asked.iter().filter(|asked| drawn.windows(2).any(|pair| pair == **asked)).count();
+    assert_eq!(known, 0, "of {} questions", asked.len());
 }
 
 /// Whether a question is for addresses of IPv6.

@@ -2,9 +2,9 @@
 
 use super::leases::Town;
 use super::names::ask;
-use crate::Refusal;
 use crate::names::ANSWER_MAX;
-use core::net::Ipv4Addr;
+use crate::{Kind, Refusal};
+use core::net::{Ipv4Addr, SocketAddr};
 use lan::ADDRESS_V6;
 use lan::leases::Manner;
 use lan::names::{self, Record, Stream};
@@ -111,6 +111,28 @@ fn an_answer_that_is_cut_is_better_than_none() {
         assert!(seconds <= 6, "{stream:?}: {seconds} s");
         rest(&mut town);
     }
+}
+
+/// A program that asks servers of names itself, by its own datagrams, gets their answers as they are: it knows better whether it wants all of one that is cut.
+#[test]
+fn answers_to_programs_are_theirs() {
+    let mut town = town(100);
+    let server = town.host.stack.status().servers[0];
+    let asked =
+        [&[0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 4][..], b"many\x04test\0", &[0, 1, 0, 1]].concat();
+    let socket = town.host.stack.open(2, Kind::Udp).unwrap();
+    // The stack asks at the same time, so frames are looked at.
+    let query = town.host.stack.resolve(1, "one.test").unwrap();
+    town.host.stack.send_to(socket, SocketAddr::new(server, 53), &asked).unwrap();
+    town.run(1);
+    let mut answer = [0; 1472];
+    let (from, len) = town.host.stack.receive_from(socket, &mut answer).unwrap();
+    assert_eq!((from, len <= 512, &answer[..2]), (SocketAddr::new(server, 53), true, &asked[..2]));
+    assert!(answer[2] & 2 != 0, "it is cut, and says so");
+    assert_eq!((town.host.stack.found(query), town.lan.names.by_stream), (Ok(KNOWN.into()), 0));
+    town.host.stack.close(socket);
+    town.host.stack.close(query);
+    rest(&mut town);
 }
 
 /// Many questions at once: so many have a connection, and all are decided.
