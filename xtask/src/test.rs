@@ -30,7 +30,7 @@ pub fn perform(options: TestOptions) -> Result<u8> {
     let prebuilt = system.kernel.parent().unwrap_or(&system.kernel).to_path_buf();
     let tool = std::env::current_exe().context(|| "find this program".into())?;
     let mut kinds = Kinds::new();
-    for (name, mut command) in [("host", host()?), ("tools", tools()), ("system", harness())] {
+    for (name, mut command) in [("host", workspace()?), ("tools", tools()), ("system", harness()?)] {
         eprintln!("tern: running the {name} tests");
         command
             .env("TERN_FULL", if options.full { "1" } else { "0" })
@@ -49,9 +49,10 @@ pub fn perform(options: TestOptions) -> Result<u8> {
     Ok(report(&kinds, options.filter.as_deref()))
 }
 
-/// The crates of the workspace that need no machine.
-fn host() -> Result<Command> {
+/// The crates of the workspace that have tests. The one of the harness is not among those that cargo runs unless it is named, see [`harness`].
+fn workspace() -> Result<Command> {
     let mut command = cargo_test("Cargo.toml");
+    command.args(["--package", "tern-harness"]);
     for package in programs::packages()?.iter().filter(|package| package.has_host_tests()) {
         command.arg("--package").arg(&package.name);
     }
@@ -65,10 +66,12 @@ fn tools() -> Command {
     command
 }
 
-fn harness() -> Command {
-    let mut command = cargo_test("Cargo.toml");
-    command.args(["--package", "tern-harness"]);
-    command
+/// The test that boots machines, of the crates that [`workspace`] selects: what all of these want of libraries decides how libraries are
+/// built, so another selection would build them, quill and this program once more.
+fn harness() -> Result<Command> {
+    let mut command = workspace()?;
+    command.args(["--test", "system"]);
+    Ok(command)
 }
 
 fn cargo_test(manifest: &str) -> Command {

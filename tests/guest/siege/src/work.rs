@@ -188,6 +188,6 @@ fn page() -> Result<()> {
         Some(b"HTTP/1.1 200") if body.len() < PAGE.len() => Err(Failure::Refused(Status::Busy)),
         Some(status) if status.starts_with(b"HTTP/1.1 5") => Err(Failure::Refused(Status::Busy)),
         None => Err(Failure::Refused(Status::Busy)),
-        Some(status) => check(false, &format!("the server of files says {:?}", status.escape_ascii())),
+        Some(status) => check(false, &format!("the server of files says {}", status.escape_ascii())),
     }
 }
