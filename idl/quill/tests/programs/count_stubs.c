@@ -1,6 +1,6 @@
 /* Counts the instructions of stubs, one by one, as `./tern bench idl` counts them: of clients between two marks, of servers between two system
  * calls; with BY_DOOR, of objects from their entry to the return. Where a stub calls the kernel, the kernel's part is done by a
- * debugger: words come back that are all 0. Prints two numbers for each interface. */
+ * debugger: a message comes that the program says. Prints two numbers for each interface. */
 
 #include <signal.h>
 #include <stdio.h>
@@ -10,9 +10,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "arrival.h"
+
 int interfaces(void);
 void run_client(int interface);
 void run_server(int interface);
+/* Puts elements where they arrive. */
+void prepare(int interface);
 
 static pid_t child;
 
@@ -43,6 +47,7 @@ static void begin(void (*run)(int), int interface)
     if (child == 0) {
         if (ptrace(PTRACE_TRACEME, 0, 0, 0) != 0)
             _exit(0);
+        prepare(interface);
         raise(SIGTRAP);
         run(interface);
         _exit(0);
@@ -79,23 +84,37 @@ static int is_syscall(long code)
     return (code & 0xffff) == 0x050f;
 }
 
-#ifdef BY_DOOR
-#define REPLY (~0ull ^ 6)
-#else
-#define REPLY (~0ull)
-#endif
+/* Whether a system call says where messages arrive in memory (TERN_THREAD_CONTROL): before the first of them. */
+static int is_control(const struct user_regs_struct *registers)
+{
+    return (registers->rax & 0xff) == 3;
+}
 
-/* A message from the kernel: a program goes on at `rip`. */
-static void arrives(struct user_regs_struct *registers, unsigned long long rip, unsigned long long rax)
+static void succeeds(const struct user_regs_struct *registers)
 {
     struct user_regs_struct all = *registers;
 
+    all.rip += 2;
+    all.rax = 0;
+    ptrace(PTRACE_SETREGS, child, 0, &all);
+}
+
+/* A message from the kernel: a program goes on at `rip`. The program's data are where they are here. */
+static void arrives(struct user_regs_struct *registers, unsigned long long rip, const struct arrival *message)
+{
+    struct user_regs_struct all = *registers;
+    const uint64_t *words = message->words;
+
     all.rip = rip;
-    all.rax = rax;
-    all.rdx = 0;
-    all.rbx = all.rbp = all.rsi = all.rdi = all.r8 = all.r9 = all.r10 = all.r12 = all.r13 = all.r14 = all.r15 = 0;
+    all.rax = message->rax;
+    all.rdx = message->rdx;
+    all.rdi = words[0], all.rsi = words[1], all.r8 = words[2], all.r9 = words[3], all.r10 = words[4];
+    all.r12 = words[5], all.r13 = words[6], all.r14 = words[7], all.rbx = words[8], all.rbp = words[9];
+    all.r15 = words[10];
     all.rcx = all.r11 = 0x1111;
     ptrace(PTRACE_SETREGS, child, 0, &all);
+    for (int i = 0; message->lengths[i].at != NULL; i++)
+        ptrace(PTRACE_POKEDATA, child, message->lengths[i].at, message->lengths[i].value);
 }
 
 /* Of the second call, when all is as it stays. */
@@ -116,8 +135,10 @@ static int client(int interface)
             continue;
         }
         count++;
-        if (marks > 0 && is_syscall(code))
-            arrives(&registers, registers.rip + 2, REPLY);
+        if (is_syscall(code) && is_control(&registers))
+            succeeds(&registers);
+        else if (is_syscall(code))
+            arrives(&registers, registers.rip + 2, &replies[interface]);
         else
             step();
     }
@@ -137,7 +158,7 @@ static int server(int interface)
     while (!is_mark(next(&registers)))
         step();
     registers.rsp = (registers.rsp - 512) & ~15ull;
-    arrives(&registers, registers.rcx, 0xfffffff8);
+    arrives(&registers, registers.rcx, &requests[interface]);
     do {
         count++;
         step();
@@ -162,12 +183,16 @@ static int server(int interface)
             step();
             continue;
         }
+        if (is_control(&registers)) {
+            succeeds(&registers);
+            continue;
+        }
         if (calls++ == 2) {
             end();
             return count;
         }
         count = 0;
-        arrives(&registers, registers.rip + 2, 0xfffffffe);
+        arrives(&registers, registers.rip + 2, &requests[interface]);
     }
     fail("a server makes no system call");
     return 0;
