@@ -547,12 +547,6 @@ impl Model {
     fn end_task(&mut self, task: TaskId, started: &Started) {
         let mine: Vec<Uid> =
             self.threads.iter().filter(|(_, it)| it.task == task).map(|(&uid, _)| uid).collect();
-        // The order in which threads of a task end is not said: a client may hear that its server is gone before another one that ends alerts it.
-        for caller in mine.iter().filter_map(|&thread| self.caller_of(thread)).collect::<Vec<_>>() {
-            if started.get(&caller).is_some_and(|found| found.rax == Error::PartnerDied as u64) {
-                self.fails(caller, Error::PartnerDied);
-            }
-        }
         mine.iter().for_each(|&thread| self.alert_called(thread));
         mine.into_iter().for_each(|thread| self.end(thread));
         for caller in self.tasks.remove(&task).expect("it is there") {
