@@ -42,9 +42,6 @@ use crate::processor::extended;
 use abi::Uid;
 use word::Stake;
 
-/// Longest chain of calls in which a lender is sought.
-const CHAIN_MAX: usize = 16;
-
 /// Fate of the sender's shuttle in a message that ended a wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Passed {
@@ -88,20 +85,6 @@ impl Kernel {
             Some(owner) => owner,
             None => self.go_home_from_stale(thread),
         }
-    }
-
-    /// The thread that lent to `thread` the shuttle which `thread` holds or has lent on: the last before it in the chain of calls that begins at
-    /// the owner. `None` if the shuttle is the thread's own, was taken from the chain, or the chain is longer than [`CHAIN_MAX`].
-    pub fn lender(&self, thread: ThreadRef) -> Option<ThreadRef> {
-        let mut last = self.owner(thread.hot.shuttle.get()).filter(|&owner| owner != thread)?;
-        for _ in 0..CHAIN_MAX {
-            match last.stake() {
-                Stake::Claims(to) if to == thread.uid() => return Some(last),
-                Stake::Claims(to) => last = self.thread(to)?,
-                _ => return None,
-            }
-        }
-        None
     }
 
     /// Puts a thread that holds what is stale on its home shuttle, and returns it.

@@ -19,8 +19,8 @@ use crate::object::thread::{Errand, NO_STACK, Operation, Wait};
 use crate::sched::Next;
 use abi::{Error, Uid};
 
-/// Number of callers cut off from a handler among whom the one is sought whose foreign call it does.
-const CUT_OFF_MAX: usize = 16;
+/// Longest chain of callers in which the one is sought whose foreign call a handler does.
+const CHAIN_MAX: usize = 16;
 
 /// Returns from a foreign call for the current thread, which then waits and takes others.
 #[cold]
@@ -78,15 +78,24 @@ pub fn continue_answer(k: &Kernel, current: ThreadRef) -> Next {
     answer(k, current)
 }
 
-/// The thread whose foreign call the current thread does: the one that lent to it the shuttle on which it runs; or, if that shuttle was taken
-/// from the chain, one that is cut off.
+/// The thread whose foreign call the current thread does: the last before it in the chain of calls that begins at the owner of its shuttle; or,
+/// if that shuttle was taken from the chain, one that is cut off.
 fn caller(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
-    k.shuttle_of(current);
-    if let Some(lender) = k.lender(current) {
-        return Some(lender).filter(|&lender| fault::waits_for_return(lender));
+    let mut thread = k.shuttle_of(current);
+    for _ in 0..CHAIN_MAX {
+        match thread.stake() {
+            Stake::Claims(to) if to == current.uid() => {
+                return Some(thread).filter(|&thread| fault::waits_for_return(thread));
+            }
+            Stake::Claims(to) => match k.thread(to) {
+                Some(next) => thread = next,
+                None => break,
+            },
+            _ => break,
+        }
     }
     let cut_off = &current.inherited.cut_off;
     let mut callers =
-        core::iter::successors(cut_off.first(), |&caller| cut_off.after(caller)).take(CUT_OFF_MAX);
+        core::iter::successors(cut_off.first(), |&caller| cut_off.after(caller)).take(CHAIN_MAX);
     callers.find(|&caller| caller.stake() == Stake::Claims(current.uid()) && fault::waits_for_return(caller))
 }

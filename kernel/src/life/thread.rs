@@ -78,10 +78,6 @@ pub fn begin_end(k: &Kernel, thread: ThreadRef) {
     ipc::end::leave(k, thread);
     k.wheel.unlink(thread);
     ipc::interrupt::detach(k, thread);
-    // The search for all who wait takes steps at the priority of whoever ends the thread. Its client may be more urgent.
-    if let Some(client) = k.lender(thread) {
-        ipc::end::fail_blocked(k, client, Error::PartnerDied);
-    }
     k.end_shuttle(thread);
     thread.hot.uid.set(0);
     thread.hot.accept.set(crate::object::thread::NEVER);

@@ -76,7 +76,6 @@ fn nobody_has_the_registers_of_a_server_that_ended() {
     const SECRET: u64 = 0x5ec4e7;
     let world = world();
     let [d, b, a, q] = [0; 4].map(|_| waiter(&world, 30));
-    let between = [0; 16].map(|_| waiter(&world, 30));
     let nobody = world.new_stand_in(TaskId::NIL);
     a.fault.pager.set(b.uid());
     a.fault.handler.set(Uid::NIL);
@@ -85,11 +84,8 @@ fn nobody_has_the_registers_of_a_server_that_ended() {
     world.page_fault(0x40_0000, Rights::R);
     assert_eq!(world.current(), b);
     set_registers(2);
-    // The chain of calls is so long that the client of its last server is not told at once.
-    for next in between.into_iter().chain([d]) {
-        world.ipc_call(next.uid());
-        assert_eq!(world.current(), next);
-    }
+    world.ipc(d.uid(), d.uid(), FOREVER, Fpage::NIL, 0, [0; 8]);
+    assert_eq!(world.current(), d);
     set_registers(SECRET);
     world.ipc(Uid::NIL, nobody.uid(), FOREVER, Fpage::NIL, 0, [0; 8]);
     assert_ne!(world.current(), d);
@@ -99,7 +95,7 @@ fn nobody_has_the_registers_of_a_server_that_ended() {
     assert_eq!(world.current(), world.root);
     world.check();
     world.begin_call(Call::ThreadControl, thread_op::DESTROY, d.uid().0);
-    assert!(between[15].wait() != Wait::No, "it was told already");
+    assert!(b.wait() != Wait::No, "it was told already");
     kernel::ipc::end::abort(&world.k, a);
     world.settle();
     world.leave(Next::Same);
@@ -273,45 +269,4 @@ fn nobody_beyond_the_border_hears_of_faults() {
     let set =
         world.thread_control(thread_op::SET_PAGER, [0, Uid::thread(500, 1, outsider.uid().clan()).0, 0, 0]);
     assert_eq!(set.map(drop), Err(Error::NoSuch as u64));
-}
-
-/// A server of a low priority that an urgent client has called, with a thread between the two that never blocks. There are more slots than a step
-/// looks at.
-fn urgent_call(world: &World) -> [ThreadRef; 2] {
-    for _ in 0..60 {
-        world.new_stand_in(TaskId::NIL);
-    }
-    let [server, between, client] = [5, 20, 40].map(|priority| waiter(world, priority));
-    go(world, between);
-    kernel::ipc::end::abort(&world.k, client);
-    world.leave(Next::Same);
-    runs(world, client);
-    world.ipc_call(server.uid());
-    assert_eq!((world.current(), world.k.priority(server)), (server, 40));
-    [server, client]
-}
-
-/// A server ends itself in the middle of an urgent call.
-#[test]
-fn a_server_that_ends_itself_does_not_hold_its_client() {
-    let world = world();
-    let [_, client] = urgent_call(&world);
-    world.begin_call(Call::ThreadControl, thread_op::DESTROY, 0);
-    assert_eq!(world.current(), client, "it hears so at once");
-    assert_eq!(client.frame.rax.get(), Error::PartnerDied as u64);
-    world.check();
-}
-
-/// A server that has called another itself is ended by that one, which is urgent until then by what it was lent.
-#[test]
-fn a_server_in_the_middle_of_a_chain_does_not_hold_its_client() {
-    let world = world();
-    let last = waiter(&world, 5);
-    let [server, client] = urgent_call(&world);
-    world.ipc_call(last.uid());
-    assert_eq!((world.current(), world.k.priority(last)), (last, 40));
-    world.begin_call(Call::ThreadControl, thread_op::DESTROY, server.uid().0);
-    assert_eq!(world.current(), client, "it hears so at once");
-    assert_eq!(client.frame.rax.get(), Error::PartnerDied as u64);
-    world.check();
 }
