@@ -359,6 +359,9 @@ fn files_are_read_as_one() {
 }
 
 /// There is a limit to what is kept, and nothing else has one.
+/// A filter, and the files it reads, in pieces.
+type Run<'a> = dyn FnMut(&[Vec<&[u8]>]) -> Result<Vec<u8>, Fault> + 'a;
+
 #[test]
 fn what_is_too_much_is_refused() {
     let piece = vec![b'a'; 64 << 10];
@@ -369,9 +372,7 @@ fn what_is_too_much_is_refused() {
         pieces.push(end);
         pieces
     };
-    let fault = |filter: &mut dyn FnMut(&[Vec<&[u8]>]) -> Result<Vec<u8>, Fault>, count, end| {
-        filter(&[long(count, end)]).map(|printed| printed.len())
-    };
+    let fault = |filter: &mut Run, count, end| filter(&[long(count, end)]).map(|printed| printed.len());
     let len = LINE_MAX + b"first\n\n".len();
     let mut uniq = |files: &[Vec<&[u8]>]| filtered(&mut Uniq::new(Kept::All, false), files);
     assert_eq!(fault(&mut uniq, fits, b""), Ok(len));
