@@ -180,13 +180,7 @@ fn a_stopped_sender_can_be_aborted_between_two_steps() {
     world.ipc(Uid::NIL, Uid::ANY, FOREVER, window, op::TAKES_BLOCK, [0; 8]);
     let sender = world.current();
     let other = world.new_stand_in(TaskId::NIL);
-    let frame = &sender.frame;
-    frame.w.iter().for_each(|word| word.set(0));
-    frame.w[6].set(Fpage::memory(1 << 30, 24, Rights::RWX).0);
-    frame.w[Frame::R15].set(abi::call::timeouts(Timeout::NEVER, Timeout::NEVER));
-    frame.rax.set((Call::Ipc as u32 | op::ITEM | op::TAKES_BLOCK).into());
-    frame.rdx.set(receiver.uid().0);
-    assert!(!world.enter(), "it takes several steps");
+    world.begin_long_map(receiver.uid());
     world.acting(other, || {
         world.thread_control(thread_op::STOP, [sender.uid().0, 0, 0, 0]).expect("ours");
     });

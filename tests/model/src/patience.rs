@@ -3,9 +3,9 @@
 use crate::world::World;
 use abi::call::{IPC_LONG_CALL, PATIENCE_US, thread_op};
 use abi::op;
-use abi::{Call, Dope, Error, Fpage, Rights, TaskId, Timeout, Uid};
+use abi::{Dope, Error, Fpage, Rights, TaskId, Timeout, Uid};
 use kernel::object::ThreadRef;
-use kernel::object::thread::{Frame, State, WORDS, special};
+use kernel::object::thread::{State, WORDS, special};
 
 /// Where blocks lie.
 const PLACE: u64 = 0x4000_0000;
@@ -49,13 +49,7 @@ fn a_stopped_sender_of_an_item_holds_its_receiver_no_longer_than_its_patience() 
     let window = Fpage::memory(1 << 40, 30, Rights::RWX);
     world.ipc(Uid::NIL, Uid::ANY, (Timeout::NEVER, Timeout::NEVER), window, op::TAKES_BLOCK, [0; 8]);
     let sender = world.current();
-    let frame = &sender.frame;
-    frame.w.iter().for_each(|word| word.set(0));
-    frame.w[6].set(Fpage::memory(1 << 30, 24, Rights::RWX).0);
-    frame.w[Frame::R15].set(abi::call::timeouts(Timeout::NEVER, Timeout::NEVER));
-    frame.rax.set((Call::Ipc as u32 | op::ITEM | op::TAKES_BLOCK).into());
-    frame.rdx.set(receiver.uid().0);
-    assert!(!world.enter(), "it takes several steps");
+    world.begin_long_map(receiver.uid());
     sender.set_special(special::STOPPED, 0);
     gives_up(&world, receiver, PATIENCE_US / 2);
     assert_eq!(sender.frame.rax.get(), Error::SendTimeout as u64);

@@ -424,6 +424,17 @@ impl World {
         self.system_call(abi::call::IPC_REPLY_WAIT as u64, dest.0, [2; WORDS]);
     }
 
+    /// The current thread sends so many pages that it takes several steps, of which this is the first.
+    pub fn begin_long_map(&self, to: Uid) {
+        let frame = &self.current().frame;
+        frame.w.iter().for_each(|word| word.set(0));
+        frame.w[6].set(Fpage::memory(1 << 30, 24, Rights::RWX).0);
+        frame.w[Frame::R15].set(abi::call::timeouts(Timeout::NEVER, Timeout::NEVER));
+        frame.rax.set((Call::Ipc as u32 | op::ITEM | op::TAKES_BLOCK).into());
+        frame.rdx.set(to.0);
+        assert!(!self.enter(), "it takes several steps");
+    }
+
     /// The current thread waits for anybody, forever, and takes what comes.
     pub fn wait(&self) {
         self.ipc(Uid::NIL, Uid::ANY, (Timeout::NEVER, Timeout::NEVER), Fpage::NIL, op::TAKES_BLOCK, [0; 8]);
