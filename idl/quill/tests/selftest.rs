@@ -48,6 +48,7 @@ fn stubs_pass() {
         ("counter.idl", 1),
         ("museum.idl", 1),
         ("till.idl", 1),
+        ("weir.idl", 1),
     ] {
         let (code, text) = quill_test(&["--rounds", "30", accepted(file).to_str().unwrap()]);
         println!("{text}");
