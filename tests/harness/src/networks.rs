@@ -295,6 +295,9 @@ const MARGIN: u64 = 20;
 /// Of so many connections one may break off.
 const BROKEN_MAX: u64 = 10;
 
+/// Rests of 15 seconds after a round, at most: a connection may stand still behind its last byte, and breaks off after a minute of silence.
+const RESTS_MAX: usize = 6;
+
 /// Time of the guest's for which the rounds go on, plain and full, in nanoseconds.
 const UNTIL_NS: [u64; 2] = [0, 3_600_000_000_000];
 
@@ -324,6 +327,17 @@ fn a_bad_wire_leaves_nothing(world: &'static World) -> Verdict {
     Ok(())
 }
 
+/// Connections that are over after a round.
+fn over_after(round: usize) -> u64 {
+    3 * round as u64
+}
+
+/// Types commands, and waits until they are done.
+fn follow(guest: &mut Guest, commands: &str, end: &str) -> Result<(), String> {
+    guest.send(format!("{commands}\necho {end}\n").as_bytes());
+    if guest.expect(end) { Ok(()) } else { Err(format!("expected {end:?}")) }
+}
+
 /// Rounds until it is late enough.
 fn rounds(guest: &mut Guest, peer: &Peer, bytes: usize, until_ns: u64) -> Result<(), String> {
     if !guest.expect_begin() {
@@ -333,18 +347,20 @@ fn rounds(guest: &mut Guest, peer: &Peer, bytes: usize, until_ns: u64) -> Result
     let mut most = InUse::new();
     for round in 1.. {
         peer.call();
-        let end = format!("round {round} is over");
         let begin = guest.text().len();
         guest.send(
             format!(
-                "run nc send {ADDRESS} {TAKES} {bytes}\nrun nc count {ADDRESS} {GIVES}\nrun nc echo {CALLED} 1\n\
-                 run net-test rest 15\nmem\nps\necho {end}\n"
+                "run nc send {ADDRESS} {TAKES} {bytes}\nrun nc count {ADDRESS} {GIVES}\nrun nc echo {CALLED} 1\n"
             )
             .as_bytes(),
         );
-        if !guest.expect(&end) {
-            return Err(format!("expected {end:?}"));
+        for rest in 1..=RESTS_MAX {
+            follow(guest, "run net-test rest 15", &format!("round {round} has rested {rest}"))?;
+            if peer.tally().over >= over_after(round) {
+                break;
+            }
         }
+        follow(guest, "mem\nps", &format!("round {round} is over"))?;
         let text = guest.text();
         let text = text.get(begin..).unwrap_or_default();
         let tally = peer.tally();
@@ -373,7 +389,7 @@ fn check_round(round: usize, bytes: usize, text: &str, tally: &Tally) -> Result<
     if let Some(why) = &tally.wrong {
         return Err(format!("round {round}: {why}"));
     }
-    if tally.over != 3 * round as u64 {
+    if tally.over != over_after(round) {
         return Err(format!("round {round}: {} connections are over", tally.over));
     }
     let told = text.matches(&format!("{bytes} bytes in ")).count() as u64;
