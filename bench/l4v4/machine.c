@@ -1,16 +1,13 @@
-/* The rest of the program: a kernel's side of ipc, arguments and results of all calls, and the counting.
+/* The rest of the program: a kernel's side of ipc, arguments and results of all calls, and their counting (step.h).
  *
- * The program steps itself: with the trap flag set, the processor reports each instruction, and the handler counts those
- * of stubs.c (and the one that calls a wrapper). `__L4_Ipc` stands in for the kernel: it compares what is sent with what
- * should be, and makes up the other side of the call. It leaves nothing in registers that a kernel would not.
- *
- * It needs no library: a 32-bit one is rarely installed. */
+ * `ipc` compares what is sent with what should be, and makes up the other side of the call. It leaves nothing in registers that a
+ * kernel would not. */
 
 #include "calls.h"
+#include "step.h"
 
 #define REPEAT 3
 
-extern char counted_begin[], counted_end[], counted_call[];
 extern Calls_buffers buffers;
 extern Calls_server methods;
 
@@ -26,130 +23,6 @@ void floor_small(void);
 void floor_large(void);
 void serve_parts(void);
 void serve_methods(void);
-
-/* --- system calls of the host --- */
-
-static int host(int number, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d)
-{
-    int result;
-
-    __asm__ volatile("int $0x80" : "=a"(result) : "a"(number), "b"(a), "c"(b), "d"(c), "S"(d) : "memory");
-    return result;
-}
-
-static void say(const char *text)
-{
-    size_t n = 0;
-
-    while (text[n] != 0)
-        n++;
-    host(4, 1, (uintptr_t)text, n, 0);
-}
-
-static void say_number(uint32_t value)
-{
-    char text[12];
-    int at = 11;
-
-    text[at] = 0;
-    do
-        text[--at] = (char)('0' + value % 10);
-    while ((value /= 10) != 0);
-    say(text + at);
-}
-
-static __attribute__((noreturn)) void leave(int code)
-{
-    for (;;)
-        host(252, (uintptr_t)code, 0, 0, 0);
-}
-
-#define CHECK(condition)                      \
-    do {                                      \
-        if (!(condition)) {                   \
-            say("not so: " #condition "\n");  \
-            leave(1);                         \
-        }                                     \
-    } while (0)
-
-/* --- counting --- */
-
-static volatile uint32_t count;
-static __attribute__((used)) uintptr_t next; /* the instruction that is reported next */
-
-static void stepped(int number, void *info, uint32_t *context)
-{
-    uintptr_t done = next;
-
-    (void)number, (void)info;
-    /* flags, link, stack (3 words), then gs fs es ds edi esi ebp esp ebx edx ecx eax trap error eip */
-    next = context[5 + 14];
-    count += (done >= (uintptr_t)counted_begin && done < (uintptr_t)counted_end) || done == (uintptr_t)counted_call;
-}
-
-void restorer(void);
-__asm__("restorer:\n\tmov $173, %eax\n\tint $0x80\n");
-
-static void prepare(void)
-{
-    struct {
-        void (*handler)(int, void *, uint32_t *);
-        uint32_t flags;
-        void (*restorer)(void);
-        uint32_t mask[2];
-    } action = { stepped, 0x04000004, restorer, { 0, 0 } };
-
-    CHECK(host(174, 5, (uintptr_t)&action, 0, 8) == 0);
-}
-
-/* Calls a function with arguments, stepping; returns its result. `leave_server` returns from here, too. */
-int32_t step(void (*function)(void), const void *arguments, uint32_t words);
-void leave_server(void) __attribute__((noreturn));
-static __attribute__((used)) uint32_t kept_esp;
-__asm__("step:\n"
-        "\tpushal\n"
-        "\tmov %esp, kept_esp\n"
-        "\tmov 36(%esp), %eax\n" /* function */
-        "\tmov 40(%esp), %esi\n"
-        "\tmov 44(%esp), %ecx\n"
-        "\tsub $256, %esp\n"
-        "\tand $-16, %esp\n"
-        "\tmov %esp, %edi\n"
-        "\tcld\n"
-        "\trep movsl\n"
-        "\tmovl $counted_call, next\n"
-        "\tmov $0x10101010, %ebx\n"
-        "\tmov $0x20202020, %ebp\n"
-        "\tmov $0x30303030, %esi\n"
-        "\tmov $0x40404040, %edi\n"
-        "\tpushf\n"
-        "\torl $0x100, (%esp)\n"
-        "\tpopf\n"
-        "counted_call:\n"
-        "\tcall *%eax\n"
-        "\tpushf\n"
-        "\tandl $~0x100, (%esp)\n"
-        "\tpopf\n"
-        "\tcmp $0x10101010, %ebx\n"
-        "\tjne 1f\n"
-        "\tcmp $0x20202020, %ebp\n"
-        "\tjne 1f\n"
-        "\tcmp $0x30303030, %esi\n"
-        "\tjne 1f\n"
-        "\tcmp $0x40404040, %edi\n"
-        "\tjne 1f\n"
-        "\tmov kept_esp, %esp\n"
-        "\tmov %eax, 28(%esp)\n"
-        "\tpopal\n"
-        "\tret\n"
-        "1:\tud2\n"
-        "leave_server:\n"
-        "\tpushf\n"
-        "\tandl $~0x100, (%esp)\n"
-        "\tpopf\n"
-        "\tmov kept_esp, %esp\n"
-        "\tpopal\n"
-        "\tret\n");
 
 /* --- what the seven methods carry --- */
 
@@ -217,21 +90,9 @@ static void describe(void)
 
 /* --- the kernel's side --- */
 
-static uint32_t utcb[256] __attribute__((aligned(512)));
-#define MR(number) utcb[128 + (number)]
-
-struct frame {
-    uint32_t edi, esi, ebp, esp, ebx, edx, ecx, eax;
-};
-
 static uint32_t number;            /* which of the calls */
 static bool serving, waited;       /* whose side is counted; the server has waited for the first time */
 static uint32_t turn, counted[REPEAT];
-
-static uint32_t total(uint32_t tag)
-{
-    return (tag & 63) + (tag >> 6 & 63);
-}
 
 /* Both words that travel in registers are not in the UTCB. */
 static void deliver(struct frame *frame, uint32_t from, uint32_t tag, const uint32_t *words)
@@ -294,7 +155,6 @@ __attribute__((used)) void ipc(struct frame *frame)
     else
         client_side(frame);
 }
-__asm__(".globl __L4_Ipc\n__L4_Ipc:\n\tpushal\n\tpush %esp\n\tcall ipc\n\tadd $4, %esp\n\tpopal\n\tret\n");
 
 /* --- methods of the second server --- */
 
@@ -416,14 +276,7 @@ static void count_server(void (*server)(void), const char *behind)
 __attribute__((used, noreturn)) void start(void)
 {
     static void (*const floors[])(void) = { floor_tiny, floor_small, floor_large };
-    static uint32_t *pointer;
-    struct {
-        uint32_t number, base, limit, flags;
-    } segment = { ~0u, (uint32_t)&pointer, 0xfffff, 0x51 };
 
-    pointer = &MR(0);
-    CHECK(host(243, (uintptr_t)&segment, 0, 0, 0) == 0);
-    __asm__ volatile("mov %0, %%gs" : : "r"(segment.number * 8 + 3));
     prepare();
     describe();
     for (number = 0; number < 7; number++) {
@@ -435,4 +288,3 @@ __attribute__((used, noreturn)) void start(void)
     }
     leave(0);
 }
-__asm__(".globl _start\n_start:\n\tand $-16, %esp\n\tcall start\n");

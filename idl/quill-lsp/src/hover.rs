@@ -95,7 +95,7 @@ impl About<'_> {
             if let Some(layout) = self.layout_of(interface, operation) {
                 let one = std::slice::from_ref(&layout);
                 out.push_str(&code("text", &layout::text(self.model, one, self.settings.kernel)));
-                out.push_str(&code("text", &layout::cost_text(self.model, one, self.settings.kernel)));
+                out.push_str(&code("text", &layout::costs_text(self.model, one, self.settings.kernel)));
             }
         }
         out
@@ -157,7 +157,7 @@ impl About<'_> {
         let own = layouts.iter().find(|l| self.model.interfaces[l.interface.0 as usize].name == symbol.path);
         let own = own.map(std::slice::from_ref);
         own.map_or(String::new(), |own| {
-            code("text", &layout::cost_text(self.model, own, self.settings.kernel))
+            code("text", &layout::costs_text(self.model, own, self.settings.kernel))
         })
     }
 

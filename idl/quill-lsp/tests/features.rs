@@ -124,6 +124,7 @@ fn hovers() {
         "w0[0..",
         "registers",
         "exception Shop::Closed",
+        "instructions of Shop::Desk over tern-ipc, predicted",
     ] {
         assert!(weigh.contains(part), "no {part:?} in {weigh}");
     }
@@ -159,7 +160,7 @@ fn costs_are_those_of_the_command() {
         let hover = client.hover(A, [0, 19]);
         assert!(hover.contains(quill::layout::text(&compiled.model, &layouts, kernel).trim_end()), "{hover}");
         assert!(
-            hover.contains(quill::layout::cost_text(&compiled.model, &layouts, kernel).trim_end()),
+            hover.contains(quill::layout::costs_text(&compiled.model, &layouts, kernel).trim_end()),
             "{hover}"
         );
         client.end();

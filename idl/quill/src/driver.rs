@@ -208,7 +208,7 @@ pub fn exercise(text: &[u8], dialect: Dialect) -> bool {
         for kernel in crate::kernel::ALL {
             let layouts = compiled.layout(kernel);
             layout::text(&compiled.model, &layouts, kernel);
-            layout::cost_text(&compiled.model, &layouts, kernel);
+            layout::costs_text(&compiled.model, &layouts, kernel);
             if compiled.accepted() {
                 compiled.rust(kernel);
                 compiled.rust_selftest(kernel);

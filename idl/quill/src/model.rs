@@ -17,6 +17,7 @@ pub use binding::{Binding, Called};
 mod agreement;
 mod always;
 mod binding;
+mod bitsets;
 mod contexts;
 
 /// A type's place in the model; see [`Model::ty`].
@@ -378,6 +379,8 @@ pub struct Model {
     type_code: Option<(TypeId, TypeId)>,
     /// Types whose values are context handles: numbers that a server has chosen for one client, 0 for none.
     contexts: HashSet<TypeId>,
+    /// Bitmasks that are bitsets, and how many bits each of them has.
+    bitsets: HashMap<TypeId, u64>,
     /// How the fields of structs have to agree with one another.
     pub agreements: HashMap<TypeId, Vec<Agreement>>,
     /// Types that have a name, in the order of their declaration, and whether each came from another file.
@@ -422,6 +425,7 @@ impl Model {
         }
         self.canonical.extend(other.canonical.into_iter().map(|id| TypeId(id.0 + first)));
         self.contexts.extend(other.contexts.into_iter().map(|id| TypeId(id.0 + first)));
+        self.bitsets.extend(other.bitsets.into_iter().map(|(id, bits)| (TypeId(id.0 + first), bits)));
         self.named.extend(other.named.into_iter().map(|(id, _)| (TypeId(id.0 + first), true)));
         first
     }

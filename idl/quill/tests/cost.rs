@@ -11,7 +11,7 @@ use std::process::Command;
 use costs::{Chance, Generated, Language, Program};
 use quill::driver::{self, Compiled};
 use quill::kernel::{KernelPart, L4V4, Linux, TernDoor, TernIpc};
-use quill::layout::{Formula, Instructions, instructions, instructions_text};
+use quill::layout::{Formula, Instructions, Sides, instructions, instructions_text};
 use quill::session::Options;
 use workshop::Workshop;
 
@@ -29,58 +29,96 @@ fn predictions(out: &mut Compiled, kernel: &dyn KernelPart) -> Vec<(String, Resu
     methods.map(|method| (method.name.clone(), instructions(&out.model, method, kernel))).collect()
 }
 
-#[test]
-fn counted_rows_are_predicted() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let rows = std::fs::read_to_string(root.join("bench/results/idl.json")).unwrap();
-    let row = |name: String| -> u32 {
-        let behind = rows.split(&format!("\"{name}\"")).last().filter(|_| rows.contains(&name));
+/// The table of the suite `idl`, and the figure in it that a row has.
+fn rows() -> impl Fn(&str) -> u32 {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/results/idl.json");
+    let rows = std::fs::read_to_string(path).unwrap();
+    move |name| {
+        let behind = rows.split(&format!("\"{name}\"")).nth(1);
         let digits =
             behind.unwrap_or_else(|| panic!("there is no row {name}")).split("\"user\":").nth(1).unwrap();
         digits.trim_start().split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
-    };
-    let file = root.join("idl/interfaces/bench.idl");
-    let mut out = driver::compile(&file, Options::default()).unwrap();
+    }
+}
+
+/// Predictions that are not near the rows of those names.
+fn wrong_rows(predicted: &[(String, u32)]) -> String {
+    let row = rows();
     let mut wrong = String::new();
-    let mut compared = 0;
-    let by_ipc = predictions(&mut out, &TernIpc).into_iter();
-    for ((method, predicted), (_, by_door)) in by_ipc.zip(predictions(&mut out, &TernDoor)) {
+    for (name, predicted) in predicted {
+        let counted = row(name);
+        if !is_near(*predicted, counted) {
+            let _ = writeln!(wrong, "{name}: {counted}, predicted {predicted}");
+        }
+    }
+    wrong
+}
+
+/// Predictions for the methods of a file of the project.
+fn predictions_of(file: &str, kernel: &dyn KernelPart) -> Vec<(String, Result<Instructions, String>)> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
+    predictions(&mut driver::compile(&file, Options::default()).unwrap(), kernel)
+}
+
+#[test]
+fn counted_rows_are_predicted() {
+    let mut all = Vec::new();
+    let by_ipc = predictions_of("idl/interfaces/bench.idl", &TernIpc).into_iter();
+    for ((method, predicted), (_, by_door)) in
+        by_ipc.zip(predictions_of("idl/interfaces/bench.idl", &TernDoor))
+    {
         let (Ok(predicted), Ok(by_door)) = (predicted, by_door) else { continue };
         if method == "one" {
             continue;
         }
         // So long are the text and the lists that `./tern bench idl` sends.
         let at = |formula: &Formula| formula.at(|list| if list == "s" { 16 } else { 1000 });
-        for (name, predicted) in [
-            (format!("idl.c.bare.{method}.client"), at(&predicted.c_client)),
-            (format!("idl.c.bare.{method}.server"), at(&predicted.c_server)),
-            (format!("idl.{method}.client"), at(&predicted.rust_client)),
-            (format!("idl.{method}.server"), at(&predicted.rust_server)),
+        let both = |sides: &Sides| at(&sides.client) + at(&sides.server);
+        let (rust, door_in_rust) = (predicted.rust.unwrap(), by_door.rust.unwrap());
+        all.extend([
+            (format!("idl.c.bare.{method}.client"), at(&predicted.c.client)),
+            (format!("idl.c.bare.{method}.server"), at(&predicted.c.server)),
+            (format!("idl.{method}.client"), at(&rust.client)),
+            (format!("idl.{method}.server"), at(&rust.server)),
             // Both sides of a call through a door have one row.
-            (format!("idl.c.bare.door.{method}"), at(&by_door.c_client) + at(&by_door.c_server)),
-            (format!("idl.door.{method}"), at(&by_door.rust_client) + at(&by_door.rust_server)),
-        ] {
-            let counted = row(name.clone());
-            compared += 1;
-            if !is_near(predicted, counted) {
-                let _ = writeln!(wrong, "{name}: {counted}, predicted {predicted}");
-            }
-        }
+            (format!("idl.c.bare.door.{method}"), both(&by_door.c)),
+            (format!("idl.door.{method}"), both(&door_in_rust)),
+        ]);
     }
-    assert_eq!((compared, &*wrong), (42, ""));
+    assert_eq!((all.len(), &*wrong_rows(&all)), (42, ""));
 }
 
-/// So many interfaces of those for which there is a prediction.
-fn generated(count: usize, chance: &mut Chance, make: fn(&mut Chance) -> Generated) -> Vec<Generated> {
+/// All methods but that with a text.
+#[test]
+fn counted_rows_over_l4_are_predicted() {
+    let mut all = Vec::new();
+    for (method, predicted) in predictions_of("bench/l4v4/calls.idl", &L4V4) {
+        let Ok(Instructions { c, .. }) = predicted else { continue };
+        all.push((format!("idl.l4v4.{method}.client"), c.client.fixed));
+        all.push((format!("idl.l4v4.{method}.server"), c.server.fixed));
+    }
+    assert_eq!((all.len(), &*wrong_rows(&all)), (12, ""));
+}
+
+/// So many interfaces of those for which there is a prediction over this kernel.
+fn generated(
+    count: usize,
+    chance: &mut Chance,
+    kernel: &dyn KernelPart,
+    make: fn(&mut Chance) -> Generated,
+) -> Vec<Generated> {
     let is_predicted = |one: &Generated| {
         let mut out = costs::compile(&costs::file(std::slice::from_ref(one)));
-        predictions(&mut out, &TernIpc).iter().all(|(_, predicted)| predicted.is_ok())
+        predictions(&mut out, kernel).iter().all(|(_, predicted)| predicted.is_ok())
     };
     std::iter::repeat_with(|| make(chance)).filter(is_predicted).take(count).collect()
 }
 
-/// Clients and servers of interfaces, counted.
-fn counted(all: &[Generated], kernel: &dyn KernelPart, language: Language) -> Vec<[u32; 2]> {
+/// Clients and servers of interfaces, counted; `None` where this host cannot.
+fn counted(all: &[Generated], kernel: &dyn KernelPart, language: Language) -> Option<Vec<[u32; 2]>> {
+    if kernel.name() == L4V4.name() {
+        return costs::l4_v4::counted(all);
+    }
     let shop = Workshop::new(&format!("cost-{}-{language:?}", kernel.name()));
     shop.bring_tern();
     ["count_stubs.c", "arrival.h"].iter().for_each(|file| shop.bring(file, file));
@@ -100,22 +138,25 @@ fn counted(all: &[Generated], kernel: &dyn KernelPart, language: Language) -> Ve
         let (client, server) = line.split_once(' ').unwrap();
         [client.parse().unwrap(), server.parse().unwrap()]
     };
-    lines.lines().map(number).collect()
+    Some(lines.lines().map(number).collect())
 }
 
 /// How many clients and how many servers are mispredicted, each of them told: of those with values only, and of those with lists.
 fn misses(all: &[Generated], kernel: &dyn KernelPart, language: Language) -> [[usize; 2]; 2] {
     let mut misses = [[0, 0], [0, 0]];
     let predicted = predictions(&mut costs::compile(&costs::file(all)), kernel);
-    let counted = counted(all, kernel, language);
+    let Some(counted) = counted(all, kernel, language) else {
+        println!("there are no programs of 32 bits here");
+        return misses;
+    };
     assert_eq!((predicted.len(), counted.len()), (all.len(), all.len()));
     for ((one, (_, predicted)), counted) in all.iter().zip(predicted).zip(counted) {
-        let Instructions { c_client, c_server, rust_client, rust_server } = predicted.unwrap();
-        let formulas = match language {
-            Language::C => [c_client, c_server],
-            Language::Rust => [rust_client, rust_server],
+        let Instructions { c, rust } = predicted.unwrap();
+        let Sides { client, server } = match language {
+            Language::C => c,
+            Language::Rust => rust.unwrap(),
         };
-        for (side, (formula, counted)) in formulas.iter().zip(counted).enumerate() {
+        for (side, (formula, counted)) in [client, server].iter().zip(counted).enumerate() {
             let predicted = formula.at(|list| one.bytes(list));
             if !is_near(predicted, counted) {
                 misses[usize::from(one.has_lists())][side] += 1;
@@ -136,8 +177,8 @@ fn misses(all: &[Generated], kernel: &dyn KernelPart, language: Language) -> [[u
 /// find registers for both messages and the method's variables, three.
 fn interfaces_are_predicted(language: Language) {
     let mut chance = Chance(0x9e37_79b9_7f4a_7c15);
-    let mut all = generated(50, &mut chance, Generated::of_values);
-    all.extend(generated(50, &mut chance, Generated::of_lists));
+    let mut all = generated(50, &mut chance, &TernIpc, Generated::of_values);
+    all.extend(generated(50, &mut chance, &TernIpc, Generated::of_lists));
     for direction in ["in", "out"] {
         let lengths = [8, 15, 16, 17, 24, 64, 100, 1000, 4000];
         all.extend(lengths.map(|bytes| Generated::of_text(direction, bytes)));
@@ -157,6 +198,23 @@ fn generated_interfaces_are_predicted() {
         return;
     }
     interfaces_are_predicted(Language::C);
+}
+
+/// Fifty interfaces of values over L4, and thirty with lists. A processor of 32 bits has few registers, and for which values a compiler has them in a server nobody
+/// foresees: nine of the servers are off, most of them by four instructions instead of three, and one of those with lists.
+#[test]
+fn generated_interfaces_are_predicted_over_l4() {
+    if Command::new("gcc").arg("--version").output().is_err() {
+        println!("there is no gcc here");
+        return;
+    }
+    let mut chance = Chance(0x9e37_79b9_7f4a_7c15);
+    let mut all = generated(50, &mut chance, &L4V4, Generated::of_values);
+    all.extend(generated(30, &mut chance, &L4V4, Generated::of_lists));
+    let [[clients, servers], with_lists] = misses(&all, &L4V4, Language::C);
+    assert!(clients <= 2 && servers <= 9, "{clients} clients and {servers} servers are off");
+    let [clients, servers] = with_lists;
+    assert!(clients == 0 && servers <= 1, "{clients} clients and {servers} servers with lists are off");
 }
 
 #[test]
@@ -196,8 +254,16 @@ fn reasons_are_given() {
     }
     let text = said(&TernIpc, "interface I { void f(in string s); };");
     assert!(text.contains("+ 9/16 s") && text.contains("+ 6/8 s") && text.contains("+ 3/8 s"), "{text}");
-    for kernel in [&Linux as &dyn KernelPart, &L4V4] {
-        let text = said(kernel, "interface I { void f(in long x); };");
-        assert!(text.contains("not predicted: "), "{text}");
+    let text = said(&Linux, "interface I { void f(in long x); };");
+    assert!(text.contains("not predicted: no stubs over `linux`"), "{text}");
+    for (method, reason) in [
+        ("void f(in double x)", "values of the type of `x`"),
+        ("void f(in string s)", "`s` is a text"),
+        ("void f(in Texts s)", "`s` is read piece by piece"),
+        ("void f(in Few s)", "`s` lies in registers"),
+        ("void f(in long x) raises (Failed)", "`Failed` brings a list"),
+    ] {
+        let text = said(&L4V4, &format!("{types} interface I {{ {method}; }};"));
+        assert!(text.contains("not predicted: ") && text.contains(reason), "{method}: {text}");
     }
 }

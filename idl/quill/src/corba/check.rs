@@ -102,8 +102,6 @@ struct Checker<'a> {
     inherited_total: usize,
     forwards: HashMap<TypeId, (Ident, ForwardKind)>,
     value_forwards: HashSet<TypeId>,
-    /// How many bits each bitset has.
-    bitsets: HashMap<TypeId, u64>,
     interface_scopes: HashMap<InterfaceId, usize>,
     forward_interfaces: Vec<(InterfaceId, Ident)>,
     /// Bases that were only declared when they were inherited: the interface, the base, the place.
@@ -150,7 +148,6 @@ pub fn check(
         inherited_total: 0,
         forwards: HashMap::new(),
         value_forwards: HashSet::new(),
-        bitsets: HashMap::new(),
         interface_scopes: HashMap::new(),
         forward_interfaces: Vec::new(),
         late_bases: Vec::new(),

@@ -1,8 +1,8 @@
-//! How many instructions the stubs of a method take over Tern, by ipc or through a door: a prediction, made of what stands in its messages.
+//! How many instructions the stubs of a method take: a prediction, made of what stands in its messages.
 //!
-//! Predictions are of what `./tern bench idl` counts: a client's method from its arguments in memory to its results there, with one instruction
+//! Predictions are of what `./tern bench idl` counts. Over Tern, by ipc or through a door, that is a client's method from its arguments in memory to its results there, with one instruction
 //! for the kernel; a server from one system call to the next, with a method that does nothing; an object from its entry to the return. All of it is the way to success. A client
-//! is the same either way.
+//! is the same either way. Stubs over L4 are counted in another way (`l4_v4`).
 //!
 //! A list is copied by the kernel, so most of a stub does not depend on its length. What does is a loop over a text: a client in C looks for its end, and who gets
 //! it looks at every byte. These [loops](Loop) are known, instruction by instruction. All else are weights, in tenths of an instruction ([`weights`]), found by counting stubs of
@@ -12,26 +12,32 @@ use std::fmt;
 use std::fmt::Write;
 
 use super::{InterfaceLayout, Method};
-use crate::kernel::KernelPart;
+use crate::kernel::{KernelPart, L4V4};
 use crate::model::Model;
 
 use counts::Counts;
 use weights::Side;
 
 mod counts;
+mod l4_v4;
 mod weights;
 
 /// Instructions of a method's stubs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instructions {
-    /// Of a client in C.
-    pub c_client: Formula,
-    /// Of a server in C.
-    pub c_server: Formula,
-    /// Of a client in Rust.
-    pub rust_client: Formula,
-    /// Of a server in Rust.
-    pub rust_server: Formula,
+    /// In C.
+    pub c: Sides,
+    /// In Rust, if the kernel part has such stubs.
+    pub rust: Option<Sides>,
+}
+
+/// Instructions of both sides of a method, in one language.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sides {
+    /// Of a client.
+    pub client: Formula,
+    /// Of a server.
+    pub server: Formula,
 }
 
 /// Instructions of a stub: so many whatever it carries, and more for each loop over a list.
@@ -80,13 +86,45 @@ impl fmt::Display for Formula {
     }
 }
 
+/// Kernel part whose stubs have been counted.
+enum Counted {
+    /// Over Tern, with the weights of a server in C and of one in Rust.
+    Tern(&'static Side, &'static Side),
+    L4V4,
+}
+
+impl Counted {
+    /// Fails with a reason if no stubs of that kernel part have been counted.
+    fn new(kernel: &dyn KernelPart) -> Result<Counted, String> {
+        if kernel.name() == L4V4.name() {
+            return Ok(Counted::L4V4);
+        }
+        let servers = weights::servers(kernel).map(|(c, rust)| Counted::Tern(c, rust));
+        servers.ok_or_else(|| format!("no stubs over `{}` have been counted for a model", kernel.name()))
+    }
+
+    /// Languages in which there are stubs.
+    fn columns(&self) -> &'static [&'static str] {
+        match self {
+            Counted::Tern(..) => &["client in C", "server", "in Rust", "server"],
+            Counted::L4V4 => &["client in C", "server"],
+        }
+    }
+}
+
 /// Instructions of a method's stubs; or why they are not predicted.
 pub fn instructions(model: &Model, method: &Method, kernel: &dyn KernelPart) -> Result<Instructions, String> {
-    let (c, rust) = weights::servers(kernel)
-        .ok_or_else(|| format!("no stubs over `{}` have been counted for a model", kernel.name()))?;
+    let counted = Counted::new(kernel)?;
     if method.oneway {
         return Err("no stubs to which nothing comes back have been counted".into());
     }
+    match counted {
+        Counted::L4V4 => l4_v4::instructions(model, method),
+        Counted::Tern(c, rust) => over_tern(model, method, c, rust),
+    }
+}
+
+fn over_tern(model: &Model, method: &Method, c: &Side, rust: &Side) -> Result<Instructions, String> {
     if method.hands_pages() || method.replies_from_memory() {
         return Err("it hands over pages or references, and no such stubs have been counted".into());
     }
@@ -94,13 +132,12 @@ pub fn instructions(model: &Model, method: &Method, kernel: &dyn KernelPart) -> 
         return Err(format!("`{name}` brings more than registers hold, and no such stubs have been counted"));
     }
     let (there, back) = (Counts::new(model, &method.request)?, Counts::new(model, &method.reply)?);
-    let formula = |side: &Side| side.formula(&there, &back);
-    Ok(Instructions {
-        c_client: formula(&weights::C_CLIENT),
-        c_server: formula(c),
-        rust_client: formula(&weights::RUST_CLIENT),
-        rust_server: formula(rust),
-    })
+    let sides = |client: &Side, server: &Side| Sides {
+        client: client.formula(&there, &back),
+        server: server.formula(&there, &back),
+    };
+    let rust = Some(sides(&weights::RUST_CLIENT, rust));
+    Ok(Instructions { c: sides(&weights::C_CLIENT, c), rust })
 }
 
 /// All that `quill cost` shows: what messages hold, and what their stubs take.
@@ -111,29 +148,27 @@ pub fn costs_text(model: &Model, layouts: &[InterfaceLayout], kernel: &dyn Kerne
 /// The predicted instructions of every method as a table.
 pub fn instructions_text(model: &Model, layouts: &[InterfaceLayout], kernel: &dyn KernelPart) -> String {
     let mut out = String::new();
+    let counted = Counted::new(kernel);
     let mut has_loops = false;
     for layout in layouts.iter().filter(|layout| !layout.methods.is_empty()) {
         let name = &model.interfaces[layout.interface.0 as usize].name;
         let _ = writeln!(out, "instructions of {name} over {}, predicted", kernel.name());
-        if weights::servers(kernel).is_none() {
-            let _ = writeln!(
-                out,
-                "  not predicted: no stubs over `{}` have been counted for a model",
-                kernel.name()
-            );
-            continue;
-        }
-        row(&mut out, "method", ["client in C", "server", "in Rust", "server"]);
+        let columns = match &counted {
+            Ok(counted) => counted.columns(),
+            Err(why) => {
+                let _ = writeln!(out, "  not predicted: {why}");
+                continue;
+            }
+        };
+        row(&mut out, "method", columns.iter().copied());
         for method in &layout.methods {
             match instructions(model, method, kernel) {
-                Ok(all) => {
-                    let all = [all.c_client, all.c_server, all.rust_client, all.rust_server];
+                Ok(Instructions { c, rust }) => {
+                    let sides = [Some(c), rust].into_iter().flatten();
+                    let all: Vec<Formula> =
+                        sides.flat_map(|Sides { client, server }| [client, server]).collect();
                     has_loops |= all.iter().any(|formula| !formula.loops.is_empty());
-                    row(
-                        &mut out,
-                        &method.name,
-                        all.each_ref().map(Formula::to_string).each_ref().map(String::as_str),
-                    );
+                    row(&mut out, &method.name, all.iter());
                 }
                 Err(why) => {
                     let _ = writeln!(out, "  {:<24} not predicted: {why}", method.name);
@@ -147,7 +182,7 @@ pub fn instructions_text(model: &Model, layouts: &[InterfaceLayout], kernel: &dy
     out
 }
 
-fn row(out: &mut String, name: &str, columns: [&str; 4]) {
+fn row(out: &mut String, name: &str, columns: impl Iterator<Item = impl fmt::Display>) {
     let _ = write!(out, "  {name:<24}");
     for column in columns {
         let _ = write!(out, " {column:>15}");

@@ -1,5 +1,6 @@
 //! Interfaces made by chance, and programs in C that a debugger counts: of each a client and a server, as those of `bench/` are.
 
+pub mod l4_v4;
 pub mod rust;
 
 use std::fmt::Write;

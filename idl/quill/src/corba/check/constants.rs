@@ -31,7 +31,7 @@ impl Checker<'_> {
                 | Type::Bitmask(..)
                 | Type::Error
         );
-        if !ok {
+        if !ok || self.model.is_bitset(resolved) {
             let message = format!("a constant cannot have the type `{}`", self.model.show(id));
             self.error(Code::ConstType, ty.span, message);
             return self.error;

@@ -149,6 +149,8 @@ fn newer_idl() {
     check("bitset B { bitfield<64> x; };\nbitset C { bitfield<65> y; };", &["E0302@2"]);
     check("bitset B { bitfield<60> x; };\nbitset C : B { bitfield<5> y; };", &["E0302@2"]);
     check("struct S { long a; };\nbitset C : S { bitfield<5> y; };", &["E0403@2"]);
+    check("bitset B { bitfield<3> x; };\nunion U switch (B) { case 1: long a; };", &["E0401@2"]);
+    check("bitset B { bitfield<3> x; };\nconst B C = 1;", &["E0301@2"]);
     check("@bit_bound(33)\nenum E { A };", &["E0302@1"]);
     check("@bit_bound(-1) enum E { A };\n@bit_bound(0) bitmask B { C };", &["E0302@1", "E0302@2"]);
     check("@bit_bound(8) @bit_bound(16)\nbitmask B { C };", &["E0202@1"]);

@@ -279,6 +279,7 @@ impl Checker<'_> {
                     | Type::Enum(..)
                     | Type::Bitmask(..)
             );
+            let ok = ok && !c.model.is_bitset(resolved);
             let known = ok || matches!(c.model.ty(resolved), Type::Error);
             if !known {
                 let message = format!("`{}` cannot choose the branch of a union", c.model.show(switch_id));

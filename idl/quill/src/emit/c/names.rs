@@ -210,7 +210,12 @@ impl Names {
                 Type::Bitmask(path, _, members) => (path, members, true),
                 _ => continue,
             };
-            let scope = path.rsplit_once("::").map_or(String::new(), |(scope, _)| format!("{scope}::"));
+            let scope = match path.rsplit_once("::") {
+                // Two bitsets may have fields of one name.
+                _ if model.is_bitset(id) => format!("{path}::"),
+                Some((scope, _)) => format!("{scope}::"),
+                None => String::new(),
+            };
             let mut chosen = Vec::new();
             for (member, _) in members {
                 let wanted = format!("{scope}{member}");

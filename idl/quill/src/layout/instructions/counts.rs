@@ -124,21 +124,28 @@ impl List {
             Carrier::String(_) => true,
             Carrier::Behind => return Err(format!("`{path}` is copied by a library that is not known")),
         };
+        Ok(List { what: What::new(model, sizes, chunk, element.size)?, path, is_string })
+    }
+}
+
+impl What {
+    /// Kind of a list whose elements have so many bytes. Fails with a reason if nobody has counted such lists.
+    pub fn new(model: &Model, sizes: &Sizes, chunk: &Chunk, element: u64) -> Result<What, String> {
+        let path = chunk.path.join(".");
         let is_flat = |of: TypeId| sizes.flat(of);
-        let what = match (model.ty(model.resolved(chunk.ty)), element.size) {
-            (Type::Str { wide: true, .. }, _) => return Err(format!("`{path}` is of wide characters")),
-            (Type::Str { shown: Shown::Terminated, .. }, _) => What::Text,
-            (Type::Str { .. }, _) => {
+        Ok(match model.ty(model.resolved(chunk.ty)) {
+            Type::Str { wide: true, .. } => return Err(format!("`{path}` is of wide characters")),
+            Type::Str { shown: Shown::Terminated, .. } => What::Text,
+            Type::Str { .. } => {
                 return Err(format!("`{path}` is a counted text, and nobody has counted such stubs"));
             }
-            (Type::Sequence(of, _), size) if is_flat(*of) => match size {
+            Type::Sequence(of, _) if is_flat(*of) => match element {
                 1 => What::Bytes,
                 2 | 4 => What::Parts,
                 size if size.is_power_of_two() => What::Words,
                 _ => What::Others,
             },
             _ => return Err(format!("each element of `{path}` is looked at")),
-        };
-        Ok(List { path, what, is_string })
+        })
     }
 }

@@ -5,7 +5,7 @@ use super::{Formula, Loop};
 use crate::kernel::KernelPart;
 
 /// Sum of so many things with so many tenths each, in whole instructions.
-fn sum(parts: &[(u32, i32)], more: i32) -> u32 {
+pub(super) fn sum(parts: &[(u32, i32)], more: i32) -> u32 {
     let tenths: i32 = parts.iter().map(|&(count, tenths)| count as i32 * tenths).sum();
     u32::try_from((tenths + more + 5) / 10).unwrap_or(0)
 }
