@@ -461,6 +461,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 let _ = self.store.volume.close(inode);
                 self.let_removed_files_go();
             }
+            Object::Link(link) if Store::<B, F>::is_own(link.found.inode) => {
+                let _ = self.store.volume.close(link.found.inode);
+            }
             Object::Reader(ends) => {
                 ends.pipe.borrow_mut().close(End::Read);
                 self.happened(ends.number, u32::MAX);

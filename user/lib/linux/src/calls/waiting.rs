@@ -11,7 +11,7 @@ use crate::process::Event;
 use crate::system::{Answer, Outcome, System};
 use alloc::vec;
 use alloc::vec::Vec;
-use linux_raw_sys::general::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLRDNORM, POLLWRNORM};
+use linux_raw_sys::general::{O_PATH, POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLRDNORM, POLLWRNORM};
 use vfs::FileSystem;
 
 /// Most descriptors of one call.
@@ -51,6 +51,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Timer(_) | Object::Signals(_) | Object::Process(_) | Object::Inotify(_) => {
                 POLLIN | POLLRDNORM
             }
+            // A place is open for nothing.
+            _ if open.has(O_PATH) => POLLNVAL,
             _ => ALWAYS,
         }
     }
@@ -94,7 +96,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             let ready = match u32::try_from(polled(entry)).map(|fd| descriptors.get(fd)) {
                 Err(_) => 0,
                 Ok(Err(_)) => POLLNVAL,
-                Ok(Ok(descriptor)) => self.ready(&descriptor.open) & (wanted | POLLERR | POLLHUP),
+                Ok(Ok(descriptor)) => self.ready(&descriptor.open) & (wanted | POLLERR | POLLHUP | POLLNVAL),
             };
             entry[6..8].copy_from_slice(&(ready as u16).to_le_bytes());
             found += u64::from(ready != 0);
