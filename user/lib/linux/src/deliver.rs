@@ -243,6 +243,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if self.waits_for_vfork(tid) {
             return self.end_if_fatal(tid);
         }
+        if self.has_polled_closed(tid) && self.end_closed_poll(tid) {
+            return;
+        }
         // Only a signal with a handler ends the wait.
         let Effect::Handler(signal, cause, action) = self.effect(tid) else {
             return self.trace_later(|of| of == tid);
