@@ -10,10 +10,11 @@ use std::process::Command;
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 5] = [
+    let trials: [Named; 6] = [
         ("a_terminal_edits_lines", a_terminal_edits_lines),
         ("what_is_no_program_is_told", what_is_no_program_is_told),
         ("registers_are_what_they_were", registers_are_what_they_were),
+        ("corners_are_those_of_linux", corners_are_those_of_linux),
         ("busybox_prints_what_it_prints_on_linux", busybox_prints_what_it_prints_on_linux),
         ("bash_prints_what_it_prints_on_linux", bash_prints_what_it_prints_on_linux),
     ];
@@ -161,6 +162,29 @@ fn registers_are_what_they_were(world: &'static World) -> Verdict {
     let disk = root.disk()?;
     let reply = linux(world, &disk, &["registers"], b"")?;
     reply.check_contains(&wanted)?;
+    reply.check_code(0)
+}
+
+/// Handlers of several signals, descriptors that are closed while others wait with them, and places: a program prints what they do, here and there.
+fn corners_are_those_of_linux(world: &'static World) -> Verdict {
+    let root = Root::new()?;
+    let program = root.folder().join("bin/corners");
+    compile("corners.c", &[], &program)?;
+    let place = root.scratch.0.join("place").display().to_string();
+    fs::create_dir_all(&place)?;
+    let wanted = tool(&program.display().to_string(), &[&place])?;
+    let disk = root.disk()?;
+    let reply = linux(world, &disk, &["corners", "/tmp"], b"")?;
+    check_disk(&disk)?;
+    let lines = |text: &str| text.replace('\r', "").lines().map(str::to_string).collect::<Vec<String>>();
+    for (number, (wanted, found)) in lines(&wanted).into_iter().zip(lines(&reply.out)).enumerate() {
+        if wanted != found {
+            return Err(
+                reply.failed(&format!("line {}: on Linux: {wanted:?}, on Tern: {found:?}", number + 1))
+            );
+        }
+    }
+    reply.check_contains("all corners\n")?;
     reply.check_code(0)
 }
 

@@ -7,6 +7,7 @@ use libtest_mimic::{Failed, Trial};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
+use std::time::Duration;
 use xtask::archive::pack;
 use xtask::console::Event;
 use xtask::guest::Guest;
@@ -15,13 +16,17 @@ use xtask::{paths, peripherals};
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 3] = [
+    let trials: [Named; 4] = [
         ("a_hostile_program_reaches_nothing_of_the_other", a_hostile_program_reaches_nothing_of_the_other),
+        ("random_calls_harm_nobody_else", random_calls_harm_nobody_else),
         ("calls_are_told_of", calls_are_told_of),
         ("a_program_tells_of_no_calls", a_program_tells_of_no_calls),
     ];
     Vec::from(trials.map(|(name, verdict)| world.trial("linux", format!("sandboxes::{name}"), verdict)))
 }
+
+/// Random calls of a sandbox, in a plain test and in a full one, each with the longest time that they may take.
+const CALLS: [(u64, Duration); 2] = [(20_000, LIMIT), (4_000_000, Duration::from_secs(3600))];
 
 /// The shell of both.
 const SHELL: &str = "/bin/busybox";
@@ -59,7 +64,15 @@ struct Console {
 
 impl Console {
     fn expect(&mut self, wanted: &str) -> Verdict {
+        self.expect_before(wanted, None)
+    }
+
+    /// Waits for a text, and fails if another one comes first.
+    fn expect_before(&mut self, wanted: &str, other: Option<&str>) -> Verdict {
         while !self.text.contains(wanted) {
+            if other.is_some_and(|other| self.text.contains(other)) {
+                return Err(format!("expected {wanted:?}\n--- console\n{}", self.text).into());
+            }
             match self.guest.next_event() {
                 Some(Event::Text(bytes)) => self.text += &String::from_utf8_lossy(&bytes),
                 Some(_) => {}
@@ -70,40 +83,68 @@ impl Console {
     }
 }
 
-fn a_hostile_program_reaches_nothing_of_the_other(world: &'static World) -> Verdict {
-    let scratch = Scratch::create()?;
-    let disk = disk(&scratch, &["one", "two"])?;
-    for (root, name) in [("one", "hostile"), ("two", "victim")] {
-        let root = scratch.0.join("disk").join(root);
-        program(name, &root.join("bin").join(name))?;
-        fs::write(root.join("start"), format!("/bin/{name}\n"))?;
-        fs::set_permissions(root.join("start"), PermissionsExt::from_mode(0o755))?;
-    }
+/// Writes down the command with which a sandbox begins.
+fn start(scratch: &Scratch, root: &str, line: &str) -> Verdict {
+    let start = scratch.0.join("disk").join(root).join("start");
+    fs::write(&start, format!("{line}\n"))?;
+    fs::set_permissions(start, PermissionsExt::from_mode(0o755))?;
+    Ok(())
+}
+
+/// A machine with the system `sandboxes` on a disk, which is made of what there is by now. The victim is in the second one.
+fn boot(world: &World, scratch: &Scratch, disk: &str, limit: Duration) -> Result<Console, Failed> {
+    program("victim", &scratch.0.join("disk/two/bin/victim"))?;
+    start(scratch, "two", "/bin/victim")?;
     fs::write(scratch.0.join("disk/two/secret"), "of two\n")?;
-    make(&scratch, &disk)?;
+    make(scratch, disk)?;
     let archive = scratch.0.join("boot.cpio");
     paths::write(&archive, &pack(&world.entries_of(|files| xtask::system::read("sandboxes", files))?))?;
     // A shell that takes commands without a prompt.
     let mut machine = world.machine().with("init=shell args=script");
     machine.boot = Boot::Direct { kernel: world.system.kernel.clone(), archive: Some(archive) };
-    machine.disk = Some(peripherals::disk(Path::new(&disk))?);
+    machine.disk = Some(peripherals::disk(Path::new(disk))?);
     let mut guest = Guest::start(&machine)?;
-    guest.limit(Some(LIMIT));
+    guest.limit(Some(limit));
     let mut console = Console { guest, text: String::new() };
     console.expect("two: there")?;
+    Ok(console)
+}
+
+/// The second sandbox is what it was, and the machine ends.
+fn check_victim(console: &mut Console, disk: &str) -> Verdict {
+    console.guest.send(b"echo go > /disk/two/go\n");
+    console.expect("two: nothing was touched")?;
+    console.guest.send(b"exit\n");
+    while console.guest.next_event().is_some() {}
+    check_disk(disk)
+}
+
+fn a_hostile_program_reaches_nothing_of_the_other(world: &'static World) -> Verdict {
+    let scratch = Scratch::create()?;
+    let disk = disk(&scratch, &["one", "two"])?;
+    program("hostile", &scratch.0.join("disk/one/bin/hostile"))?;
+    start(&scratch, "one", "/bin/hostile")?;
+    let mut console = boot(world, &scratch, &disk, LIMIT)?;
     console.guest.send(b"echo go > /disk/one/go\n");
     console.expect("one: ")?;
     console.expect("one: nothing was reached")?;
-    console.guest.send(b"echo go > /disk/two/go\n");
-    console.expect("two: nothing was touched")?;
-    // Its monitor hears of every call, by a line for each.
+    // The monitor of the other one hears of every call, by a line for each.
     console.expect("bind(3, {sa_family=AF_UNIX, sun_path=@\"hidden\"}, 9)")?;
-    console.guest.send(b"exit\n");
-    while console.guest.next_event().is_some() {}
-    if console.text.contains("breach") {
-        return Err(console.text.into());
-    }
-    check_disk(&disk)
+    check_victim(&mut console, &disk)?;
+    if console.text.contains("breach") { Err(console.text.into()) } else { Ok(()) }
+}
+
+/// Random calls from a seed, by many processes and threads: the first process of the sandbox, one beside them, and another sandbox work on, and nothing is kept of them.
+fn random_calls_harm_nobody_else(world: &'static World) -> Verdict {
+    let (calls, limit) = CALLS[usize::from(world.full)];
+    let scratch = Scratch::create()?;
+    let disk = disk(&scratch, &["one", "two"])?;
+    compile("random.c", &[], &scratch.0.join("disk/one/bin/random"))?;
+    fs::create_dir_all(scratch.0.join("disk/one/tmp"))?;
+    start(&scratch, "one", &format!("exec /bin/random 1 {calls}"))?;
+    let mut console = boot(world, &scratch, &disk, limit)?;
+    console.expect_before("calls, and it is over", Some("random: failed: "))?;
+    check_victim(&mut console, &disk)
 }
 
 /// Lines of calls, and a table, are on standard error or in a file, and not in what the program prints.

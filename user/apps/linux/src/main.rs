@@ -230,7 +230,11 @@ fn page(system: &mut Linux, message: &Message, tid: Tid) {
         return;
     };
     let wanted = from_machine(fault.access);
-    match system.fault(tid, fault.address, wanted) {
+    let mut found = system.fault(tid, fault.address, wanted);
+    while found == Err(linux::memory::Fault::NoMemory) && system.make_room(tid) {
+        found = system.fault(tid, fault.address, wanted);
+    }
+    match found {
         Ok((frame, rights)) => {
             let page = system.store.frames.bytes.fpage(frame, rights);
             let address = fault.address / PAGE_SIZE * PAGE_SIZE;

@@ -1,9 +1,10 @@
 //! How signals arrive: what becomes of each, and how a handler begins and returns.
 
+use crate::again::{NOT_MADE_AGAIN, is_made_again, may_be_made_again};
 use crate::errno::{EAGAIN, EFAULT, EINVAL, ESRCH, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Registers, Tid};
-use crate::process::{Blocked, Event, SIGNALS, Status};
+use crate::process::{Event, SIGNALS, Status};
 use crate::sessions::Loss;
 use crate::signal::{self, Action, Cause, Set, Signal, Usual};
 use crate::system::{Next, System};
@@ -38,53 +39,6 @@ enum Place {
 
 /// Bytes of the `syscall` instruction.
 const SYSCALL_BYTES: u64 = 2;
-
-/// Calls that end with `EINTR` after a handler, whatever the action says: those that wait for signals or for a time.
-const NOT_MADE_AGAIN: [u32; 12] = [
-    general::__NR_poll,
-    general::__NR_select,
-    general::__NR_nanosleep,
-    general::__NR_pause,
-    general::__NR_epoll_wait,
-    general::__NR_epoll_pwait,
-    general::__NR_epoll_pwait2,
-    general::__NR_rt_sigsuspend,
-    general::__NR_rt_sigtimedwait,
-    general::__NR_pselect6,
-    general::__NR_ppoll,
-    general::__NR_clock_nanosleep,
-];
-
-/// Calls that end with `EINTR` after a handler if they wait at a socket until a time: a call that begins again would not keep the limit of the socket.
-const NOT_MADE_AGAIN_IN_TIME: [u32; 12] = [
-    general::__NR_read,
-    general::__NR_readv,
-    general::__NR_write,
-    general::__NR_writev,
-    general::__NR_accept,
-    general::__NR_accept4,
-    general::__NR_connect,
-    general::__NR_recvfrom,
-    general::__NR_recvmsg,
-    general::__NR_recvmmsg,
-    general::__NR_sendto,
-    general::__NR_sendmsg,
-];
-
-/// Whether a call that waits may be made again behind a handler, if its thread has not done a part of it.
-fn may_be_made_again(blocked: &Blocked) -> bool {
-    let is_one = |call: &u32| u64::from(*call) == blocked.registers.rax;
-    let is_terminal = || blocked.on.iter().any(|event| matches!(event, Event::Terminal(_)));
-    blocked.until.is_none() || is_terminal() || !NOT_MADE_AGAIN_IN_TIME.iter().any(is_one)
-}
-
-/// Whether a call is made again behind a handler.
-fn is_made_again(number: u64, registers: &Registers, action: Action) -> bool {
-    if number == u64::from(general::__NR_futex) {
-        return crate::calls::futex::is_made_again(registers, action.has(general::SA_RESTART));
-    }
-    action.has(general::SA_RESTART) && !NOT_MADE_AGAIN.iter().any(|call| u64::from(*call) == number)
-}
 
 /// Signals that stop a process, if it says nothing of them.
 const STOPPING: [Signal; 4] = [SIGSTOP, general::SIGTSTP, general::SIGTTIN, general::SIGTTOU];
@@ -289,6 +243,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if self.waits_for_vfork(tid) {
             return self.end_if_fatal(tid);
         }
+        if self.has_polled_closed(tid) && self.end_closed_poll(tid) {
+            return;
+        }
         // Only a signal with a handler ends the wait.
         let Effect::Handler(signal, cause, action) = self.effect(tid) else {
             return self.trace_later(|of| of == tid);
@@ -370,9 +327,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let mut next = Next::Nothing;
         if self.machine.state_in_call(tid, &mut state) {
             registers.put(&mut state);
-            let begun = self
-                .prepare_handler(tid, &mut state, [0; 3], (signal, cause, action))
-                .and_then(|()| self.machine.end_call(tid, &state, registers, false));
+            let begun = match self.prepare_handlers(tid, &mut state, [0; 3], (signal, cause, action)) {
+                Ok(true) => self.machine.end_call(tid, &state, registers, false),
+                ended => ended,
+            };
             match begun {
                 Ok(true) => next = Next::Answer,
                 Ok(false) => {}
@@ -426,7 +384,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Place::Exception(at) => fault = at,
             Place::Code => {}
         }
-        let begun = self.prepare_handler(tid, state, fault, of).and_then(|()| match is_code {
+        let begun = self.prepare_handlers(tid, state, fault, of).and_then(|goes_on| match is_code {
+            _ if !goes_on => Ok(()),
             true => {
                 self.machine.return_from(tid, state);
                 Ok(())
@@ -445,7 +404,30 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
-    /// Writes the frame of a handler to the stack of a thread whose state is given, and makes it the state with which the handler begins.
+    /// Writes frames to the stack of a thread whose state is given, and makes it the state with which handlers begin. As in Linux, each signal that waits has its frame
+    /// before any of the handlers runs, unless those before it block it: so the handler of the last one begins, and returns to the beginning of the one before.
+    /// False if the process has ended by one of the signals.
+    fn prepare_handlers(
+        &mut self,
+        tid: Tid,
+        state: &mut ThreadState,
+        fault: [u64; 3],
+        of: (Signal, Cause, Action),
+    ) -> Result<bool> {
+        self.prepare_handler(tid, state, fault, of)?;
+        while self.has_signal(tid) && !self.stands_still(tid) {
+            match self.effect(tid) {
+                Effect::Ended => return Ok(false),
+                Effect::Nothing => {}
+                Effect::Handler(signal, cause, action) => {
+                    self.prepare_handler(tid, state, [0; 3], (signal, cause, action))?;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Does so for one signal.
     fn prepare_handler(
         &mut self,
         tid: Tid,

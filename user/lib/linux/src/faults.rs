@@ -3,7 +3,9 @@
 use crate::frames::{Bytes, Frame, PAGE};
 use crate::machine::{Machine, Tid};
 use crate::memory::{Fault, Rights};
+use crate::process::{Process, Status};
 use crate::signal::{Cause, Signal};
+use crate::start::FIRST;
 use crate::system::System;
 use linux_raw_sys::general::{self, SIGBUS, SIGKILL, SIGSEGV};
 use vfs::FileSystem;
@@ -42,6 +44,23 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             self.notify(tid);
             self.settle();
         }
+    }
+
+    /// A thread faults, and no frame is left. As in Linux, it is not the process that comes last which ends by that, but the one that has most; the first process does so only if
+    /// no other is left. True if one has ended, so that the fault is to be tried again.
+    pub fn make_room(&mut self, tid: Tid) -> bool {
+        let Ok(own) = self.pid(tid) else { return false };
+        // Frames there are: what is missing is the process's share of the budget.
+        if self.store.frames.left() > 0 {
+            return false;
+        }
+        let size = |process: &Process| process.room.borrow().memory.sizes().1;
+        let others = self.processes.iter().filter(|(pid, process)| **pid != FIRST && process.ended.is_none());
+        let largest = others.max_by_key(|(_, process)| size(process)).map(|(pid, _)| *pid);
+        let Some(pid) = largest.filter(|pid| *pid != own) else { return false };
+        self.end_process(pid, Status::killed(SIGKILL));
+        self.settle();
+        true
     }
 
     /// A fault of a thread, which stands still in it, gets no page: a handler of its process begins in its place, or the process ends.

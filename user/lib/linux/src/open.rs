@@ -12,11 +12,12 @@ use crate::inotify::Inotify;
 use crate::pipe::Pipe;
 use crate::socket::Socket;
 use crate::timer::Timer;
+use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 use linux_raw_sys::general;
-use vfs::Inode;
+use vfs::{Attributes, Inode};
 
 /// Bytes that everything open counts for, beside its path.
 pub const OPEN_BYTES: usize = 256;
@@ -58,6 +59,8 @@ pub enum Object {
         /// Its path.
         path: Vec<u8>,
     },
+    /// A symbolic link itself, as a place.
+    Link(Box<Link>),
     /// The end of a pipe that reads.
     Reader(Rc<PipeEnds>),
     /// The end of a pipe that writes.
@@ -110,6 +113,17 @@ pub enum Object {
     Process(Rc<Pidfd>),
     /// Signals that are read.
     Signals(SignalList),
+}
+
+/// A symbolic link that is open itself.
+#[derive(Debug)]
+pub struct Link {
+    /// Its path.
+    pub path: Vec<u8>,
+    /// Where it leads, which never changes.
+    pub target: Vec<u8>,
+    /// Attributes that it had when it was opened.
+    pub found: Attributes,
 }
 
 /// A pipe.
@@ -166,6 +180,14 @@ impl Open {
         }
     }
 
+    /// Bytes of paths that it keeps.
+    pub fn name_bytes(&self) -> usize {
+        match &self.object {
+            Object::Link(link) => size_of::<Link>() + link.path.len() + link.target.len(),
+            _ => self.name().len(),
+        }
+    }
+
     /// Path or name, as `/proc/PID/fd` shows it.
     pub fn name(&self) -> Vec<u8> {
         match &self.object {
@@ -173,6 +195,7 @@ impl Open {
             | Object::Directory { path, .. }
             | Object::Text { path, .. }
             | Object::Device { path, .. } => path.clone(),
+            Object::Link(link) => link.path.clone(),
             Object::Reader(ends) | Object::Writer(ends) => {
                 alloc::format!("pipe:[{}]", ends.number).into_bytes()
             }

@@ -1,6 +1,6 @@
 //! Processes and threads.
 
-use crate::budget::Share;
+use crate::budget::{Budget, Share};
 use crate::frames::Frame;
 use crate::machine::{Registers, Space, Tid};
 use crate::memory::{FileNumber, Memory};
@@ -219,6 +219,46 @@ pub struct Blocked {
     pub share: Option<Share>,
 }
 
+/// Descriptors with which `poll` or `select` has begun to wait, in a process where other threads can close them: by their numbers, and whether somebody has.
+#[derive(Default, Debug)]
+pub struct Polled {
+    numbers: Vec<(u32, bool)>,
+    /// Share of the budget that the list has, with the files that it keeps open.
+    share: Option<Share>,
+}
+
+impl Polled {
+    /// These numbers. `None`: the budget has no room for them.
+    pub fn new(mut numbers: Vec<u32>, budget: &Budget) -> Option<Polled> {
+        numbers.sort_unstable();
+        numbers.dedup();
+        let bytes = numbers.len() * (size_of::<(u32, bool)>() + size_of::<(u32, Rc<Open>)>());
+        let share = if numbers.len() > EVENTS_FREE { Some(budget.take(bytes)?) } else { None };
+        Some(Polled { numbers: numbers.into_iter().map(|number| (number, false)).collect(), share })
+    }
+
+    /// Somebody closes a descriptor. Whether it is one of these, and was not closed before.
+    pub fn close(&mut self, number: u32) -> bool {
+        let found = self.numbers.binary_search_by_key(&number, |(number, _)| *number);
+        found
+            .ok()
+            .and_then(|at| self.numbers.get_mut(at))
+            .is_some_and(|(_, is_closed)| !core::mem::replace(is_closed, true))
+    }
+
+    /// Bytes of the budget that it has.
+    pub fn bytes(&self) -> usize {
+        self.share.as_ref().map_or(0, Share::bytes)
+    }
+
+    /// The wait is over.
+    pub fn clear(&mut self) {
+        if !self.numbers.is_empty() {
+            *self = Polled::default();
+        }
+    }
+}
+
 /// A thread.
 #[derive(Debug)]
 pub struct Thread {
@@ -250,6 +290,8 @@ pub struct Thread {
     pub done: u64,
     /// Descriptors with which the call waits, and that others have closed: it has them until it is over.
     pub held: Vec<(u32, Rc<Open>)>,
+    /// Descriptors that `poll` or `select` waits with.
+    pub polled: Polled,
     /// The futex at which it waits: that of the call which is made again, or one to which others have moved it.
     pub futex: Option<Word>,
     /// Bits of the futex that the call which is being made waits for.
@@ -286,6 +328,7 @@ impl Thread {
             began: None,
             done: 0,
             held: Vec::new(),
+            polled: Polled::default(),
             futex: None,
             bits: u32::MAX,
             is_woken: false,

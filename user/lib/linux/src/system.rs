@@ -337,7 +337,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Whether the process of a thread stands still. Its calls are not made again before it goes on.
-    fn stands_still(&self, tid: Tid) -> bool {
+    pub(crate) fn stands_still(&self, tid: Tid) -> bool {
         let process = self.threads.get(&tid).and_then(|thread| self.processes.get(&thread.process));
         process.is_some_and(|process| process.stopped.is_some())
     }
@@ -460,6 +460,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 let _ = self.store.write_late(inode);
                 let _ = self.store.volume.close(inode);
                 self.let_removed_files_go();
+            }
+            Object::Link(link) if Store::<B, F>::is_own(link.found.inode) => {
+                let _ = self.store.volume.close(link.found.inode);
             }
             Object::Reader(ends) => {
                 ends.pipe.borrow_mut().close(End::Read);

@@ -1,6 +1,7 @@
 //! A sandbox on the host: its calls are made by tests, its files and frames are in memory, and its threads do nothing by themselves.
 
 mod futexes;
+mod open_places;
 mod owners;
 mod sandboxes;
 mod signals;

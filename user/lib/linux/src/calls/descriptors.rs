@@ -13,13 +13,17 @@ use crate::system::{Answer, DONE, System};
 use alloc::rc::Rc;
 use core::cell::{Cell, RefCell};
 use linux_raw_sys::general::{
-    self, EFD_CLOEXEC, EFD_NONBLOCK, EFD_SEMAPHORE, FD_CLOEXEC, O_APPEND, O_CLOEXEC, O_DIRECT, O_NOATIME,
-    O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY, RLIMIT_NOFILE,
+    self, EFD_CLOEXEC, EFD_NONBLOCK, EFD_SEMAPHORE, F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_GETFL, F_SETFD,
+    FD_CLOEXEC, O_APPEND, O_CLOEXEC, O_DIRECT, O_NOATIME, O_NONBLOCK, O_PATH, O_RDONLY, O_RDWR, O_WRONLY,
+    RLIMIT_NOFILE,
 };
 use vfs::FileSystem;
 
 /// Flags of an open file that `fcntl` changes.
 const CHANGEABLE: u32 = O_APPEND | O_NONBLOCK | O_DIRECT | O_NOATIME;
+
+/// Commands of `fcntl` for places: they are about the descriptor alone.
+const OF_PLACES: [u32; 5] = [F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL];
 
 /// Flags of `close_range`.
 const CLOSE_RANGE_UNSHARE: u32 = 2;
@@ -86,12 +90,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     pub(crate) fn sys_dup(&mut self, tid: Tid, [fd, ..]: [u64; 6]) -> Answer {
-        let open = self.open_file(tid, fd)?;
+        let open = self.open_or_place(tid, fd)?;
         number(self.add_descriptor(tid, open, false, 0))
     }
 
     pub(crate) fn sys_dup2(&mut self, tid: Tid, [from, to, ..]: [u64; 6]) -> Answer {
-        let open = self.open_file(tid, from)?;
+        let open = self.open_or_place(tid, from)?;
         if from == to {
             return number(Ok(to));
         }
@@ -102,7 +106,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if from == to || flags as u32 & !O_CLOEXEC != 0 {
             return Err(EINVAL);
         }
-        let open = self.open_file(tid, from)?;
+        let open = self.open_or_place(tid, from)?;
         self.put_descriptor(tid, to, open, flags as u32 & O_CLOEXEC != 0)
     }
 
@@ -119,8 +123,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     pub(crate) fn sys_fcntl(&mut self, tid: Tid, [fd, command, argument, ..]: [u64; 6]) -> Answer {
-        let open = self.open_file(tid, fd)?;
+        let open = self.open_or_place(tid, fd)?;
         let at = fd as u32;
+        if open.has(O_PATH) && !OF_PLACES.contains(&(command as u32)) {
+            return Err(EBADF);
+        }
         match command as u32 {
             general::F_DUPFD | general::F_DUPFD_CLOEXEC => {
                 let limit = self.process(tid)?.limits[RLIMIT_NOFILE as usize][0];

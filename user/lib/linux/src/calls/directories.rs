@@ -2,7 +2,7 @@
 
 use super::files::PIECE_MAX;
 use super::number;
-use crate::errno::{EBADF, EFAULT, EINVAL};
+use crate::errno::{EFAULT, EINVAL};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::node::Node;
@@ -22,10 +22,6 @@ const ENTRIES: usize = 64;
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(crate) fn sys_getdents(&mut self, tid: Tid, [fd, address, len, ..]: [u64; 6]) -> Answer {
         let open = self.open_file(tid, fd)?;
-        // One that was opened as a place alone need not be readable.
-        if open.has(general::O_PATH) {
-            return Err(EBADF);
-        }
         let Object::Directory { inode, .. } = &open.object else { return Err(crate::errno::ENOTDIR) };
         if let Some(Special::Descriptors(pid)) = Special::of(*inode) {
             self.show_descriptors(pid);

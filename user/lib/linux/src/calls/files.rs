@@ -21,7 +21,9 @@ use crate::terminals::SYSTEM;
 use alloc::rc::Rc;
 use alloc::vec;
 use alloc::vec::Vec;
-use linux_raw_sys::general::{self, IN_ACCESS, IN_MODIFY, O_APPEND, O_NONBLOCK, SIGPIPE, SIGTTIN, SIGTTOU};
+use linux_raw_sys::general::{
+    self, IN_ACCESS, IN_MODIFY, O_APPEND, O_NONBLOCK, O_PATH, SIGPIPE, SIGTTIN, SIGTTOU,
+};
 use vfs::{FileSystem, Inode};
 
 /// Most bytes that a call moves at once: a longer one moves fewer than were asked for.
@@ -50,8 +52,14 @@ pub(super) enum Taken {
 }
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
-    /// The object behind a descriptor of a thread.
+    /// The object behind a descriptor of a thread. `EBADF`: nothing is there, or a place alone (`O_PATH`), which is open for nothing.
     pub fn open_file(&mut self, tid: Tid, number: u64) -> Result<Rc<Open>> {
+        let open = self.open_or_place(tid, number)?;
+        if open.has(O_PATH) { Err(EBADF) } else { Ok(open) }
+    }
+
+    /// Finds a place, too: for calls that are about the descriptor or a name, and for those that look at the rights to what is open themselves.
+    pub fn open_or_place(&mut self, tid: Tid, number: u64) -> Result<Rc<Open>> {
         let number = u32::try_from(number).map_err(|_| EBADF)?;
         Ok(self.process(tid)?.descriptors.get(number)?.open.clone())
     }
@@ -231,7 +239,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Timer(timer) => self.take_expirations(timer, to),
             Object::Signals(list) => self.take_signals(list, to),
             Object::Epoll(_) | Object::Process(_) => Err(EINVAL),
-            Object::Writer(_) => Err(EBADF),
+            Object::Writer(_) | Object::Link(_) => Err(EBADF),
         }
     }
 
@@ -412,7 +420,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Socket(socket) => self.put_socket(socket, from),
             Object::Inet(inet) => self.put_inet(inet, from),
             Object::Epoll(_) | Object::Timer(_) | Object::Signals(_) | Object::Process(_) => Err(EINVAL),
-            Object::Reader(_) | Object::Inotify(_) => Err(EBADF),
+            Object::Reader(_) | Object::Inotify(_) | Object::Link(_) => Err(EBADF),
         }
     }
 }
@@ -439,45 +447,45 @@ fn set_offset(open: &Open, to: u64) -> Answer {
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(crate) fn sys_read(&mut self, tid: Tid, [fd, address, len, ..]: [u64; 6]) -> Answer {
-        let open = self.open_file(tid, fd)?;
+        let open = self.open_or_place(tid, fd)?;
         self.read_into(tid, &open, &[(address, len.min(COUNT_MAX))], None)
     }
 
     pub(crate) fn sys_write(&mut self, tid: Tid, [fd, address, len, ..]: [u64; 6]) -> Answer {
-        let open = self.open_file(tid, fd)?;
+        let open = self.open_or_place(tid, fd)?;
         self.write_from(tid, &open, &[(address, len.min(COUNT_MAX))], None)
     }
 
     pub(crate) fn sys_readv(&mut self, tid: Tid, [fd, address, count, ..]: [u64; 6]) -> Answer {
-        let open = self.open_file(tid, fd)?;
+        let open = self.open_or_place(tid, fd)?;
         let pieces = self.pieces(tid, address, count)?;
         self.read_into(tid, &open, &pieces, None)
     }
 
     pub(crate) fn sys_writev(&mut self, tid: Tid, [fd, address, count, ..]: [u64; 6]) -> Answer {
-        let open = self.open_file(tid, fd)?;
+        let open = self.open_or_place(tid, fd)?;
         let pieces = self.pieces(tid, address, count)?;
         self.write_from(tid, &open, &pieces, None)
     }
 
     pub(crate) fn sys_pread(&mut self, tid: Tid, [fd, address, len, at, ..]: [u64; 6]) -> Answer {
-        let open = self.open_file(tid, fd)?;
+        let open = self.open_or_place(tid, fd)?;
         self.read_into(tid, &open, &[(address, len.min(COUNT_MAX))], Some(position(at)?))
     }
 
     pub(crate) fn sys_pwrite(&mut self, tid: Tid, [fd, address, len, at, ..]: [u64; 6]) -> Answer {
-        let open = self.open_file(tid, fd)?;
+        let open = self.open_or_place(tid, fd)?;
         self.write_from(tid, &open, &[(address, len.min(COUNT_MAX))], Some(position(at)?))
     }
 
     pub(crate) fn sys_preadv(&mut self, tid: Tid, [fd, address, count, at, ..]: [u64; 6]) -> Answer {
-        let open = self.open_file(tid, fd)?;
+        let open = self.open_or_place(tid, fd)?;
         let pieces = self.pieces(tid, address, count)?;
         self.read_into(tid, &open, &pieces, Some(position(at)?))
     }
 
     pub(crate) fn sys_pwritev(&mut self, tid: Tid, [fd, address, count, at, ..]: [u64; 6]) -> Answer {
-        let open = self.open_file(tid, fd)?;
+        let open = self.open_or_place(tid, fd)?;
         let pieces = self.pieces(tid, address, count)?;
         self.write_from(tid, &open, &pieces, Some(position(at)?))
     }

@@ -1,16 +1,20 @@
 //! Descriptors that a thread closes while another one waits with them. As in Linux, a call that waits has what was open when it began, until it is over, whatever gets
-//! the number meanwhile: it is made again, and would find another file there.
+//! the number meanwhile: it is made again, and would find another file there. `poll` and `select` keep what they wait with open, too, but look at the numbers again when
+//! something happens, and tell that one is closed.
 
+use crate::errno::ENOMEM;
 use crate::frames::Bytes;
 use crate::machine::{Machine, Registers, Tid};
 use crate::open::{Descriptor, Open};
-use crate::system::System;
+use crate::process::{Blocked, Event, Polled};
+use crate::sessions::Loss;
+use crate::system::{Answer, Outcome, System};
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use linux_raw_sys::general as nr;
 use vfs::FileSystem;
 
-/// Descriptors that a call names. A lock of `fcntl` is not waited for without its descriptor, and `poll` tells that one is closed.
+/// Descriptors that a call names and means whatever gets their numbers. A lock of `fcntl` is not waited for without its descriptor.
 fn named(registers: &Registers) -> [Option<u64>; 2] {
     let Registers { rax, rdi, rsi, rdx, .. } = *registers;
     match u32::try_from(rax) {
@@ -40,7 +44,28 @@ fn named(registers: &Registers) -> [Option<u64>; 2] {
     }
 }
 
+/// Whether a call is `poll`, `select` or one of their kind.
+fn is_poll(registers: &Registers) -> bool {
+    let calls = [nr::__NR_poll, nr::__NR_ppoll, nr::__NR_select, nr::__NR_pselect6];
+    calls.iter().any(|call| u64::from(*call) == registers.rax)
+}
+
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    /// `poll` or `select` waits with descriptors. Those with which it has begun to wait stay open until it is over.
+    pub(super) fn wait_with(
+        &mut self,
+        tid: Tid,
+        numbers: impl Iterator<Item = u32>,
+        (on, until): (Vec<Event>, Option<u64>),
+    ) -> Answer {
+        let has_others = self.process(tid)?.threads.len() > 1;
+        if has_others && self.thread(tid)?.until.is_none() {
+            let polled = Polled::new(numbers.collect(), &self.budget).ok_or(ENOMEM)?;
+            self.thread(tid)?.polled = polled;
+        }
+        Ok(Outcome::Wait(on, until))
+    }
+
     /// A thread closes a descriptor: others of its process that wait with it go on to do so.
     pub(super) fn hold_for_others(&mut self, tid: Tid, number: u32, open: &Rc<Open>) {
         let Ok(process) = self.process(tid) else { return };
@@ -51,9 +76,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         for other in others {
             let Some(thread) = self.threads.get_mut(&other) else { continue };
             let blocked = thread.blocked.as_ref();
+            let is_polled = blocked.is_some_and(|blocked| is_poll(&blocked.registers));
             let is_named =
                 blocked.is_some_and(|blocked| named(&blocked.registers).contains(&Some(number.into())));
-            if is_named && thread.held.iter().all(|(held, _)| *held != number) {
+            let is_first = is_named && thread.held.iter().all(|(held, _)| *held != number);
+            if is_first || is_polled && thread.polled.close(number) {
                 thread.held.push((number, open.clone()));
             }
         }
@@ -63,6 +90,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     #[cold]
     pub(crate) fn attempt_with_held(&mut self, tid: Tid, registers: &mut Registers) -> Option<bool> {
         let pid = self.pid(tid).ok()?;
+        if is_poll(registers) {
+            let outcome = self.attempt(tid, registers);
+            if outcome != Some(false) {
+                self.let_held_go(tid);
+            }
+            return outcome;
+        }
         let held = core::mem::take(&mut self.threads.get_mut(&tid)?.held);
         let mut others = Vec::new();
         for (number, open) in &held {
@@ -93,11 +127,43 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
+    /// Whether a thread polls a descriptor that is closed by now.
+    pub(crate) fn has_polled_closed(&self, tid: Tid) -> bool {
+        let Some(thread) = self.threads.get(&tid).filter(|thread| !thread.held.is_empty()) else {
+            return false;
+        };
+        let Some(process) = self.processes.get(&thread.process) else { return false };
+        let is_closed = |(number, _): &(u32, Rc<Open>)| process.descriptors.get(*number).is_err();
+        thread.blocked.as_ref().is_some_and(|blocked| is_poll(&blocked.registers))
+            && thread.held.iter().any(is_closed)
+    }
+
+    /// A signal comes to a thread that polls a descriptor which is closed by now. As in Linux, it looks once more before the signal ends its wait, and tells that instead.
+    /// Whether the signal has been seen to.
+    #[cold]
+    pub(crate) fn end_closed_poll(&mut self, tid: Tid) -> bool {
+        // Another call is being made, for another process: behind it.
+        if self.is_making {
+            self.losses.push(Loss::Signal(tid));
+            return true;
+        }
+        let Some(Blocked { mut registers, .. }) = self.unblock(tid) else { return false };
+        match self.attempt_with_held(tid, &mut registers) {
+            Some(true) => self.complete(tid, registers),
+            // Somebody has written over the list, so nothing is told.
+            Some(false) => return false,
+            None => {}
+        }
+        true
+    }
+
     /// A thread waits no more: descriptors with which it has waited, and that others have closed, are closed now.
     pub(crate) fn let_held_go(&mut self, tid: Tid) {
-        let Some(thread) = self.threads.get_mut(&tid).filter(|thread| !thread.held.is_empty()) else {
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        thread.polled.clear();
+        if thread.held.is_empty() {
             return;
-        };
+        }
         for (_, open) in core::mem::take(&mut thread.held) {
             self.close(open);
         }

@@ -12,7 +12,7 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 use linux_raw_sys::general::{
     F_GETLK, F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_RDLCK, F_SETLK, F_SETLKW, F_UNLCK, F_WRLCK, LOCK_EX,
-    LOCK_NB, LOCK_SH, LOCK_UN, O_PATH, SEEK_CUR, SEEK_END, SEEK_SET,
+    LOCK_NB, LOCK_SH, LOCK_UN, SEEK_CUR, SEEK_END, SEEK_SET,
 };
 use vfs::FileSystem;
 
@@ -177,9 +177,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_flock(&mut self, tid: Tid, [fd, operation, ..]: [u64; 6]) -> Answer {
         let open = self.open_file(tid, fd)?;
-        if open.has(O_PATH) {
-            return Err(EBADF);
-        }
         let operation = operation as u32;
         let wanted = Lock {
             owner: owner_of(&open),

@@ -1,7 +1,7 @@
 //! Memory: what is mapped where.
 
 use super::{done, number};
-use crate::errno::{EACCES, EBADF, EFAULT, EINVAL, ENODEV, ENOMEM, EOVERFLOW, Result};
+use crate::errno::{EACCES, EFAULT, EINVAL, ENODEV, ENOMEM, EOVERFLOW, Result};
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
 use crate::memory::{END, FileNumber, Kind, Move, Rights, Source};
@@ -99,7 +99,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     fn source(&mut self, tid: Tid, fd: u64, offset: u64, writes: bool) -> Result<Option<(Source, bool)>> {
         let open = self.open_file(tid, fd)?;
         if !open.is_readable() || writes && !open.is_writable() {
-            return Err(if open.has(linux_raw_sys::general::O_PATH) { EBADF } else { EACCES });
+            return Err(EACCES);
         }
         match &open.object {
             Object::File { inode, .. } => {

@@ -197,11 +197,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(EINVAL);
         }
         for at in (0..body.len() / 4).map(|index| index * 4) {
-            let open = self.open_file(tid, half(body, at).into())?;
-            if open.has(linux_raw_sys::general::O_PATH) {
-                return Err(EBADF);
-            }
-            enclosed.files.push(open);
+            enclosed.files.push(self.open_or_place(tid, half(body, at).into())?);
         }
         Ok(())
     }

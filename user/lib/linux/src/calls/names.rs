@@ -6,7 +6,7 @@ use super::{HERE, done, number};
 use crate::errno::{EEXIST, EINVAL, EISDIR, ENOENT, EOPNOTSUPP, EPERM, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
-use crate::open::Object;
+use crate::open::{Object, Open};
 use crate::special::Special;
 use crate::system::{Answer, DONE, Outcome, System};
 use alloc::format;
@@ -29,13 +29,23 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if len as i64 <= 0 {
             return Err(EINVAL);
         }
-        let path = self.path_at(tid, directory, path)?;
+        let path = self.path_or_empty(tid, path)?;
+        if path.is_empty() && directory as u32 != HERE as u32 {
+            let open = self.open_or_place(tid, directory)?;
+            let Object::Link(link) = &open.object else { return Err(ENOENT) };
+            return self.write_target(tid, &link.target, (to, len));
+        }
+        let path = if path.is_empty() { Err(ENOENT) } else { self.whole_path(tid, directory, path) }?;
         self.reach(tid, &path, Last::Stay)?;
         let root = self.store.root;
         if let Some(Special::OfProcess(pid, _)) = Special::of(self.look(&path, Last::Stay)?.inode) {
             self.may_inspect(tid, pid)?;
         }
         let target = self.store.volume.readlink(root, &path)?;
+        self.write_target(tid, &target, (to, len))
+    }
+
+    fn write_target(&mut self, tid: Tid, target: &[u8], (to, len): (u64, u64)) -> Answer {
         let count = target.len().min(len as usize);
         self.write(tid, to, &target[..count])?;
         number(Ok(count as u64))
@@ -264,8 +274,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
-    fn change_open(&mut self, tid: Tid, fd: u64, changes: &Changes) -> Answer {
-        let open = self.open_file(tid, fd)?;
+    fn change_open(&mut self, open: &Open, changes: &Changes) -> Answer {
         if matches!(open.object, Object::Directory { .. }) {
             self.is_about_directory();
         }
@@ -290,7 +299,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(crate) fn sys_fchmodat2(&mut self, tid: Tid, [directory, path, mode, flags, ..]: [u64; 6]) -> Answer {
         let flags = checked(flags, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)?;
         if flags & AT_EMPTY_PATH != 0 && self.path_or_empty(tid, path)?.is_empty() {
-            return self.sys_fchmod(tid, [directory, mode, 0, 0, 0, 0]);
+            let open = self.open_or_place(tid, directory)?;
+            if matches!(open.object, Object::Link(_)) {
+                return Err(EOPNOTSUPP);
+            }
+            return self.give_permissions(tid, &open, mode);
         }
         if flags & AT_SYMLINK_NOFOLLOW != 0 {
             let path = self.path_at(tid, directory, path)?;
@@ -304,6 +317,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_fchmod(&mut self, tid: Tid, [fd, mode, ..]: [u64; 6]) -> Answer {
         let open = self.open_file(tid, fd)?;
+        self.give_permissions(tid, &open, mode)
+    }
+
+    fn give_permissions(&mut self, tid: Tid, open: &Open, mode: u64) -> Answer {
         let mode = match open.file() {
             Some(inode) => {
                 let found = self.store.attributes(inode)?;
@@ -311,7 +328,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             None => mode,
         };
-        self.change_open(tid, fd, &permissions(mode))
+        self.change_open(open, &permissions(mode))
     }
 
     pub(crate) fn sys_chown(&mut self, tid: Tid, [path, owner, group, ..]: [u64; 6]) -> Answer {
@@ -324,11 +341,15 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_fchown(&mut self, tid: Tid, [fd, owner, group, ..]: [u64; 6]) -> Answer {
         let open = self.open_file(tid, fd)?;
+        self.give_owners(tid, &open, (owner, group))
+    }
+
+    fn give_owners(&mut self, tid: Tid, open: &Open, to: (u64, u64)) -> Answer {
         let Some(inode) = open.file() else { return DONE };
         let before = self.store.attributes(inode)?;
-        let changes = owners((owner, group), (before.owner, before.group));
+        let changes = owners(to, (before.owner, before.group));
         let changes = self.may_give(tid, &before, changes)?;
-        self.change_open(tid, fd, &changes)
+        self.change_open(open, &changes)
     }
 
     pub(crate) fn sys_fchownat(
@@ -339,7 +360,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let flags = checked(flags, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)?;
         let name = self.path_or_empty(tid, path)?;
         if name.is_empty() && flags & AT_EMPTY_PATH != 0 {
-            return self.sys_fchown(tid, [directory, owner, group, 0, 0, 0]);
+            let open = self.open_or_place(tid, directory)?;
+            return self.give_owners(tid, &open, (owner, group));
         }
         let path = self.path_at(tid, directory, path)?;
         let last = if flags & AT_SYMLINK_NOFOLLOW != 0 { Last::Stay } else { Last::Follow };
@@ -367,8 +389,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(EINVAL);
         }
         let is_now = words[1] == UTIME_NOW.into() && words[3] == UTIME_NOW.into();
-        if path == 0 {
-            let open = self.open_file(tid, directory)?;
+        let is_empty = path != 0 && flags & AT_EMPTY_PATH != 0 && self.path_or_empty(tid, path)?.is_empty();
+        if path == 0 || is_empty && directory as u32 != HERE as u32 {
+            let open =
+                if is_empty { self.open_or_place(tid, directory) } else { self.open_file(tid, directory) }?;
             let Some(inode) = open.file() else { return DONE };
             let found = self.store.attributes(inode)?;
             let is_now = open.is_writable() && is_now;
@@ -376,7 +400,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 self.may_set_times(tid, &found, false)?;
             }
             let changes = self.times(&words, (found.accessed, found.modified));
-            return self.change_open(tid, directory, &changes);
+            return self.change_open(&open, &changes);
         }
         let path = self.path_at(tid, directory, path)?;
         let last = if flags & AT_SYMLINK_NOFOLLOW != 0 { Last::Stay } else { Last::Follow };

@@ -8,11 +8,12 @@ use crate::errno::{
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::node::Node;
-use crate::open::{OPEN_BYTES, Object, Open};
+use crate::open::{Link, OPEN_BYTES, Object, Open};
 use crate::process::Process;
 use crate::special::{Device, OfProcess, Special};
-use crate::store::PATH_MAX;
+use crate::store::{PATH_MAX, Store};
 use crate::system::{Answer, DONE, Outcome, System};
+use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use linux_raw_sys::general::{
@@ -64,7 +65,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if directory as u32 == HERE as u32 {
             return Ok(self.process(tid)?.directory.clone());
         }
-        match &self.open_file(tid, directory)?.object {
+        match &self.open_or_place(tid, directory)?.object {
             Object::Directory { path, .. } => Ok(path.clone()),
             _ => Err(ENOTDIR),
         }
@@ -183,7 +184,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let open = self.open_found(tid, path, flags, mode)?;
         let has_share = open.share.borrow().is_some();
         if !has_share {
-            let Some(share) = self.budget.take(open.name().len() + OPEN_BYTES) else {
+            let Some(share) = self.budget.take(open.name_bytes() + OPEN_BYTES) else {
                 self.close(open);
                 return Err(ENFILE);
             };
@@ -198,9 +199,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             _ if flags & O_NOFOLLOW != 0 => Last::Stay,
             _ => Last::Follow,
         };
-        if let Some(same) = self.descriptor_at(tid, path)? {
-            let is_file = matches!(same.object, Object::File { .. } | Object::Directory { .. });
-            return if is_file { self.open_again(tid, &same, flags) } else { Ok(same) };
+        if let Some(again) = self.open_by_descriptor(tid, path, flags)? {
+            return Ok(again);
         }
         let reached = self.reach(tid, path, last)?;
         let path = reached.as_slice();
@@ -229,7 +229,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 Ok(Open::new(Object::Directory { inode, path }, flags))
             }
             Some(_) if flags & O_DIRECTORY != 0 => Err(ENOTDIR),
-            Some(found) if found.kind == Kind::Symlink => Err(ELOOP),
+            Some(found) if found.kind == Kind::Symlink => self.open_link(tid, path, found, flags),
             Some(found) => match Special::of(found.inode) {
                 Some(special) => self.open_special(tid, special, path, flags),
                 None if found.kind == Kind::Special => Err(ENXIO),
@@ -252,6 +252,20 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                     }
                 }
             }
+        }
+    }
+
+    /// Opens what is behind a path of a descriptor, if it is one. A place may be the link in `/proc` itself.
+    fn open_by_descriptor(&mut self, tid: Tid, path: &[u8], flags: u32) -> Result<Option<Rc<Open>>> {
+        let is_place = flags & O_PATH != 0;
+        if is_place && flags & O_NOFOLLOW != 0 {
+            return Ok(None);
+        }
+        let Some(same) = self.descriptor_at(tid, path)? else { return Ok(None) };
+        match &same.object {
+            Object::Link(_) if !is_place => Err(ELOOP),
+            Object::File { .. } | Object::Directory { .. } => self.open_again(tid, &same, flags).map(Some),
+            _ => Ok(Some(same)),
         }
     }
 
@@ -340,6 +354,23 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(Open::new(Object::File { inode, path: plain(path) }, kept))
     }
 
+    /// Opens a symbolic link itself, which only a place is.
+    fn open_link(&mut self, tid: Tid, path: &[u8], found: Attributes, flags: u32) -> Result<Rc<Open>> {
+        if flags & O_PATH == 0 {
+            return Err(ELOOP);
+        }
+        if let Some(Special::OfProcess(pid, _) | Special::Descriptor(pid, _)) = Special::of(found.inode) {
+            self.may_inspect(tid, pid)?;
+        }
+        let root = self.store.root;
+        let target = self.store.volume.readlink(root, path)?;
+        if Store::<B, F>::is_own(found.inode) {
+            self.store.volume.opened(found.inode)?;
+        }
+        let link = Link { path: plain(path), target, found };
+        Ok(Open::new(Object::Link(Box::new(link)), flags))
+    }
+
     fn open_special(&mut self, tid: Tid, special: Special, path: &[u8], flags: u32) -> Result<Rc<Open>> {
         let inode = special.inode();
         let path = plain(path);
@@ -418,7 +449,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     pub(crate) fn sys_fchdir(&mut self, tid: Tid, [fd, ..]: [u64; 6]) -> Answer {
-        let open = self.open_file(tid, fd)?;
+        let open = self.open_or_place(tid, fd)?;
         let Object::Directory { path, inode } = &open.object else { return Err(ENOTDIR) };
         let found = self.store.attributes(*inode)?;
         self.may(tid, &found, X_OK)?;

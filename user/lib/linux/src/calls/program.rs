@@ -242,8 +242,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Opens the file behind a descriptor once more, as a program. Its path comes with it.
     fn open_program_of(&mut self, tid: Tid, fd: u64) -> Result<(Inode, Sets, Vec<u8>)> {
-        let open = self.open_file(tid, fd)?;
-        let Object::File { inode, path } = &open.object else { return Err(EACCES) };
+        let open = self.open_or_place(tid, fd)?;
+        let Object::File { inode, path } = &open.object else {
+            return Err(if matches!(open.object, Object::Link(_)) { ELOOP } else { EACCES });
+        };
         let found = self.store.attributes(*inode)?;
         if found.permissions & 0o111 == 0 || self.store.node(&found).is_some() {
             return Err(EACCES);

@@ -8,7 +8,7 @@ use crate::errno::{EACCES, EINVAL, ENOENT, Result};
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
 use crate::node::Node;
-use crate::open::{Object, Open};
+use crate::open::{Link, Object, Open};
 use crate::special::{Device, Special};
 use crate::store::Store;
 use crate::system::{Answer, DONE, System};
@@ -129,7 +129,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     fn stat_open(&mut self, tid: Tid, fd: u64) -> Result<Stat> {
-        let open = self.open_file(tid, fd)?;
+        let open = self.open_or_place(tid, fd)?;
         self.stat_object(&open)
     }
 
@@ -139,6 +139,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             | Object::Directory { inode, .. }
             | Object::Text { inode, .. }
             | Object::Device { inode, .. } => self.stat_of(*inode),
+            Object::Link(link) => Ok(self.stat_link(link)),
             Object::Master { inode, .. } => self.stat_of(*inode),
             Object::Terminal { number, .. } => self.stat_of(match *number {
                 SYSTEM => Special::Device(Device::Console).inode(),
@@ -163,6 +164,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Socket(socket) => Ok(Stat::nameless(S_IFSOCK | 0o777, socket.number, 0)),
             Object::Inet(inet) => Ok(Stat::nameless(S_IFSOCK | 0o777, inet.number, 0)),
         }
+    }
+
+    /// Attributes of a symbolic link that is open: those that it had, if it is gone.
+    fn stat_link(&mut self, link: &Link) -> Stat {
+        let gone = Attributes { links: 0, ..link.found };
+        let found = self.store.attributes(link.found.inode).unwrap_or(gone);
+        Stat::of(&found)
     }
 
     /// Attributes of the object that a call with a directory, a path and flags means.
@@ -245,9 +253,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     pub(crate) fn sys_fstatfs(&mut self, tid: Tid, [fd, to, ..]: [u64; 6]) -> Answer {
-        let open = self.open_file(tid, fd)?;
+        let open = self.open_or_place(tid, fd)?;
         let inode = match &open.object {
             Object::File { inode, .. } | Object::Directory { inode, .. } => *inode,
+            Object::Link(link) => link.found.inode,
             _ => Special::Devices.inode(),
         };
         self.write_statfs(tid, to, inode)

@@ -11,7 +11,7 @@ use crate::process::Event;
 use crate::system::{Answer, Outcome, System};
 use alloc::vec;
 use alloc::vec::Vec;
-use linux_raw_sys::general::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLRDNORM, POLLWRNORM};
+use linux_raw_sys::general::{O_PATH, POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLRDNORM, POLLWRNORM};
 use vfs::FileSystem;
 
 /// Most descriptors of one call.
@@ -51,6 +51,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Timer(_) | Object::Signals(_) | Object::Process(_) | Object::Inotify(_) => {
                 POLLIN | POLLRDNORM
             }
+            // A place is open for nothing.
+            _ if open.has(O_PATH) => POLLNVAL,
             _ => ALWAYS,
         }
     }
@@ -94,7 +96,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             let ready = match u32::try_from(polled(entry)).map(|fd| descriptors.get(fd)) {
                 Err(_) => 0,
                 Ok(Err(_)) => POLLNVAL,
-                Ok(Ok(descriptor)) => self.ready(&descriptor.open) & (wanted | POLLERR | POLLHUP),
+                Ok(Ok(descriptor)) => self.ready(&descriptor.open) & (wanted | POLLERR | POLLHUP | POLLNVAL),
             };
             entry[6..8].copy_from_slice(&(ready as u16).to_le_bytes());
             found += u64::from(ready != 0);
@@ -105,8 +107,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             let mut on: Vec<Event> = bytes.chunks_exact(8).filter_map(event).collect();
             on.sort_unstable();
             on.dedup();
-            return Ok(Outcome::Wait(on, until));
+            let numbers = bytes.chunks_exact(8).filter_map(|entry| u32::try_from(polled(entry)).ok());
+            return self.wait_with(tid, numbers, (on, until));
         }
+        self.thread(tid)?.polled.clear();
         self.write(tid, list, &bytes)?;
         number(Ok(found))
     }
@@ -147,17 +151,25 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         for set in sets {
             wanted.push(self.set(tid, set, words)?);
         }
-        let kinds = [POLLIN | POLLHUP | POLLERR, POLLOUT | POLLERR, 0];
+        // One that was closed meanwhile is ready for all, as in Linux.
+        let kinds = [POLLIN | POLLHUP | POLLERR | POLLNVAL, POLLOUT | POLLERR | POLLNVAL, POLLNVAL];
+        let has_waited = self.thread(tid)?.until.is_some();
         let mut found = vec![vec![0u64; words]; sets.len()];
         let (mut total, mut on) = (0, Vec::new());
+        let is_wanted = |fd: u64| wanted.iter().any(|set| set[(fd / 64) as usize] & 1 << (fd % 64) != 0);
         for fd in 0..count {
             let (word, bit) = ((fd / 64) as usize, 1 << (fd % 64));
-            if !wanted.iter().any(|set| set[word] & bit != 0) {
+            if !is_wanted(fd) {
                 continue;
             }
-            let open = self.open_file(tid, fd).map_err(|_| EBADF)?;
-            on.extend(self.event_of(&open));
-            let ready = self.ready(&open);
+            let ready = match self.open_or_place(tid, fd) {
+                Ok(open) => {
+                    on.extend(self.event_of(&open));
+                    self.ready(&open)
+                }
+                Err(_) if has_waited => POLLNVAL,
+                Err(_) => return Err(EBADF),
+            };
             for ((wanted, found), kind) in wanted.iter().zip(&mut found).zip(kinds) {
                 if wanted[word] & bit != 0 && ready & kind != 0 {
                     found[word] |= bit;
@@ -166,8 +178,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
         }
         if total == 0 && until.is_none_or(|until| until > self.machine.now()) {
-            return Ok(Outcome::Wait(on, until));
+            let numbers = (0..count).filter(|fd| is_wanted(*fd)).map(|fd| fd as u32);
+            return self.wait_with(tid, numbers, (on, until));
         }
+        self.thread(tid)?.polled.clear();
         for (set, found) in sets.into_iter().zip(&found).filter(|(set, _)| *set != 0) {
             self.write_words(tid, set, found)?;
         }

@@ -272,3 +272,68 @@ fn a_stack_of_handlers_may_be_said_to_be_one() {
         assert_eq!(world.number(1, OWN + 8), told);
     }
 }
+
+/// Where the frame of a handler has the first argument, the stack and the instruction pointer of what it returns to, and the mask.
+const RETURN_AT: [u64; 4] = [8 + 40 + 8 * 8, 8 + 40 + 8 * 15, 8 + 40 + 8 * 16, 8 + 296];
+
+/// Each signal that waits has its frame before a handler runs: that of the last one begins, and returns into the beginning of the one before. One that a handler
+/// blocks comes behind it.
+#[test]
+fn each_signal_that_waits_has_its_frame() {
+    for is_blocked in [false, true] {
+        let mut world = World::new();
+        let child = world.fork(1);
+        world.action(child, SIGUSR1, HANDLER);
+        world.action(child, SIGUSR2, HANDLER + 16);
+        let (first, second) = (Set::of(SIGUSR1).0, Set::of(SIGUSR2).0);
+        if is_blocked {
+            let words = [HANDLER, SA_RESTORER.into(), HANDLER + 64, second];
+            world.system.write_words(child, OWN, &words).unwrap();
+            world.now(child, __NR_rt_sigaction, &[SIGUSR1.into(), OWN, 0, 8]).unwrap();
+        }
+        for signal in [SIGUSR2, SIGUSR1] {
+            world.block(child, signal);
+            world.signal(1, child, signal);
+        }
+        world.system.write_words(child, OWN, &[first | second]).unwrap();
+        world.call(child, __NR_rt_sigprocmask, &[SIG_UNBLOCK.into(), OWN, 0, 8]);
+        let registers = world.system.machine.states[&child].registers;
+        let place = [register::RDI, register::RSP, register::RIP].map(|index| registers[index]);
+        assert_eq!(world.system.thread(child).unwrap().mask, Set(first | second));
+        if is_blocked {
+            assert_eq!([place[0], place[2]], [SIGUSR1.into(), HANDLER]);
+            assert!(world.system.processes[&child].pending.set().has(SIGUSR2));
+            continue;
+        }
+        assert_eq!([place[0], place[2]], [SIGUSR2.into(), HANDLER + 16]);
+        let saved = RETURN_AT.map(|at| world.system.words::<1>(child, place[1] + at).unwrap()[0]);
+        assert_eq!([saved[0], saved[2], saved[3]], [SIGUSR1.into(), HANDLER, first]);
+        let saved = RETURN_AT.map(|at| world.system.words::<1>(child, saved[1] + at).unwrap()[0]);
+        assert_eq!((saved[3], world.system.processes[&child].pending.set()), (0, Set(0)));
+    }
+}
+
+/// The second one ends the process, or stops it: then the first handler begins when it goes on.
+#[test]
+fn a_signal_without_a_handler_comes_behind_one_with() {
+    for signal in [SIGTERM, SIGTSTP] {
+        let mut world = World::new();
+        let child = world.fork(1);
+        world.now(child, __NR_setpgid, &[0, 0]).unwrap();
+        world.action(child, SIGUSR1, HANDLER);
+        for signal in [SIGUSR1, signal] {
+            world.block(child, signal);
+            world.signal(1, child, signal);
+        }
+        world.system.write_words(child, OWN, &[Set::of(SIGUSR1).0 | Set::of(signal).0]).unwrap();
+        world.call(child, __NR_rt_sigprocmask, &[SIG_UNBLOCK.into(), OWN, 0, 8]);
+        if signal == SIGTERM {
+            assert!(world.is_over(child));
+            continue;
+        }
+        assert_eq!(world.system.processes[&child].stopped, Some(SIGTSTP));
+        assert!(world.system.machine.paused.contains(&child));
+        world.signal(1, child, SIGCONT);
+        assert!(world.handles(child) && !world.system.machine.paused.contains(&child));
+    }
+}

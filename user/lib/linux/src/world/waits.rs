@@ -17,6 +17,23 @@ impl World {
     }
 }
 
+impl World {
+    /// A call of a kind that waits for one descriptor, at most a second.
+    fn polls(&mut self, tid: Tid, number: u32, fd: u64) -> Option<crate::errno::Result<u64>> {
+        let [list, set, time] = [OWN + 256, OWN + 512, OWN + 768];
+        self.put(tid, list, &[fd as u32, POLLIN].map(u32::to_le_bytes).concat());
+        self.system.write_words(tid, set, &[1 << fd]).unwrap();
+        self.system.write_words(tid, time, &[1, 0]).unwrap();
+        if number == __NR_poll {
+            return self.call(tid, number, &[list, 1, 1000]);
+        }
+        if number == __NR_ppoll {
+            return self.call(tid, number, &[list, 1, time, 0, 8]);
+        }
+        self.call(tid, number, &[fd + 1, set, 0, 0, time, 0])
+    }
+}
+
 /// Two that take turns keep no third one from what all want: the one that has waited longest has it.
 #[test]
 fn who_has_waited_longest_comes_first() {
@@ -121,4 +138,81 @@ fn a_wait_is_as_long_as_without_a_descriptor() {
         (Some(Ok(4)), Some(Ok(b"text".to_vec())))
     );
     assert_eq!(world.read(process, end, 9), Some(Ok(b"".to_vec())), "all writers are gone");
+}
+
+/// `poll` and `select` keep open what they begin to wait with, until they are over: then they tell that it was closed, or look at what is there now.
+#[test]
+fn poll_keeps_open_what_it_waits_with() {
+    for number in [__NR_poll, __NR_ppoll, __NR_select, __NR_pselect6] {
+        for is_replaced in [false, true] {
+            let mut world = World::new();
+            let (process, thread, [reader, writer]) = world.waiter();
+            let copy = world.fork(process);
+            world.now(copy, __NR_close, &[reader]).unwrap();
+            assert_eq!(world.polls(thread, number, reader), None);
+            if is_replaced {
+                let other = world.open(process, "/program", O_RDONLY).unwrap();
+                world.now(process, __NR_dup2, &[other, reader]).unwrap();
+            } else {
+                world.now(process, __NR_close, &[reader]).unwrap();
+            }
+            assert_eq!(world.answer(thread), None, "nothing has happened");
+            assert_eq!(world.write(copy, writer, b"x"), Some(Ok(1)), "somebody has it open");
+            assert_eq!(world.answer(thread), Some(Ok(1)));
+            let found = if is_replaced { POLLIN } else { POLLNVAL };
+            let is_poll = number == __NR_poll || number == __NR_ppoll;
+            assert!(!is_poll || world.number(process, OWN + 256 + 4) >> 16 == found);
+            assert_eq!(world.write(copy, writer, b"x"), Some(Err(EPIPE)), "nobody has it open any more");
+        }
+    }
+}
+
+/// However the wait ends, what was kept open is closed, and each of many once.
+#[test]
+fn what_poll_keeps_open_is_closed_with_it() {
+    for end in 0..4 {
+        let mut world = World::new();
+        let (process, thread, [reader, writer]) = world.waiter();
+        let copy = world.fork(process);
+        world.now(copy, __NR_close, &[reader]).unwrap();
+        let before = world.system.budget.used();
+        let other = world.thread(process);
+        for tid in [thread, other] {
+            assert_eq!(world.polls(tid, __NR_poll, reader), None);
+        }
+        world.now(process, __NR_close_range, &[reader, reader]).unwrap();
+        assert_eq!(world.write(copy, writer, b""), Some(Ok(0)));
+        for tid in [thread, other] {
+            match end {
+                0 => drop(world.now(1, __NR_tkill, &[tid.into(), SIGUSR1.into()]).unwrap()),
+                1 => drop(world.call(tid, __NR_exit, &[0])),
+                2 => world.wait(2_000_000_000),
+                _ => world.exit(process),
+            }
+            if end == 3 {
+                break;
+            }
+        }
+        assert_eq!(world.write(copy, writer, b"x"), Some(Err(EPIPE)), "way {end}");
+        assert!(end == 3 || world.system.budget.used() <= before + crate::process::THREAD_BYTES, "way {end}");
+    }
+}
+
+/// Descriptors of a wait count, also if all of them are of one pipe, and go back.
+#[test]
+fn many_descriptors_of_a_poll_count() {
+    let mut world = World::new();
+    let (process, thread, [reader, _]) = world.waiter();
+    let (len, entry) = (100, [reader as u32, POLLIN].map(u32::to_le_bytes).concat());
+    for index in 0..len {
+        let fd = world.now(process, __NR_dup, &[reader]).unwrap() as u32;
+        world.put(process, OWN + 1024 + 8 * index, &[&fd.to_le_bytes(), &entry[4..]].concat());
+    }
+    let used = world.system.budget.used();
+    assert_eq!(world.call(thread, __NR_poll, &[OWN + 1024, len, 1000]), None);
+    assert!(world.system.budget.used() >= used + 24 * len as usize);
+    world.now(process, __NR_close_range, &[reader, 300]).unwrap();
+    world.wait(2_000_000_000);
+    assert_eq!(world.answer(thread), Some(Ok(len)), "all of them are closed");
+    assert!(world.system.budget.used() < used);
 }

@@ -1,0 +1,385 @@
+/* Corners of calls, without a C library: `corners DIRECTORY` prints what they do on Linux, and on Tern they do the same. Handlers of several signals that wait, files that
+ * one thread closes while another one waits for them by `poll` or `select`, and what is open as a place alone. */
+
+typedef unsigned long word;
+typedef long number;
+
+enum {
+	READ = 0, WRITE = 1, OPEN = 2, CLOSE = 3, FSTAT = 5, POLL = 7, LSEEK = 8, MMAP = 9, RT_SIGACTION = 13, RT_SIGPROCMASK = 14, IOCTL = 16,
+	PREAD64 = 17, PIPE = 22, SELECT = 23, SCHED_YIELD = 24, DUP = 32, DUP2 = 33, SENDFILE = 40, GETPID = 39, CLONE = 56, FORK = 57, EXIT = 60,
+	WAIT4 = 61, KILL = 62, FCNTL = 72, FLOCK = 73, FSYNC = 74, FTRUNCATE = 77, GETDENTS64 = 217, CHDIR = 80, MKDIR = 83, UNLINK = 87,
+	SYMLINK = 88, READLINK = 89, FCHMOD = 91, FCHOWN = 93, RT_SIGSUSPEND = 130, SIGALTSTACK = 131, FSTATFS = 138, GETTID = 186, TKILL = 200,
+	FADVISE64 = 221, EXIT_GROUP = 231, EPOLL_CTL = 233, FCHOWNAT = 260, READLINKAT = 267, PSELECT6 = 270, PPOLL = 271, SPLICE = 275,
+	UTIMENSAT = 280, FALLOCATE = 285, EPOLL_CREATE1 = 291, SYNCFS = 306, FCHMODAT2 = 452,
+	SIGUSR1 = 10, SIGUSR2 = 12, SIGPIPE = 13, SIGCONT = 18, SIGSTOP = 19, QUEUED = 40, BLOCK = 0, UNBLOCK = 1, SET = 2,
+	SA_ONSTACK = 0x08000000, SA_RESTART = 0x10000000, SA_RESTORER = 0x04000000, EMPTY_PATH = 0x1000,
+	O_PLACE = 010000000, O_NOFOLLOW = 0400000, O_DIRECTORY = 0200000, THREAD_FLAGS = 0x50f00, STACK = 16384,
+};
+
+static number call6(number n, word a, word b, word c, word d, word e, word f)
+{
+	number result;
+	register word r10 __asm__("r10") = d;
+	register word r8 __asm__("r8") = e;
+	register word r9 __asm__("r9") = f;
+	__asm__ volatile("syscall" : "=a"(result) : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+	return result;
+}
+
+#define CALL(n, a, b, c, d) call6((n), (word)(a), (word)(b), (word)(c), (word)(d), 0, 0)
+#define COUNT(list) (sizeof (list) / sizeof *(list))
+#define OF(signal) (1ul << ((signal) - 1))
+
+extern number begin_thread(word flags, word *stack, void (*function)(word), word argument);
+__asm__(
+	".globl begin_thread\n"
+	"begin_thread:\n"
+	"	mov %rdx, -8(%rsi); mov %rcx, -16(%rsi); sub $16, %rsi\n"
+	"	mov $56, %eax; xor %edx, %edx; xor %r10d, %r10d; xor %r8d, %r8d\n"
+	"	syscall\n"
+	"	test %rax, %rax; jnz 1f\n"
+	"	pop %rdi; pop %rax; and $-16, %rsp; call *%rax; ud2\n"
+	"1:	ret\n");
+
+extern void restorer(void);
+__asm__(".globl restorer\nrestorer: mov $15, %eax; syscall");
+
+static void say(const char *text)
+{
+	word len = 0;
+	while (text[len])
+		len++;
+	CALL(WRITE, 1, text, len, 0);
+}
+
+static void say_number(number value)
+{
+	char digits[24];
+	char *at = digits + 23;
+	word left = value < 0 ? -(word)value : (word)value;
+	*at = 0;
+	do
+		*--at = '0' + left % 10;
+	while (left /= 10);
+	if (value < 0)
+		*--at = '-';
+	say(" ");
+	say(at);
+}
+
+/* One line: a name, and numbers. */
+static void tell(const char *name, const number *values, word count)
+{
+	say(name);
+	say(":");
+	for (word i = 0; i < count; i++)
+		say_number(values[i]);
+	say("\n");
+}
+
+#define TELL(name, ...) tell(name, (number[]){ __VA_ARGS__ }, COUNT(((number[]){ __VA_ARGS__ })))
+
+static void __attribute__((noreturn)) end(number status)
+{
+	for (;;)
+		CALL(EXIT_GROUP, status, 0, 0, 0);
+}
+
+/* Signals in the order in which their handlers ran, and one that a handler sends. */
+static volatile number order[16];
+static volatile int count, sent_inside;
+
+static void send(number signal)
+{
+	CALL(KILL, CALL(GETPID, 0, 0, 0, 0), signal, 0, 0);
+}
+
+static void handler(int signal)
+{
+	if (sent_inside) {
+		sent_inside = 0;
+		send(SIGUSR2);
+		send(QUEUED);
+		send(QUEUED);
+	}
+	order[count++ % 16] = signal;
+}
+
+static void handle(number signal, word flags, word mask)
+{
+	word action[4] = { (word)handler, SA_RESTORER | flags, (word)restorer, mask };
+	CALL(RT_SIGACTION, signal, action, 0, 8);
+}
+
+static word change_mask(int how, word set)
+{
+	word before = 0;
+	CALL(RT_SIGPROCMASK, how, &set, &before, 8);
+	return before;
+}
+
+static void tell_order(const char *name)
+{
+	tell(name, (const number *)order, (word)count);
+	TELL("blocked", (number)change_mask(BLOCK, 0));
+	count = 0;
+}
+
+static const word all = OF(SIGUSR1) | OF(SIGUSR2) | OF(QUEUED);
+
+static void stacked(void)
+{
+	handle(SIGUSR1, 0, 0), handle(SIGUSR2, 0, 0), handle(QUEUED, 0, 0);
+	change_mask(BLOCK, all);
+	send(SIGUSR2), send(QUEUED), send(SIGUSR1), send(QUEUED);
+	change_mask(UNBLOCK, all);
+	tell_order("all of the process");
+
+	change_mask(BLOCK, all);
+	send(SIGUSR1), CALL(TKILL, CALL(GETTID, 0, 0, 0, 0), SIGUSR2, 0, 0), send(QUEUED);
+	change_mask(UNBLOCK, all);
+	tell_order("one of the thread");
+
+	handle(SIGUSR1, 0, OF(SIGUSR2));
+	change_mask(BLOCK, all);
+	send(SIGUSR1), send(SIGUSR2), send(QUEUED);
+	change_mask(UNBLOCK, all);
+	tell_order("one blocks another");
+
+	handle(SIGUSR1, 0, 0);
+	change_mask(BLOCK, all);
+	send(SIGUSR1), send(SIGUSR2);
+	word none = 0;
+	number waited = CALL(RT_SIGSUSPEND, &none, 8, 0, 0);
+	TELL("a wait for signals", waited);
+	tell_order("behind the wait");
+	change_mask(UNBLOCK, all);
+
+	handle(SIGUSR1, 0, all);
+	sent_inside = 1;
+	send(SIGUSR1);
+	tell_order("sent by a handler");
+
+	static word other[2 * STACK / sizeof (word)];
+	word stack[3] = { (word)other, 0, sizeof other };
+	CALL(SIGALTSTACK, stack, 0, 0, 0);
+	handle(SIGUSR1, SA_ONSTACK, 0), handle(SIGUSR2, SA_ONSTACK, 0);
+	change_mask(BLOCK, all);
+	send(SIGUSR1), send(SIGUSR2), send(QUEUED);
+	change_mask(UNBLOCK, all);
+	tell_order("on another stack");
+	stack[1] = 2;
+	CALL(SIGALTSTACK, stack, 0, 0, 0);
+}
+
+/* State of a thread, as /proc has it: a letter. */
+static char state_of(number pid, number tid)
+{
+	char path[64], text[256];
+	char *at = path;
+	const char *parts[] = { "/proc/", "/task/", "/stat" };
+	number numbers[] = { pid, tid };
+	for (int i = 0; i < 3; i++) {
+		for (const char *from = parts[i]; *from; from++)
+			*at++ = *from;
+		char digits[24];
+		int len = 0;
+		for (number left = i < 2 ? numbers[i] : 0; left; left /= 10)
+			digits[len++] = '0' + left % 10;
+		while (len)
+			*at++ = digits[--len];
+	}
+	*at = 0;
+	number file = CALL(OPEN, path, 0, 0, 0), len = CALL(READ, file, text, sizeof text, 0);
+	CALL(CLOSE, file, 0, 0, 0);
+	for (number i = len - 1; i > 0; i--)
+		if (text[i] == ')')
+			return text[i + 2];
+	return 0;
+}
+
+static void wait_for_state(number pid, number tid, char state)
+{
+	while (state_of(pid, tid) != state)
+		CALL(SCHED_YIELD, 0, 0, 0, 0);
+}
+
+/* A child that reads is stopped, and gets two signals before it goes on: the first one says whether it reads again. */
+static void restarted(const char *name, word first, word second)
+{
+	int from[2], back[2];
+	number found[4] = { 0 };
+	CALL(PIPE, from, 0, 0, 0);
+	CALL(PIPE, back, 0, 0, 0);
+	number child = CALL(FORK, 0, 0, 0, 0);
+	if (child == 0) {
+		char byte;
+		count = 0;
+		handle(SIGUSR1, first, 0), handle(SIGUSR2, second, 0);
+		found[0] = CALL(READ, from[0], &byte, 1, 0);
+		found[1] = count, found[2] = order[0], found[3] = order[1];
+		CALL(WRITE, back[1], found, sizeof found, 0);
+		end(0);
+	}
+	wait_for_state(child, child, 'S');
+	CALL(KILL, child, SIGSTOP, 0, 0);
+	int status;
+	CALL(WAIT4, child, &status, 2, 0);
+	CALL(KILL, child, SIGUSR2, 0, 0);
+	CALL(KILL, child, SIGUSR1, 0, 0);
+	CALL(KILL, child, SIGCONT, 0, 0);
+	CALL(WRITE, from[1], "x", 1, 0);
+	CALL(READ, back[0], found, sizeof found, 0);
+	CALL(WAIT4, child, 0, 0, 0);
+	tell(name, found, 4);
+	for (int i = 0; i < 2; i++)
+		CALL(CLOSE, from[i], 0, 0, 0), CALL(CLOSE, back[i], 0, 0, 0);
+}
+
+/* A wait of another thread. */
+static struct {
+	number call, fd, result, found;
+	volatile number tid;
+	volatile int is_over;
+} wait;
+
+static void waits(word argument)
+{
+	struct { int fd; short events, found; } list = { (int)wait.fd, 1, 0 };
+	word sets[3][16] = { { 1ul << wait.fd }, { 0 }, { 1ul << wait.fd } };
+	(void)argument;
+	wait.tid = CALL(GETTID, 0, 0, 0, 0);
+	if (wait.call == POLL)
+		wait.result = CALL(POLL, &list, 1, -1, 0);
+	else if (wait.call == PPOLL)
+		wait.result = CALL(PPOLL, &list, 1, 0, 0);
+	else
+		wait.result = call6(wait.call, (word)wait.fd + 1, (word)sets[0], 0, (word)sets[2], 0, 0);
+	if (wait.call == POLL || wait.call == PPOLL)
+		wait.found = list.found;
+	else
+		wait.found = (sets[0][0] != 0) | (sets[2][0] != 0) << 1;
+	wait.is_over = 1;
+	for (;;)
+		CALL(EXIT, 0, 0, 0, 0);
+}
+
+/* A file stays open until the wait for it is over, whoever closes it. */
+static void closed_meanwhile(const char *name, number call, int is_replaced, int is_interrupted)
+{
+	static word stack[STACK / sizeof (word)];
+	int ends[2];
+	CALL(PIPE, ends, 0, 0, 0);
+	wait.call = call, wait.fd = ends[0], wait.tid = 0, wait.is_over = 0;
+	begin_thread(THREAD_FLAGS, stack + COUNT(stack) - 4, waits, 0);
+	while (!wait.tid)
+		CALL(SCHED_YIELD, 0, 0, 0, 0);
+	wait_for_state(CALL(GETPID, 0, 0, 0, 0), wait.tid, 'S');
+	if (is_replaced) {
+		number file = CALL(OPEN, "/dev/null", 2, 0, 0);
+		CALL(DUP2, file, ends[0], 0, 0);
+		CALL(CLOSE, file, 0, 0, 0);
+	} else {
+		CALL(CLOSE, ends[0], 0, 0, 0);
+	}
+	if (is_interrupted)
+		CALL(TKILL, wait.tid, SIGUSR1, 0, 0);
+	number first = is_interrupted ? 0 : CALL(WRITE, ends[1], "x", 1, 0);
+	while (!wait.is_over)
+		CALL(SCHED_YIELD, 0, 0, 0, 0);
+	TELL(name, first, wait.result, wait.found, CALL(WRITE, ends[1], "x", 1, 0));
+	CALL(CLOSE, ends[0], 0, 0, 0);
+	CALL(CLOSE, ends[1], 0, 0, 0);
+	count = 0;
+}
+
+/* Kind, names and length. */
+static void tell_stat(const char *name, number fd)
+{
+	word found[18] = { 0 };
+	number done = CALL(FSTAT, fd, found, 0, 0);
+	number mode = (number)(found[3] & 0170000), is_link = mode == 0120000;
+	TELL(name, done, mode, is_link ? (number)found[2] : 0, is_link ? (number)found[6] : 0);
+}
+
+/* Every call that takes a descriptor to do something with what is open. */
+static void tell_place(const char *path)
+{
+	static char room[256];
+	int pipes[2];
+	CALL(PIPE, pipes, 0, 0, 0);
+	number list = CALL(EPOLL_CREATE1, 0, 0, 0, 0), fd = CALL(OPEN, path, O_PLACE | O_NOFOLLOW, 0, 0);
+	say(path);
+	say(fd >= 0 ? " is open\n" : " is not open\n");
+	TELL("bytes", CALL(READ, fd, room, 1, 0), CALL(WRITE, fd, room, 1, 0), CALL(PREAD64, fd, room, 1, 0), CALL(LSEEK, fd, 0, 0, 0));
+	TELL("length", CALL(FTRUNCATE, fd, 0, 0, 0), CALL(FALLOCATE, fd, 0, 0, 1), CALL(FSYNC, fd, 0, 0, 0), CALL(SYNCFS, fd, 0, 0, 0));
+	TELL("attributes", CALL(FCHMOD, fd, 0777, 0, 0), CALL(FCHOWN, fd, 1, 1, 0), CALL(UTIMENSAT, fd, 0, 0, 0));
+	TELL("others", CALL(FLOCK, fd, 1, 0, 0), CALL(IOCTL, fd, 0x5421, room, 0), CALL(GETDENTS64, fd, room, 256, 0), CALL(FADVISE64, fd, 0, 0, 0));
+	TELL("fcntl", CALL(FCNTL, fd, 4, 0, 0), CALL(FCNTL, fd, 5, room, 0), CALL(FCNTL, fd, 1, 0, 0), CALL(FCNTL, fd, 3, 0, 0) & O_PLACE);
+	TELL("copies", CALL(SENDFILE, pipes[1], fd, 0, 1), call6(SPLICE, fd, 0, pipes[1], 0, 1, 0), call6(MMAP, 0, 4096, 1, 2, fd, 0));
+	struct { int fd; short events, found; } entry = { (int)fd, 1, 0 };
+	TELL("waits", CALL(EPOLL_CTL, list, 1, fd, room), CALL(POLL, &entry, 1, 0, 0), entry.found);
+	number copy = CALL(DUP, fd, 0, 0, 0);
+	TELL("its copy", copy >= 0, CALL(FSTATFS, copy, room, 0, 0), CALL(CLOSE, copy, 0, 0, 0));
+	CALL(CLOSE, fd, 0, 0, 0);
+	CALL(CLOSE, list, 0, 0, 0);
+	CALL(CLOSE, pipes[0], 0, 0, 0);
+	CALL(CLOSE, pipes[1], 0, 0, 0);
+}
+
+static void places(void)
+{
+	char target[64], path[] = "/proc/self/fd/0";
+	CALL(UNLINK, "link", 0, 0, 0);
+	CALL(SYMLINK, "no/where", "link", 0, 0);
+	TELL("as a file", CALL(OPEN, "link", O_NOFOLLOW, 0, 0), CALL(OPEN, "link", O_PLACE, 0, 0));
+	TELL("as a directory", CALL(OPEN, "link", O_PLACE | O_NOFOLLOW | O_DIRECTORY, 0, 0), CALL(OPEN, "link/x", O_PLACE | O_NOFOLLOW, 0, 0));
+	number fd = CALL(OPEN, "link", O_PLACE | O_NOFOLLOW, 0, 0);
+	path[14] = (char)('0' + fd);
+	tell_stat("the link", fd);
+	TELL("its target", CALL(READLINKAT, fd, "", target, 64), target[0], CALL(READLINKAT, fd, "", target, 0), CALL(READLINKAT, fd, "x", target, 64));
+	TELL("by way of it", CALL(OPEN, path, 0, 0, 0), CALL(OPEN, path, O_NOFOLLOW, 0, 0));
+	number again = CALL(OPEN, path, O_PLACE, 0, 0), itself = CALL(OPEN, path, O_PLACE | O_NOFOLLOW, 0, 0);
+	tell_stat("the same", again);
+	TELL("targets", CALL(READLINKAT, again, "", target, 64), target[0], CALL(READLINKAT, itself, "", target, 64) > 0, target[0]);
+	TELL("permissions", call6(FCHMODAT2, fd, (word)"", 0700, EMPTY_PATH, 0, 0));
+	CALL(UNLINK, "link", 0, 0, 0);
+	tell_stat("without a name", fd);
+	TELL("its target", CALL(READLINKAT, fd, "", target, 64), CALL(CLOSE, fd, 0, 0, 0), CALL(CLOSE, again, 0, 0, 0), CALL(CLOSE, itself, 0, 0, 0));
+
+	CALL(CLOSE, CALL(OPEN, "file", 0102, 0600, 0), 0, 0, 0);
+	CALL(SYMLINK, "file", "link", 0, 0);
+	static const char *const all_kinds[] = { "file", ".", "link", "/dev/zero", "/proc/self/stat" };
+	for (word i = 0; i < COUNT(all_kinds); i++)
+		tell_place(all_kinds[i]);
+	fd = CALL(OPEN, "file", O_PLACE, 0, 0);
+	word found[18] = { 0 };
+	TELL("by an empty path", call6(FCHOWNAT, fd, (word)"", 3, 4, EMPTY_PATH, 0), call6(FCHMODAT2, fd, (word)"", 0701, EMPTY_PATH, 0, 0),
+	     CALL(UTIMENSAT, fd, "", 0, EMPTY_PATH), CALL(READLINKAT, fd, "", target, 64));
+	CALL(FSTAT, fd, found, 0, 0);
+	TELL("it has", (number)(found[3] & 07777), (number)(found[3] >> 32), (number)(found[4] & 0xffffffff));
+}
+
+void __attribute__((noreturn, used)) begin(word *stack)
+{
+	if (stack[0] < 2 || CALL(CHDIR, stack[2], 0, 0, 0))
+		end(2);
+	change_mask(SET, 0);
+	stacked();
+	restarted("the first one lets it read again", SA_RESTART, 0);
+	restarted("the second one would", 0, SA_RESTART);
+	handle(SIGUSR1, 0, 0);
+	word ignored[4] = { 1, SA_RESTORER, (word)restorer, 0 };
+	CALL(RT_SIGACTION, SIGPIPE, ignored, 0, 8);
+	static const struct { number call; const char *name; } calls[] = {
+		{ POLL, "poll" }, { PPOLL, "ppoll" }, { SELECT, "select" }, { PSELECT6, "pselect6" },
+	};
+	for (word i = 0; i < COUNT(calls); i++)
+		for (int way = 0; way < 3; way++)
+			closed_meanwhile(calls[i].name, calls[i].call, way == 1, way == 2);
+	places();
+	say("all corners\n");
+	end(0);
+}
+
+__asm__(".globl _start\n_start: xor %ebp, %ebp; mov %rsp, %rdi; and $-16, %rsp; call begin");
