@@ -146,5 +146,8 @@ pub const PROGRAMS_MAX: usize = 64;
 /// How many names, pieces of arguments, unanswered requests and ended children are kept for one program (of each).
 pub const KEPT_MAX: usize = 64;
 
+/// Contiguous memory that a bus server has, and that is kept from those before it since devices may still write there: so often what one may have, together.
+pub const BUS_BLOCKS: u64 = 2;
+
 /// A server that ends more often than its description allows within this time stays down.
 pub const RESTARTS_NS: u64 = 10_000_000_000;

@@ -10,9 +10,9 @@ use rt::api::memory::{self, File, Refusal};
 use rt::api::process::{self, Cause, Crash, End, Outcome, Shortage, status_of};
 use rt::api::{Failure, Name, Status};
 use rt::crash::{self, Registers, STACK_LEN_MAX, overflown_stack, stack_from};
-use rt::frames::{Supply, Upstream};
+use rt::frames::Upstream;
 use rt::sys::abi::PAGE_SIZE;
-use rt::sys::{self, Message, Rights, TaskId, Uid};
+use rt::sys::{self, Message, TaskId, Uid};
 use rt::thread::{First, start_first};
 use rt::{println, time};
 
@@ -272,10 +272,7 @@ impl Supervisor {
         let outcome = usage(task, end);
         // Fails only if the task is gone, which is what is wanted.
         let _ = sys::task_destroy(task);
-        for (_, window) in &program.holds {
-            // Whomever the driver gave it to loses it, too.
-            let _ = sys::flush(window.with_rights(Rights::RWX));
-        }
+        program.holds.clear();
         self.take_blocks(&mut program);
         tell(&program, end);
         if let Some(Report { registers, stack }) = report {
@@ -387,7 +384,7 @@ impl Supervisor {
             if program.policy.is_bus {
                 self.kept.push((block.lend(), log2));
             } else {
-                Upstream(rt::home()).give_back(block.physical(), log2);
+                Upstream(rt::home()).put(block);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::output;
 use crate::policy::{self, Policy};
-use crate::supervisor::{Awaits, Binding, Pending, Program, Staged, Supervisor};
+use crate::supervisor::{Awaits, Binding, Held, Pending, Program, Staged, Supervisor};
 use alloc::string::String;
 use alloc::vec::Vec;
 use rt::api::memory::MemoryUse;
@@ -10,7 +10,7 @@ use rt::api::process::{
     self, ARGUMENTS_LEN_MAX, Answer, End, KEPT_LEN_MAX, Request, TaskEntry, ThreadEntry, status_of,
 };
 use rt::api::{Name, Reply, Status, console, interface_of, memory, names, sigma0};
-use rt::frames::{Supply, Upstream};
+use rt::frames::{Lent, Relay, Supply, Upstream};
 use rt::pager::REFUSAL;
 use rt::sys::abi::Space;
 use rt::sys::{self, Fpage, Kind, Message, TaskId, Uid};
@@ -130,15 +130,15 @@ impl Supervisor {
             return Err(Status::Denied);
         }
         let program = &mut self.programs[index];
-        let held = program.holds.iter().find(|(fpage, _)| *fpage == wanted);
-        let window = match (held, wanted.space()) {
-            (Some((_, window)), _) => *window,
-            (None, Space::Memory) => rt::frames::reserve(wanted.log2()).ok_or(Status::Exhausted)?,
-            (None, _) => wanted,
+        let known = program.holds.iter().find(|held| held.part == wanted).map(Held::window);
+        let relay = match (known, wanted.space()) {
+            (None, Space::Memory) => Some(Relay::new(wanted.log2()).ok_or(Status::Exhausted)?),
+            _ => None,
         };
+        let window = known.or(relay.as_ref().map(Relay::window)).unwrap_or(wanted);
         memory::resource(rt::home(), wanted, window).map_err(|_| Status::Busy)?;
-        if held.is_none() {
-            program.holds.push((wanted, window));
+        if known.is_none() {
+            program.holds.push(Held { part: wanted, relay });
         }
         now(memory::Answer::Resource(window))
     }
@@ -163,13 +163,20 @@ impl Supervisor {
     /// taken back.
     fn block(&mut self, index: usize, log2: u32) -> Decision {
         let program = &mut self.programs[index];
-        let held: u64 = program.blocks.iter().map(|(_, log2)| 1 << log2).sum();
-        if held + (1 << log2) > program.policy.contiguous_max {
+        let sum = |blocks: &[(Lent, u32)]| blocks.iter().map(|(_, log2)| 1u64 << log2).sum::<u64>();
+        let (held, most) = (sum(&program.blocks) + (1 << log2), program.policy.contiguous_max);
+        if held > most {
             return Err(Status::Denied);
         }
         let kept = self.kept.iter().position(|(_, kept)| program.policy.is_bus && *kept == log2);
         let lent = match kept {
             Some(at) => self.kept.swap_remove(at).0,
+            // Bus servers of which each wants other sizes than the one before it do not get more and more.
+            None if program.policy.is_bus
+                && held + sum(&self.kept) > most.saturating_mul(policy::BUS_BLOCKS) =>
+            {
+                return Err(Status::Exhausted);
+            }
             None => Upstream(rt::home()).block(log2).ok_or(Status::Exhausted)?.lend(),
         };
         let (block, physical) = (lent.fpage(), lent.physical());

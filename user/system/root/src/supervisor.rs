@@ -11,9 +11,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use rt::api::process::{self, Outcome};
 use rt::api::{Failure, Name, Reply, Result};
-use rt::frames::Lent;
+use rt::frames::{Lent, Relay};
 use rt::pager::Archive;
-use rt::sys::{self, Error, Fpage, TaskId, Timeout, Uid};
+use rt::sys::{self, Error, Fpage, Rights, TaskId, Timeout, Uid};
 use rt::{println, server, time};
 
 /// Everything that `root` knows.
@@ -65,10 +65,34 @@ pub(crate) struct Program {
     /// Its end is the end of the system.
     pub is_init: bool,
     pub arguments: String,
-    /// Devices that were handed to it, and where they are in `root`'s own spaces.
-    pub holds: Vec<(Fpage, Fpage)>,
+    /// Devices that were handed to it.
+    pub holds: Vec<Held>,
     /// Contiguous memory that was handed to it, with the log2 of each size.
     pub blocks: Vec<(Lent, u32)>,
+}
+
+/// A part of a device that `root` has got for a program. When it is dropped, the program loses it, and whomever it gave it to.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub part: Fpage,
+    /// The window in `root` through which memory of a device goes. Ports and interrupts have their places in all programs.
+    pub relay: Option<Relay>,
+}
+
+impl Held {
+    /// Where it is in `root`'s own spaces.
+    pub fn window(&self) -> Fpage {
+        self.relay.as_ref().map_or(self.part, Relay::window)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // The window of memory goes with the relay.
+        if self.relay.is_none() {
+            let _ = sys::flush(self.part.with_rights(Rights::RWX));
+        }
+    }
 }
 
 /// Arguments that a thread is putting together.
