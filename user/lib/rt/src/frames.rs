@@ -59,6 +59,14 @@ impl Block {
         unsafe { core::slice::from_raw_parts_mut(start, 1 << self.log2) }
     }
 
+    /// Its bytes, to read.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: as in `bytes_mut`.
+        unsafe {
+            core::slice::from_raw_parts(with_exposed_provenance_mut(self.address as usize), 1 << self.log2)
+        }
+    }
+
     /// Its address, which the caller may use as it likes.
     pub(crate) fn into_address(self) -> u64 {
         self.address
