@@ -1,6 +1,6 @@
 /* The C library as C programs find it on Tern: functions of each header, against the values that the C standard wants. Without
  * arguments it runs all tests, with a name that one; `input` reads what somebody types, `variables` prints the
- * environment, `assert`, `abort` and `exit` end in their ways. */
+ * environment, `sum` tells how much it was given, `assert`, `abort` and `exit` end in their ways. */
 
 #include "check.h"
 
@@ -42,6 +42,17 @@ static void goodbye(void)
     printf("goodbye"); /* without the end of a line: the library writes it out at the end */
 }
 
+/* Number, length and a sum of texts: bytes that are lost, or in other places, make another sum. */
+static void sum(const char *kind, char **texts)
+{
+    unsigned int count = 0, bytes = 0, all = 0;
+
+    for (; texts[count] != NULL; count++)
+        for (const char *at = texts[count]; *at; at++, bytes++)
+            all = all * 31 + (unsigned char)*at;
+    printf("C-TEST %u %s of %u bytes, sum %u\n", count, kind, bytes, all);
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
@@ -60,6 +71,9 @@ int main(int argc, char **argv)
         for (char **variable = environ; *variable != NULL; variable++)
             printf("C-TEST has %s\n", *variable);
         printf("C-TEST has %d words\n", argc);
+    } else if (strcmp(what, "sum") == 0) {
+        sum("words", argv + 2);
+        sum("variables", environ);
     } else {
         CHECK(began);
         for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -19,13 +19,14 @@ const DISK: &str = "1af4:1042  010000";
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 15] = [
+    let trials: [Named; 16] = [
         ("devices_are_listed", devices_are_listed),
         ("without_a_disk_nobody_waits", without_a_disk_nobody_waits),
         ("what_is_written_is_in_the_file", what_is_written_is_in_the_file),
         ("what_is_not_there_is_refused", what_is_not_there_is_refused),
         ("a_driver_that_ended_is_started_again", a_driver_that_ended_is_started_again),
         ("a_bus_server_that_ended_is_started_again", a_bus_server_that_ended_is_started_again),
+        ("bus_servers_that_ended_leave_nothing_behind", bus_servers_that_ended_leave_nothing_behind),
         ("a_sata_controller_sends_messages", a_sata_controller_sends_messages),
         ("a_device_without_messages_has_a_line", a_device_without_messages_has_a_line),
         ("each_device_has_one_driver", each_device_has_one_driver),
@@ -196,6 +197,35 @@ fn a_bus_server_that_ended_is_started_again(world: &'static World) -> Verdict {
             return Err(reply.failed("a driver has touched what was taken from it"));
         }
         disk.check(6, "after\0")?;
+    }
+    Ok(())
+}
+
+/// Windows and memory of a bus server are those of the next one, and so is what the kernel needs for them.
+fn bus_servers_that_ended_leave_nothing_behind(world: &'static World) -> Verdict {
+    const LIVES: usize = 12;
+    const SLACK_KIB: u64 = 16;
+    let text = usual_description()?;
+    let entries = world.entries_of(|files| {
+        let mut system = xtask::system::of_text("drivers", &text, files)?;
+        system.programs.iter_mut().for_each(|program| program.restarts = u8::MAX);
+        Ok(system)
+    })?;
+    let disk = Disk::new()?;
+    let file = disk.file.display().to_string();
+    let lives = "kill bus\nrun disk read 5\n".repeat(LIVES);
+    let script = format!("{lives}mem\n{lives}mem\nexit 0\n");
+    let reply = world.script_with(&entries, &["--disk", &file, "--machine", "q35"], script.as_bytes())?;
+    reply.check_code(0)?;
+    let used = |row: &str| -> Vec<u64> {
+        let rows = reply.out.lines().filter_map(|line| line.strip_prefix(row));
+        rows.filter_map(|numbers| numbers.split_whitespace().nth(1)?.parse().ok()).collect()
+    };
+    for row in ["machine (sigma0)", "kernel memory (root)"] {
+        match used(row)[..] {
+            [before, after] if after <= before + SLACK_KIB => {}
+            _ => return Err(reply.failed(&format!("expected that {row} does not grow: {:?}", used(row)))),
+        }
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ const MEMORY_MIB_MAX: u64 = 4096;
 const PROCESSES_MAX: i64 = 256;
 
 /// Bytes of arguments, at most, as `root` takes them (`ARGUMENTS_LEN_MAX` in `user/lib/api/src/process.rs`).
-const ARGUMENTS_MAX: usize = 1024;
+const ARGUMENTS_MAX: usize = 128 << 10;
 
 /// A sandbox, as the program hears of it.
 #[derive(Clone, PartialEq, Eq, Debug)]

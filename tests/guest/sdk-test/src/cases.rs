@@ -5,6 +5,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
+use rt::api::process::{self, ARGUMENTS_LEN_MAX};
+use rt::api::{Failure, Name, Status};
 use rt::sync::channel::{NotReceived, NotSent, channel};
 use rt::sync::{Condvar, Mutex, RwLock};
 use rt::sys::{self, Uid};
@@ -15,7 +17,7 @@ use rt::{environment, random, time};
 type Case = (&'static str, fn() -> Outcome);
 
 /// All tests.
-pub const ALL: [Case; 9] = [
+pub const ALL: [Case; 10] = [
     ("condition_variables_wake", condition_variables_wake),
     ("waits_end_in_time", waits_end_in_time),
     ("alerts_for_something_else_stay", alerts_for_something_else_stay),
@@ -25,6 +27,7 @@ pub const ALL: [Case; 9] = [
     ("a_full_channel_makes_senders_wait", a_full_channel_makes_senders_wait),
     ("random_numbers_are_spread", random_numbers_are_spread),
     ("nothing_is_set_unless_somebody_does", nothing_is_set_unless_somebody_does),
+    ("a_program_without_authority_starts_nothing", a_program_without_authority_starts_nothing),
 ];
 
 /// Like the first thread's.
@@ -195,5 +198,17 @@ fn random_numbers_are_spread() -> Outcome {
 
 fn nothing_is_set_unless_somebody_does() -> Outcome {
     check!(environment::variables().is_empty() && environment::variable("LOG").is_none());
+    Ok(())
+}
+
+/// A program that may start nothing leaves no arguments in `root` either, however many it brings.
+fn a_program_without_authority_starts_nothing() -> Outcome {
+    let name = Name::new("hello-rust").ok_or("it is a name")?;
+    let long = "x".repeat(ARGUMENTS_LEN_MAX);
+    for text in ["", "x", &long] {
+        check!(process::start(rt::home(), &name, text) == Err(Failure::Refused(Status::Denied)));
+    }
+    let longer = long + "x";
+    check!(process::start(rt::home(), &name, &longer) == Err(Failure::Refused(Status::TooLarge)));
     Ok(())
 }

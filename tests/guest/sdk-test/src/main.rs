@@ -2,7 +2,7 @@
 //! environment, log levels.
 //!
 //! Prints a line for each test: `SDK name ... ok` or `SDK name ... FAILED: reason`. Tests are in [`cases`] and [`outside`]; the latter
-//! are about what is set from outside, and `sdk-test outside` only prints it.
+//! are about what is set from outside, and `sdk-test outside` only prints it. `sdk-test sum …` prints how much it was given.
 
 #![no_std]
 #![no_main]
@@ -32,9 +32,10 @@ macro_rules! check {
 pub(crate) use check;
 
 fn main() -> i32 {
-    if rt::arguments().first().is_some_and(|word| word == "outside") {
-        outside::show();
-        return 0;
+    match rt::arguments().first().map(String::as_str) {
+        Some("outside") => return outside::show(),
+        Some("sum") => return outside::sum(),
+        _ => {}
     }
     let mut failed = 0;
     for (name, case) in cases::ALL {

@@ -5,7 +5,7 @@
 //! system ends. A line that is longer than the terminal is wide is wrapped: see [`screen`](crate::screen).
 
 use crate::complete;
-use crate::input::{Bytes, LINE_LEN_MAX, Line, Source};
+use crate::input::{Bytes, Line, Source, TYPED_LEN_MAX};
 use crate::place::Place;
 use crate::screen::Screen;
 use alloc::string::String;
@@ -290,7 +290,7 @@ impl Edited {
     /// Inserts a character; false if there is no room for it.
     fn insert(&mut self, character: char) -> bool {
         let len: usize = self.characters.iter().map(|character| character.len_utf8()).sum();
-        if len + character.len_utf8() > LINE_LEN_MAX {
+        if len + character.len_utf8() > TYPED_LEN_MAX {
             return false;
         }
         self.characters.insert(self.cursor, character);

@@ -1,13 +1,17 @@
 //! Bytes from the console, one by one.
 
 use crate::place::Place;
+use rt::api::process::ARGUMENTS_LEN_MAX;
 use rt::api::wire::TEXT_LEN_MAX;
 
 /// End of input.
 pub const END: u8 = 4;
 
-/// Longest line, in bytes.
-pub const LINE_LEN_MAX: usize = 1024;
+/// Longest line that is typed, in bytes.
+pub const TYPED_LEN_MAX: usize = 4096;
+
+/// Longest line of a script, in bytes: a command with all the arguments that a program can have.
+pub const LINE_LEN_MAX: usize = ARGUMENTS_LEN_MAX + TYPED_LEN_MAX;
 
 /// Result of a source of lines.
 pub enum Line {

@@ -6,7 +6,7 @@ use crate::{commands, foreground};
 use alloc::string::String;
 use alloc::vec::Vec;
 use pipe::Pipe;
-use rt::api::process::{self, End, Outcome, TaskEntry};
+use rt::api::process::{self, ARGUMENTS_LEN_MAX, End, Outcome, TaskEntry};
 use rt::api::{Failure, Name, Status};
 use rt::println;
 use rt::sys::TaskId;
@@ -195,6 +195,9 @@ pub fn start(shell: &Shell, call: Call, input: Option<&Pipe>, output: Option<&Pi
             }
             Failure::Refused(Status::Taken) => {
                 println!("run: {program} is a server of the system, which starts it itself");
+            }
+            Failure::Refused(Status::TooLarge) => {
+                println!("run: {program}: more than {ARGUMENTS_LEN_MAX} bytes of arguments and variables");
             }
             failure => println!("run: {program}: {failure}"),
         }

@@ -34,7 +34,8 @@ impl Source for Script {
 
 fn finish(mut line: Vec<u8>, len: usize) -> Line {
     if len > LINE_LEN_MAX {
-        return Line::Bad("the line is longer than 1024 bytes");
+        const { assert!(LINE_LEN_MAX == 132 << 10) };
+        return Line::Bad("the line is longer than 132 KiB");
     }
     if line.last() == Some(&b'\r') {
         line.pop();

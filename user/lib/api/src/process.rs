@@ -13,8 +13,11 @@ use sys::{Error, TaskId, TaskInfo, ThreadInfo, Uid};
 pub use crate::stubs::System::Process::{Answer, NUMBER, Request};
 pub use crate::stubs::System::{TaskEntry, ThreadEntry};
 
-/// Longest argument text of a program, in bytes.
-pub const ARGUMENTS_LEN_MAX: usize = 1024;
+/// Longest argument text of a program, in bytes, with the variables of its environment behind it.
+pub const ARGUMENTS_LEN_MAX: usize = 1 << ARGUMENTS_LOG2;
+
+/// Log2 of [`ARGUMENTS_LEN_MAX`].
+pub const ARGUMENTS_LOG2: u32 = 17;
 
 /// Most bytes that are [kept](keep) for a server.
 pub const KEPT_LEN_MAX: usize = 8192;
@@ -66,10 +69,11 @@ pub fn exit(server: Uid, status: i32) -> Failure {
     }
 }
 
-/// Starts a program from the boot archive with arguments.
+/// Starts a program from the boot archive with arguments, and variables behind them. Errors: [`Status::TooLarge`] if both together, or with those of the caller if it says
+/// none, have more than [`ARGUMENTS_LEN_MAX`] bytes; [`Status::Exhausted`] if there is no memory for the program or for its arguments.
 pub fn start(server: Uid, name: &Name, arguments: &str) -> Result<TaskId> {
     if arguments.len() > ARGUMENTS_LEN_MAX {
-        return Err(Failure::Refused(Status::BadRequest));
+        return Err(Failure::Refused(Status::TooLarge));
     }
     stage(server, arguments.as_bytes())?;
     Ok(TaskId(Client { server }.start(name.bytes(), arguments.len() as u32)?))
@@ -385,11 +389,6 @@ pub fn record(server: Uid, number: u64) -> Result<Option<[u64; 4]>> {
 /// [`sys::abi::call::DOOR_ROWS`]. Of one task, or of all if it is nil; `None` if it is not there (any more).
 pub fn doors(server: Uid, task: TaskId, row: usize) -> Result<Option<[u32; DOOR_SIZES.len() + 1]>> {
     found(Client { server }.doors(task.0, row as u64))
-}
-
-/// An offset or length of arguments in a [`Request`].
-pub fn arguments_len(len: usize) -> core::result::Result<usize, Status> {
-    if len <= ARGUMENTS_LEN_MAX { Ok(len) } else { Err(Status::BadRequest) }
 }
 
 /// Status for a client when a look-up failed with this error of the kernel.

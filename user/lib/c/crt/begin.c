@@ -7,9 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ARGUMENTS_LEN_MAX 1024
-#define ARGUMENTS_MAX 64
-#define VARIABLES_MAX 64
+/* The limit that user/lib/api/src/process.rs has, too. */
+#define ARGUMENTS_LEN_MAX (1u << 17)
+
+/* Most programs have fewer of each, and need no memory of the heap for them. */
+#define ARGUMENTS_LEN_FEW 1024
+#define WORDS_FEW 64
+#define VARIABLES_FEW 64
 
 int main(int argc, char **argv);
 void __libc_init_array(void);
@@ -58,49 +62,79 @@ static void set_up_thread(tern_uid uid)
     tern_thread_set_fs(TERN_NIL, (uint64_t)own);
 }
 
-/* Cuts the argument text at white space. */
-static int split(char *text, char **words)
+/* Memory for as long as the program lives: what there is already, if it is large enough. */
+static void *room(void *few, size_t few_size, size_t size)
 {
-    int count = 1;
+    static const char complaint[] = "no memory for the program's arguments\n";
+    void *memory = size <= few_size ? few : malloc(size);
 
-    while (*text && count < ARGUMENTS_MAX) {
+    if (memory == NULL) {
+        tern_complain(complaint, sizeof complaint - 1);
+        exit(1);
+    }
+    return memory;
+}
+
+/* Cuts the argument text at blanks. */
+static char **split(char *text, int *count)
+{
+    static char *few[WORDS_FEW + 1];
+    size_t most = 1;
+    char **words;
+
+    for (const char *at = text; *at; at++)
+        most += *at != ' ' && (at == text || at[-1] == ' ');
+    words = room(few, sizeof few, (most + 1) * sizeof *words);
+    words[0] = "program";
+    *count = 1;
+    while ((size_t)*count < most) {
         while (*text == ' ')
             text++;
-        if (!*text)
-            break;
-        words[count++] = text;
+        words[(*count)++] = text;
         while (*text && *text != ' ')
             text++;
         if (*text)
             *text++ = 0;
     }
-    words[count] = 0;
-    return count;
+    words[*count] = NULL;
+    return words;
 }
 
 /* Behind the text lie the variables of the environment, each ended by a zero byte; the last may lack it. */
 static char **variables(char *text, size_t len)
 {
-    static char *pairs[VARIABLES_MAX + 1];
-    int count = 0;
+    static char *few[VARIABLES_FEW + 1];
+    size_t most = 1, count = 0;
+    char **pairs;
 
-    for (size_t at = 0; at < len && count < VARIABLES_MAX; at += strlen(text + at) + 1)
+    for (size_t at = 0; at < len; at++)
+        most += text[at] == 0;
+    pairs = room(few, sizeof few, (most + 1) * sizeof *pairs);
+    for (size_t at = 0; at < len; at += strlen(text + at) + 1)
         if (strchr(text + at, '=') != NULL)
             pairs[count++] = text + at;
+    pairs[count] = NULL;
     return pairs;
 }
 
 void tern_begin(uint64_t arguments_len, tern_uid uid)
 {
-    static char text[ARGUMENTS_LEN_MAX + 1];
-    static char *words[ARGUMENTS_MAX + 1] = { "program" };
+    static char few[ARGUMENTS_LEN_FEW + 1];
+    char *text = few, **words;
+    int count;
 
     set_up_thread(uid);
     if (arguments_len > 0) {
-        size_t len = tern_arguments(text, ARGUMENTS_LEN_MAX), own = strlen(text);
+        size_t size = arguments_len < ARGUMENTS_LEN_MAX ? arguments_len : ARGUMENTS_LEN_MAX, len, own;
+
+        text = room(few, sizeof few, size + 1);
+        len = tern_arguments(text, size);
+        text[len] = 0;
+        own = strlen(text);
         if (own < len)
             environ = variables(text + own + 1, len - own - 1);
     }
     __libc_init_array();
-    exit(main(split(text, words), words));
+    words = split(text, &count);
+    exit(main(count, words));
 }

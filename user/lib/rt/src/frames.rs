@@ -5,12 +5,15 @@
 //! promise to hand out each piece of memory once; a task that cannot trust its memory server can trust nothing.
 #![allow(unsafe_code)]
 
+mod places;
+
 use crate::layout::BLOCKS;
 use crate::page::copy;
 use crate::sync::Mutex;
 use alloc::vec::Vec;
 use core::ptr::with_exposed_provenance_mut;
 use core::sync::atomic::{AtomicU64, Ordering};
+use places::Places;
 use sys::abi::PAGE_SIZE;
 use sys::{Fpage, Rights, Touched, Uid};
 
@@ -56,6 +59,14 @@ impl Block {
         unsafe { core::slice::from_raw_parts_mut(start, 1 << self.log2) }
     }
 
+    /// Its bytes, to read.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: as in `bytes_mut`.
+        unsafe {
+            core::slice::from_raw_parts(with_exposed_provenance_mut(self.address as usize), 1 << self.log2)
+        }
+    }
+
     /// Its address, which the caller may use as it likes.
     pub(crate) fn into_address(self) -> u64 {
         self.address
@@ -66,10 +77,11 @@ impl Block {
         Lent(self)
     }
 
-    /// Gives it away for good: the flexpage to grant. The window where it was can then be used again.
+    /// Gives it away for good: the flexpage to grant, with the reply that follows. The window where it was is used again after that. Of each program one thread
+    /// gives blocks away, one after the other.
     pub fn into_grant(self) -> Fpage {
         let fpage = Fpage::memory(self.address, self.log2, Rights::RWX);
-        FREE_WINDOWS.lock().push(fpage);
+        PLACES.lock().grant(fpage);
         fpage.with_rights(Rights::RWX.or(Rights::GRANT))
     }
 
@@ -126,10 +138,10 @@ pub struct Upstream(pub Uid);
 
 impl Supply for Upstream {
     fn block(&mut self, log2: u32) -> Option<Block> {
-        let window = window(log2)?;
-        let physical = api::memory::pages(self.0, window).ok()?;
+        let relay = Relay::new(log2)?;
+        let physical = api::memory::pages(self.0, relay.window()).ok()?;
         // SAFETY: the window was reserved for this block, and the server hands out memory once.
-        Some(unsafe { Block::claim(window.base(), physical, log2) })
+        Some(unsafe { Block::claim(relay.keep().base(), physical, log2) })
     }
 
     fn give_back(&mut self, physical: u64, log2: u32) {
@@ -138,30 +150,58 @@ impl Supply for Upstream {
     }
 }
 
-/// Windows whose block is being granted away. Using them for the next saves page tables.
-///
-/// The grant happens with the reply that follows, so only the thread that serves blocks may take windows from here.
-static FREE_WINDOWS: Mutex<Vec<Fpage>> = Mutex::new(Vec::new());
-
-/// Address space for a block.
-fn window(log2: u32) -> Option<Fpage> {
-    let mut free = FREE_WINDOWS.lock();
-    match free.iter().position(|window| window.log2() == log2) {
-        Some(index) => Some(free.swap_remove(index)),
-        None => reserve(log2),
+impl Upstream {
+    /// Gives back a block that came from here, with the window where it was.
+    pub fn put(self, block: Block) {
+        // The server takes the pages from everybody, so the window is empty. If it does not, the window is lost with them.
+        if api::memory::give_back(self.0, block.physical, block.log2).is_ok() {
+            PLACES.lock().put(Fpage::memory(block.address, block.log2, Rights::RWX));
+        }
     }
 }
 
-/// Address space that nothing else uses: for a block, or a window onto a device.
+/// A window through which this program hands on memory that it does not touch itself, such as a device's. When it is dropped, everybody loses what they
+/// got through it, and the window is used again.
+#[derive(Debug)]
+pub struct Relay {
+    window: Fpage,
+}
+
+impl Relay {
+    /// A window of `1 << log2` bytes, with nothing behind it, if there is address space for it.
+    pub fn new(log2: u32) -> Option<Relay> {
+        Some(Relay { window: PLACES.lock().take(log2)? })
+    }
+
+    /// Where to let the memory be mapped, and what to map on.
+    pub fn window(&self) -> Fpage {
+        self.window
+    }
+
+    /// Keeps it for good.
+    fn keep(self) -> Fpage {
+        let window = self.window;
+        core::mem::forget(self);
+        window
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        // SAFETY: the window is this value's alone, and nothing refers to bytes behind it.
+        let flushed = unsafe { sys::flush_self(self.window.with_rights(Rights::RWX)) };
+        if flushed.is_ok() {
+            PLACES.lock().put(self.window);
+        }
+    }
+}
+
+/// Address space of this program for blocks and windows.
+static PLACES: Mutex<Places> = Mutex::new(Places::new(BLOCKS));
+
+/// Address space that nothing else uses, for good: for a window onto a device, or into memory of others. See [`Relay`] for one that is given back.
 pub fn reserve(log2: u32) -> Option<Fpage> {
-    static NEXT: AtomicU64 = AtomicU64::new(BLOCKS.start);
-    let size = 1 << log2;
-    let advance = |next: u64| {
-        let base = next.next_multiple_of(size);
-        (base + size <= BLOCKS.end).then_some(base + size)
-    };
-    let before = NEXT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, advance).ok()?;
-    Some(Fpage::memory(before.next_multiple_of(size), log2, Rights::RWX))
+    PLACES.lock().new_place(log2)
 }
 
 /// A page of memory that is mapped here and nowhere else.

@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 use alloc::string::String;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use sys::Uid;
@@ -82,12 +83,14 @@ pub fn argument_text() -> String {
 
 /// Argument text and environment.
 pub(crate) fn all_text() -> String {
-    let mut buffer = [0; api::process::ARGUMENTS_LEN_MAX];
-    let len = match argument() {
-        0 => 0,
-        _ => api::process::arguments(home(), &mut buffer).unwrap_or(0).min(buffer.len()),
-    };
-    String::from_utf8_lossy(&buffer[..len]).into_owned()
+    let len = (argument() as usize).min(api::process::ARGUMENTS_LEN_MAX);
+    if len == 0 {
+        return String::new();
+    }
+    let mut bytes = vec![0; len];
+    let told = api::process::arguments(home(), &mut bytes).unwrap_or(0);
+    bytes.truncate(told);
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 /// The argument text, cut at white space.

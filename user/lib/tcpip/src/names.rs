@@ -245,7 +245,7 @@ impl Stack {
         let buffer = |len| tcp::SocketBuffer::new(vec![0; len]);
         let mut socket = tcp::Socket::new(buffer(LENGTH + ANSWER_MAX), buffer(LENGTH + 512));
         let to = IpEndpoint::from(talk.question.server);
-        if socket.connect(self.once().context(), to, port).is_err() {
+        if socket.connect(self.once_from(port, to).context(), to, port).is_err() {
             return Step::Failed;
         }
         talk.handle = Some(self.sockets.add(socket));

@@ -2,7 +2,7 @@
 //! exceptions; what it allows whom is one table, [`policy`].
 //!
 //! Reading order: [`policy`]; [`supervisor`], the state and the loop; then what the loop calls: [`programs`] (start
-//! and end), [`requests`] (what programs ask for), [`keeper`] (the thread that pages `mm`), [`output`], [`options`].
+//! and end), [`requests`] (what programs ask for), [`texts`], [`keeper`] (the thread that pages `mm`), [`output`], [`options`].
 //!
 //! Order of waiting, so that nothing waits in a circle: programs call the main thread; the main thread calls
 //! `mm` and, with a time limit, the console; `mm` calls the keeper; the keeper calls σ0.
@@ -20,6 +20,7 @@ mod policy;
 mod programs;
 mod requests;
 mod supervisor;
+mod texts;
 
 use options::Options;
 use supervisor::Supervisor;

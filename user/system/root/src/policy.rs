@@ -143,8 +143,18 @@ pub const KERNEL_FRAMES_MIN: u64 = 32;
 /// Programs at the same time.
 pub const PROGRAMS_MAX: usize = 64;
 
-/// How many names, pieces of arguments, unanswered requests and ended children are kept for one program (of each).
+/// How many names, unanswered requests and ended children are kept for one program (of each).
 pub const KEPT_MAX: usize = 64;
+
+/// Long texts that are kept at once, as arguments of programs that run and of those that are to be started: each has memory of its own, of
+/// [`rt::api::process::ARGUMENTS_LEN_MAX`] bytes.
+pub const LONG_TEXTS_MAX: usize = 32;
+
+/// Those of one program, and of programs that it has started.
+pub const LONG_TEXTS_OF_ONE: usize = 8;
+
+/// Contiguous memory that a bus server has, and that is kept from those before it since devices may still write there: so often what one may have, together.
+pub const BUS_BLOCKS: u64 = 2;
 
 /// A server that ends more often than its description allows within this time stays down.
 pub const RESTARTS_NS: u64 = 10_000_000_000;

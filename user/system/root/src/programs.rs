@@ -3,16 +3,18 @@
 use crate::output;
 use crate::policy::{self, Policy};
 use crate::supervisor::{Awaits, Ended, Program, Supervisor, is_fatal};
+use crate::texts::{self, Piece};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use holdings::Text;
 use rt::api::memory::{self, File, Refusal};
 use rt::api::process::{self, Cause, Crash, End, Outcome, Shortage, status_of};
 use rt::api::{Failure, Name, Status};
 use rt::crash::{self, Registers, STACK_LEN_MAX, overflown_stack, stack_from};
-use rt::frames::{Supply, Upstream};
+use rt::frames::Upstream;
 use rt::sys::abi::PAGE_SIZE;
-use rt::sys::{self, Message, Rights, TaskId, Uid};
+use rt::sys::{self, Message, TaskId, Uid};
 use rt::thread::{First, start_first};
 use rt::{println, time};
 
@@ -22,17 +24,22 @@ const UNAVAILABLE: End = End::Exited(process::UNAVAILABLE);
 impl Supervisor {
     /// Starts a boot server; a failure is told and survived.
     pub(crate) fn start_server(&mut self, policy: &'static Policy) {
-        if let Err(status) = self.start(policy, policy.arguments_at_boot(), TaskId::NIL) {
+        if let Err(status) = self.start_at_boot(policy) {
             println!("root: cannot start {}: {}", self.place_of(policy), status.describe());
             self.give_up(policy);
         }
+    }
+
+    /// Starts a boot server with the arguments that the description has for it.
+    pub(crate) fn start_at_boot(&mut self, policy: &'static Policy) -> Result<TaskId, Status> {
+        self.start(policy, texts::text(&policy.arguments_at_boot())?, TaskId::NIL)
     }
 
     /// Starts a program by name, under the policy for that name.
     pub(crate) fn start_named(
         &mut self,
         name: &Name,
-        arguments: String,
+        arguments: Text<Piece>,
         parent: TaskId,
     ) -> Result<TaskId, Status> {
         let policy = self.policies.of(name.as_str());
@@ -48,7 +55,7 @@ impl Supervisor {
     pub(crate) fn start(
         &mut self,
         policy: &'static Policy,
-        arguments: String,
+        arguments: Text<Piece>,
         parent: TaskId,
     ) -> Result<TaskId, Status> {
         let name = Name::new(&policy.name).ok_or(Status::NotFound)?;
@@ -59,7 +66,7 @@ impl Supervisor {
         &mut self,
         name: &Name,
         policy: &'static Policy,
-        arguments: String,
+        arguments: Text<Piece>,
         parent: TaskId,
     ) -> Result<TaskId, Status> {
         if self.programs.len() >= policy::PROGRAMS_MAX {
@@ -121,23 +128,25 @@ impl Supervisor {
     /// A program that is not given an environment has its parent's, or that of the boot options.
     fn with_environment(
         &self,
-        mut arguments: String,
+        mut arguments: Text<Piece>,
         policy: &Policy,
         parent: TaskId,
-    ) -> Result<String, Status> {
+    ) -> Result<Text<Piece>, Status> {
         // The memory manager must not ask `root` for anything, since `root` waits for it.
-        if arguments.contains('\0') || policy.is_manager() {
+        if arguments.bytes().contains(&0) || policy.is_manager() {
             return Ok(arguments);
         }
         let environment = match self.program(parent) {
-            Some(parent) => parent.arguments.split_once('\0').map_or("", |(_, environment)| environment),
-            None => &self.options.environment,
+            Some(parent) => {
+                let all = parent.arguments.bytes();
+                all.iter().position(|&byte| byte == 0).map_or(&[][..], |at| &all[at + 1..])
+            }
+            None => self.options.environment.as_bytes(),
         };
         if !environment.is_empty() {
-            arguments.push('\0');
-            arguments.push_str(environment);
+            arguments.append(b"\0", || Piece::of(&self.programs, parent, 0))?;
+            arguments.append(environment, || Piece::of(&self.programs, parent, 0))?;
         }
-        process::arguments_len(arguments.len())?;
         Ok(arguments)
     }
 
@@ -268,14 +277,11 @@ impl Supervisor {
         }
         self.pending.retain(|pending| pending.task != task);
         self.ended.retain(|ended| ended.parent != task);
-        self.staged.retain(|_, staged| staged.task != task);
+        self.staged.forget(task);
         let outcome = usage(task, end);
         // Fails only if the task is gone, which is what is wanted.
         let _ = sys::task_destroy(task);
-        for (_, window) in &program.holds {
-            // Whomever the driver gave it to loses it, too.
-            let _ = sys::flush(window.with_rights(Rights::RWX));
-        }
+        program.holds.clear();
         self.take_blocks(&mut program);
         tell(&program, end);
         if let Some(Report { registers, stack }) = report {
@@ -387,7 +393,7 @@ impl Supervisor {
             if program.policy.is_bus {
                 self.kept.push((block.lend(), log2));
             } else {
-                Upstream(rt::home()).give_back(block.physical(), log2);
+                Upstream(rt::home()).put(block);
             }
         }
     }

@@ -2,15 +2,16 @@
 
 use crate::output;
 use crate::policy::{self, Policy};
-use crate::supervisor::{Awaits, Binding, Pending, Program, Staged, Supervisor};
-use alloc::string::String;
+use crate::supervisor::{Awaits, Binding, Held, Pending, Program, Supervisor};
+use crate::texts::Piece;
 use alloc::vec::Vec;
+use holdings::Text;
 use rt::api::memory::MemoryUse;
 use rt::api::process::{
     self, ARGUMENTS_LEN_MAX, Answer, End, KEPT_LEN_MAX, Request, TaskEntry, ThreadEntry, status_of,
 };
 use rt::api::{Name, Reply, Status, console, interface_of, memory, names, sigma0};
-use rt::frames::{Supply, Upstream};
+use rt::frames::{Lent, Relay, Supply, Upstream};
 use rt::pager::REFUSAL;
 use rt::sys::abi::Space;
 use rt::sys::{self, Fpage, Kind, Message, TaskId, Uid};
@@ -130,15 +131,15 @@ impl Supervisor {
             return Err(Status::Denied);
         }
         let program = &mut self.programs[index];
-        let held = program.holds.iter().find(|(fpage, _)| *fpage == wanted);
-        let window = match (held, wanted.space()) {
-            (Some((_, window)), _) => *window,
-            (None, Space::Memory) => rt::frames::reserve(wanted.log2()).ok_or(Status::Exhausted)?,
-            (None, _) => wanted,
+        let known = program.holds.iter().find(|held| held.part == wanted).map(Held::window);
+        let relay = match (known, wanted.space()) {
+            (None, Space::Memory) => Some(Relay::new(wanted.log2()).ok_or(Status::Exhausted)?),
+            _ => None,
         };
+        let window = known.or(relay.as_ref().map(Relay::window)).unwrap_or(wanted);
         memory::resource(rt::home(), wanted, window).map_err(|_| Status::Busy)?;
-        if held.is_none() {
-            program.holds.push((wanted, window));
+        if known.is_none() {
+            program.holds.push(Held { part: wanted, relay });
         }
         now(memory::Answer::Resource(window))
     }
@@ -163,13 +164,20 @@ impl Supervisor {
     /// taken back.
     fn block(&mut self, index: usize, log2: u32) -> Decision {
         let program = &mut self.programs[index];
-        let held: u64 = program.blocks.iter().map(|(_, log2)| 1 << log2).sum();
-        if held + (1 << log2) > program.policy.contiguous_max {
+        let sum = |blocks: &[(Lent, u32)]| blocks.iter().map(|(_, log2)| 1u64 << log2).sum::<u64>();
+        let (held, most) = (sum(&program.blocks) + (1 << log2), program.policy.contiguous_max);
+        if held > most {
             return Err(Status::Denied);
         }
         let kept = self.kept.iter().position(|(_, kept)| program.policy.is_bus && *kept == log2);
         let lent = match kept {
             Some(at) => self.kept.swap_remove(at).0,
+            // Bus servers of which each wants other sizes than the one before it do not get more and more.
+            None if program.policy.is_bus
+                && held + sum(&self.kept) > most.saturating_mul(policy::BUS_BLOCKS) =>
+            {
+                return Err(Status::Exhausted);
+            }
             None => Upstream(rt::home()).block(log2).ok_or(Status::Exhausted)?.lend(),
         };
         let (block, physical) = (lent.fpage(), lent.physical());
@@ -180,7 +188,7 @@ impl Supervisor {
     fn process(&mut self, index: usize, client: Uid, request: Request) -> Decision {
         match request {
             Request::Arguments { from } => {
-                let all = self.programs[index].arguments.as_bytes();
+                let all = self.programs[index].arguments.bytes();
                 now(process::shown(all, from))
             }
             Request::Exit { status } => {
@@ -189,14 +197,17 @@ impl Supervisor {
             }
             Request::Stage { offset, text } => self.stage(index, client, offset as usize, &text),
             Request::Start { name, arguments_len } => {
-                let staged = self.staged.remove(&client).map_or_else(Vec::new, |staged| staged.text);
-                let len = process::arguments_len(arguments_len as usize)?;
-                let arguments = staged.get(..len).ok_or(Status::BadRequest)?;
-                let arguments = String::from_utf8(arguments.into()).map_err(|_| Status::BadRequest)?;
+                let parent = self.programs[index].task;
+                let staged = self.staged.take((parent, client));
+                let arguments = match arguments_len as usize {
+                    0 => Text::default(),
+                    len if len == staged.len() => staged,
+                    _ => return Err(Status::BadRequest),
+                };
+                core::str::from_utf8(arguments.bytes()).map_err(|_| Status::BadRequest)?;
                 if !self.programs[index].policy.is_operator {
                     return Err(Status::Denied);
                 }
-                let parent = self.programs[index].task;
                 let name = Name::from_bytes(name).ok_or(Status::NotFound)?;
                 now(Answer::Start(self.start_named(&name, arguments, parent)?.0))
             }
@@ -248,34 +259,32 @@ impl Supervisor {
 
     fn stage(&mut self, index: usize, client: Uid, offset: usize, text: &[u8]) -> Decision {
         let Program { task, policy, .. } = self.programs[index];
-        // Only servers have something to keep.
-        let len_max = if policy.is_vital() { KEPT_LEN_MAX } else { ARGUMENTS_LEN_MAX };
-        if offset.saturating_add(text.len()) > len_max {
-            return Err(Status::BadRequest);
-        }
-        if !self.staged.contains_key(&client) {
-            room(self.staged.values().filter(|staged| staged.task == task))?;
-        }
-        let staged = self.staged.entry(client).or_insert(Staged { task, text: Vec::new() });
-        if offset > staged.text.len() {
-            return Err(Status::BadRequest);
-        }
-        staged.text.truncate(offset);
-        staged.text.extend(text);
+        let len_max = if policy.is_operator {
+            ARGUMENTS_LEN_MAX
+        } else if policy.is_vital() {
+            KEPT_LEN_MAX
+        } else {
+            // It may not start anything, and nothing is kept for it.
+            return Err(Status::Denied);
+        };
+        let memory = |staged| Piece::of(&self.programs, task, staged);
+        self.staged.put((task, client), offset, text, len_max, memory)?;
         now(Answer::Stage)
     }
 
     /// Keeps what a thread has staged for the program that is started in the place of its own.
     fn keep(&mut self, index: usize, client: Uid, len: usize) -> Decision {
-        let policy = self.programs[index].policy;
-        let text = self.staged.remove(&client).map_or_else(Vec::new, |staged| staged.text);
+        let Program { task, policy, .. } = self.programs[index];
+        let text = self.staged.take((task, client));
         if !policy.is_vital() {
             return Err(Status::Denied);
         }
         let name = policy.says.name.as_str();
         match len {
             0 => drop(self.texts.remove(name)),
-            len if len == text.len() => drop(self.texts.insert(name, text)),
+            len if len == text.len() && len <= KEPT_LEN_MAX => {
+                self.texts.insert(name, text.bytes().to_vec());
+            }
             _ => return Err(Status::BadRequest),
         }
         now(Answer::Keep)
@@ -330,7 +339,7 @@ impl Supervisor {
             return Err(Status::Taken);
         }
         self.restarts.remove(policy.name.as_str());
-        self.start(policy, policy.arguments_at_boot(), TaskId::NIL)?;
+        self.start_at_boot(policy)?;
         now(Answer::Restart)
     }
 

@@ -5,15 +5,17 @@
 
 use crate::options::Options;
 use crate::policy::{Policies, Policy};
+use crate::texts::{self, Piece};
 use crate::{keeper, output};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
+use holdings::{Staging, Text};
 use rt::api::process::{self, Outcome};
 use rt::api::{Failure, Name, Reply, Result};
-use rt::frames::Lent;
+use rt::frames::{Lent, Relay};
 use rt::pager::Archive;
-use rt::sys::{self, Error, Fpage, TaskId, Timeout, Uid};
+use rt::sys::{self, Error, Fpage, Rights, TaskId, Timeout, Uid};
 use rt::{println, server, time};
 
 /// Everything that `root` knows.
@@ -37,8 +39,8 @@ pub struct Supervisor {
     pub(crate) ended: Vec<Ended>,
     pub(crate) names: Vec<Binding>,
     pub(crate) pending: Vec<Pending>,
-    /// Arguments for the next program that a thread starts.
-    pub(crate) staged: BTreeMap<Uid, Staged>,
+    /// Arguments for the next program that a thread starts, or what a server wants to be kept.
+    pub(crate) staged: Staging<Piece>,
     /// The memory manager failed in this way, and nothing has been done about it yet.
     pub(crate) broken: Option<Failure>,
     /// Contiguous memory of a bus server that has ended, with the log2 of each size. Devices may still write there, so only the next bus
@@ -64,18 +66,36 @@ pub(crate) struct Program {
     pub may_mount: bool,
     /// Its end is the end of the system.
     pub is_init: bool,
-    pub arguments: String,
-    /// Devices that were handed to it, and where they are in `root`'s own spaces.
-    pub holds: Vec<(Fpage, Fpage)>,
+    /// Its arguments, and its environment behind them. They are UTF-8.
+    pub arguments: Text<Piece>,
+    /// Devices that were handed to it.
+    pub holds: Vec<Held>,
     /// Contiguous memory that was handed to it, with the log2 of each size.
     pub blocks: Vec<(Lent, u32)>,
 }
 
-/// Arguments that a thread is putting together.
+/// A part of a device that `root` has got for a program. When it is dropped, the program loses it, and whomever it gave it to.
 #[derive(Debug)]
-pub(crate) struct Staged {
-    pub task: TaskId,
-    pub text: Vec<u8>,
+pub(crate) struct Held {
+    pub part: Fpage,
+    /// The window in `root` through which memory of a device goes. Ports and interrupts have their places in all programs.
+    pub relay: Option<Relay>,
+}
+
+impl Held {
+    /// Where it is in `root`'s own spaces.
+    pub fn window(&self) -> Fpage {
+        self.relay.as_ref().map_or(self.part, Relay::window)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // The window of memory goes with the relay.
+        if self.relay.is_none() {
+            let _ = sys::flush(self.part.with_rights(Rights::RWX));
+        }
+    }
 }
 
 /// A program that ended, until its parent asks how.
@@ -138,7 +158,7 @@ impl Supervisor {
             ended: Vec::new(),
             names: Vec::new(),
             pending: Vec::new(),
-            staged: BTreeMap::new(),
+            staged: Staging::default(),
             broken: None,
             kept: Vec::new(),
             texts: BTreeMap::new(),
@@ -148,7 +168,7 @@ impl Supervisor {
 
     /// Starts the memory manager, the boot servers and the first program.
     pub fn start_system(&mut self) {
-        let started = self.start(self.policies.manager(), String::new(), TaskId::NIL);
+        let started = self.start(self.policies.manager(), Text::default(), TaskId::NIL);
         if let Err(status) = started {
             println!("root: cannot start the memory manager: {}", status.describe());
             output::end(1);
@@ -159,10 +179,10 @@ impl Supervisor {
             }
         }
         let init = self.options.init.clone();
-        let arguments = self.options.arguments.clone();
-        let started = match Name::new(&init) {
-            Some(name) => self.start_named(&name, arguments, TaskId::NIL),
-            None => Err(rt::api::Status::NotFound),
+        let started = match (Name::new(&init), texts::text(&self.options.arguments)) {
+            (Some(name), Ok(arguments)) => self.start_named(&name, arguments, TaskId::NIL),
+            (Some(_), Err(status)) => Err(status),
+            (None, _) => Err(rt::api::Status::NotFound),
         };
         match started {
             Ok(task) => self.programs.iter_mut().for_each(|program| program.is_init |= program.task == task),

@@ -78,9 +78,10 @@ impl Stack {
         }
         let port = self.table.free_port(&self.sockets, false)?;
         let Entry::Tcp(handle) = *self.entry(id)? else { return Err(Refusal::Bad) };
-        let mut once = self.once();
+        let to = IpEndpoint::from(to);
+        let mut once = self.once_from(port, to);
         let socket = self.sockets.get_mut::<tcp::Socket>(handle);
-        socket.connect(once.context(), IpEndpoint::from(to), port).map_err(|_| Refusal::Unreachable)
+        socket.connect(once.context(), to, port).map_err(|_| Refusal::Unreachable)
     }
 
     /// State of a connection, and its ends, if it has them: this one and the other.

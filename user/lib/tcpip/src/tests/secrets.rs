@@ -1,16 +1,23 @@
 //! Numbers that others must not guess, though they know all that the crate's own generator draws.
 
 use super::pairs::Pair;
-use super::{Host, end, seed_of};
+use super::{Host, end};
 use crate::Kind;
-use crate::random::Random;
+use crate::random::{Random, TICK_US};
+use crate::secrets::seed_of;
+use core::net::SocketAddr;
 use smoltcp::wire::{DhcpPacket, EthernetFrame, IpProtocol, Ipv4Packet, TcpPacket, UdpPacket};
 use std::collections::HashSet;
 use std::vec::Vec;
 
 /// Numbers that the interface of a host with this number draws first: the generator of `smoltcp` 0.14, whose seed is the first number of all.
 pub fn drawn(number: u64) -> impl Iterator<Item = u32> {
-    let mut state = Random::new(seed_of(number)).number();
+    drawn_of(Random::new(super::seed_of(number)).number())
+}
+
+/// Numbers that its generator draws of a seed.
+fn drawn_of(seed: u64) -> impl Iterator<Item = u32> {
+    let mut state = seed;
     core::iter::repeat_with(move || {
         state = state.wrapping_mul(0xbb2e_fcec_3c39_611d).wrapping_add(0x7590_ef39);
         (state >> (29 - (state >> 61))) as u32
@@ -30,6 +37,30 @@ fn payload(frame: &[u8], protocol: IpProtocol) -> Option<&[u8]> {
 fn begun(frame: &[u8]) -> Option<u32> {
     let segment = TcpPacket::new_checked(payload(frame, IpProtocol::Tcp)?).ok()?;
     segment.syn().then(|| segment.seq_number().0 as u32)
+}
+
+/// Ends of a connection that a frame belongs to: where it comes from, and where it goes to.
+fn ends_of(frame: &[u8]) -> Option<[SocketAddr; 2]> {
+    let packet = Ipv4Packet::new_checked(EthernetFrame::new_checked(frame).ok()?.payload()).ok()?;
+    let segment = TcpPacket::new_checked(packet.payload()).ok()?;
+    let ends = [(packet.src_addr(), segment.src_port()), (packet.dst_addr(), segment.dst_port())];
+    Some(ends.map(|(address, port)| SocketAddr::new(address.into(), port)))
+}
+
+/// Interfaces of `smoltcp` draw one number when they are made, then that for which their seed was made, and then others.
+#[test]
+fn a_seed_draws_its_number_for_the_connection() {
+    let mut random = Random::new([9; 32]);
+    for number in [0, 1, u32::MAX, 1 << 31, 0x1234_5678].into_iter().chain(0..100_000) {
+        let seeds = [(); 2].map(|()| seed_of(number, random.number()));
+        let [first, second] = seeds.map(|seed| drawn_of(seed).take(3).collect::<Vec<u32>>());
+        assert_eq!((first[1], second[1]), (number, number));
+        assert_ne!(first[2], second[2]);
+        assert!(
+            [first[0], second[0]].iter().all(|drawn| drawn & 0xffff != drawn >> 16),
+            "another one is drawn"
+        );
+    }
 }
 
 #[test]
@@ -63,6 +94,11 @@ fn connections_begin_with_numbers_that_the_interface_does_not_draw() {
                     if let Some(number) = begun(&frame) {
                         begun_by[from] += 1;
                         assert!(!known[from].contains(&number), "host {from} begins with a known number");
+                        // Both sides' numbers are those of their clocks, when they heard of it.
+                        let random = &pair.hosts[from].stack.table.random;
+                        let zero = random.beginning(ends_of(&frame).unwrap(), 0);
+                        let age_us = u64::from(number.wrapping_sub(zero)) * TICK_US;
+                        assert!(age_us <= now_us && now_us < age_us + 2_000_000, "{age_us} at {now_us}");
                         all.insert(number);
                     }
                     pair.hosts[1 - from].stack.push(&frame);
