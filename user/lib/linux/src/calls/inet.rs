@@ -312,6 +312,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             inet.follow(&*network, self.machine.now());
         }
         match inet.stage.get() {
+            // The other end may have answered or refused already. Linux looks at that behind the call, however near it is.
+            Stage::Connected | Stage::Fresh if is_new && open.has(O_NONBLOCK) => Err(EINPROGRESS),
             Stage::Connected if !inet.is_acknowledged.replace(true) => DONE,
             Stage::Connected | Stage::Listening => Err(EISCONN),
             Stage::Fresh => Err(inet.error.take().unwrap_or(ECONNABORTED)),

@@ -100,9 +100,19 @@ impl Net {
         self.call(nr::__NR_bind, &[fd, at, len])
     }
 
-    fn connect(&mut self, fd: u64, address: &str) -> i64 {
+    fn connect_once(&mut self, fd: u64, address: &str) -> i64 {
         let [at, len] = self.address(fd, address);
         self.call(nr::__NR_connect, &[fd, at, len])
+    }
+
+    /// Connects, and asks how that went if the call does not wait for it.
+    fn connect(&mut self, fd: u64, address: &str) -> i64 {
+        let begun = self.connect_once(fd, address);
+        if begun != error(EINPROGRESS) {
+            return begun;
+        }
+        let outcome = self.connect_once(fd, address);
+        if outcome == error(EALREADY) { begun } else { outcome }
     }
 
     fn listener(&mut self, address: &str) -> u64 {
@@ -349,6 +359,24 @@ fn connections_that_are_refused() {
     assert_eq!(net.call(nr::__NR_shutdown, &[none, SHUT_WR.into()]), error(ENOTCONN));
     assert_eq!(net.name(nr::__NR_getpeername, none), Err(error(ENOTCONN)));
     assert_eq!(net.own(none), "0.0.0.0:0");
+}
+
+/// Linux tells it later also if the other end is near and has answered at once.
+#[test]
+fn a_call_that_does_not_wait_never_says_that_it_is_connected() {
+    let mut net = Net::begun();
+    let listener = net.listener("127.0.0.1:80");
+    let fd = net.socket(AF_INET, STREAM | BRIEF);
+    assert_eq!(net.connect_once(fd, "127.0.0.1:80"), error(EINPROGRESS));
+    assert_eq!((net.poll(fd), net.error_of(fd)), (0x104, 0), "it can be written");
+    assert!(net.accept(listener) > 0);
+    assert_eq!(
+        (net.connect_once(fd, "127.0.0.1:80"), net.connect_once(fd, "127.0.0.1:80")),
+        (0, error(EISCONN))
+    );
+    let fd = net.socket(AF_INET, STREAM | BRIEF);
+    assert_eq!(net.connect_once(fd, "127.0.0.1:9"), error(EINPROGRESS));
+    assert_eq!((net.error_of(fd), net.error_of(fd)), (111, 0));
 }
 
 #[test]
