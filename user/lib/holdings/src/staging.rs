@@ -101,6 +101,27 @@ mod tests {
         (TASK, Uid(thread))
     }
 
+    /// Threads of a program that make their texts long, and then short again.
+    #[test]
+    fn texts_that_become_short_give_memory_back() {
+        let mut staging = Staging::<Counted>::default();
+        for thread in 1..=THREADS_MAX as u64 {
+            for offset in (0..SHORT_LEN_MAX - 56).step_by(56) {
+                staging.put(owner(thread), offset, &[b'x'; 56], LONG_LEN_MAX, |_| None).unwrap();
+            }
+            staging.put(owner(thread), 1, b"x", LONG_LEN_MAX, |_| None).unwrap();
+        }
+        let kept: usize = staging
+            .texts
+            .values()
+            .map(|text| match text {
+                Text::Short(bytes) => bytes.capacity(),
+                Text::Long(..) => 0,
+            })
+            .sum();
+        assert!(kept <= SHARE_LEN_MAX, "{kept}");
+    }
+
     /// A program whose threads put pieces anywhere, for ever: what is kept for it has its limit, and is gone with it.
     #[test]
     fn a_hostile_program_has_its_share() {

@@ -59,10 +59,13 @@ impl<M: Memory> Text<M> {
         }
     }
 
-    /// Leaves its first bytes, and forgets the others.
+    /// Leaves its first bytes, and forgets the others. A short text keeps no more than twice the memory that these need.
     pub fn truncate(&mut self, len: usize) {
         match self {
-            Text::Short(bytes) => bytes.truncate(len),
+            Text::Short(bytes) => {
+                bytes.truncate(len);
+                bytes.shrink_to(2 * len);
+            }
             Text::Long(_, long) => *long = len.min(*long),
         }
     }
