@@ -437,7 +437,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     ) -> Result<()> {
         let thread = self.thread(tid)?;
         let before = thread.mask_before.take().unwrap_or(thread.mask);
-        let frame = signal::frame(state, &action, (signal, &cause), &thread.stack, before, fault);
+        let frame = signal::frame(state, &action, (signal, &cause), &thread.stack, before, fault)?;
         let own = if action.has(general::SA_NODEFER) { Set(0) } else { Set::of(signal) };
         thread.mask = Set(thread.mask.0 | action.mask.0 | own.0).as_mask();
         let pid = thread.process;

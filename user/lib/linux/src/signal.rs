@@ -347,7 +347,7 @@ pub fn info(signal: Signal, cause: &Cause) -> [u8; INFO_BYTES] {
 }
 
 /// The frame for a handler, of a thread in a state, which becomes the one with which the handler begins. `mask`: what is blocked when the handler returns.
-/// `fault`: address, error code and vector of a fault.
+/// `fault`: address, error code and vector of a fault. `EFAULT`: it would lie outside of a stack for handlers on which the thread is, or is going to be.
 pub fn frame(
     state: &mut ThreadState,
     action: &Action,
@@ -355,12 +355,15 @@ pub fn frame(
     stack: &Stack,
     mask: Set,
     fault: [u64; 3],
-) -> Frame {
+) -> Result<Frame> {
     let sp = state.registers[register::RSP];
     let uses_other = action.has(general::SA_ONSTACK) && stack.len > 0 && !stack.has(sp);
     let top = if uses_other { stack.address.wrapping_add(stack.len) } else { sp.wrapping_sub(RED_ZONE) };
     let vector_at = top.wrapping_sub(VECTOR_BYTES as u64) & !63;
     let address = vector_at.wrapping_sub(VECTOR_OFFSET as u64);
+    if (uses_other || stack.has(sp)) && !stack.has(address) {
+        return Err(EFAULT);
+    }
 
     let mut bytes = [0; FRAME_BYTES];
     let mut places = bytes.as_chunks_mut().0.iter_mut();
@@ -392,7 +395,7 @@ pub fn frame(
     registers[register::RIP] = action.handler;
     registers[register::RSP] = address;
     registers[register::RFLAGS] &= !FLAGS_CLEARED;
-    Frame { address, bytes }
+    Ok(Frame { address, bytes })
 }
 
 /// Writes down the vector registers as a handler sees them.

@@ -337,3 +337,36 @@ fn a_signal_without_a_handler_comes_behind_one_with() {
         assert!(world.handles(child) && !world.system.machine.paused.contains(&child));
     }
 }
+
+/// A stack for handlers has room for the frames of two signals, and not for a third: a process that gets three at once ends, and nothing below the stack is overwritten.
+#[test]
+fn frames_stay_on_the_stack_for_handlers() {
+    let signals = [SIGUSR1, SIGUSR2, SIGWINCH];
+    for count in 1..=3 {
+        let mut world = World::new();
+        let child = world.fork(1);
+        let (at, len) = (OWN + 2 * PAGE, PAGE - 1024);
+        world.system.write_words(child, OWN, &[at, 0, len]).unwrap();
+        world.now(child, __NR_sigaltstack, &[OWN, 0]).unwrap();
+        for signal in signals {
+            let action = [HANDLER, u64::from(SA_RESTORER | SA_ONSTACK), HANDLER + 64, 0];
+            world.system.write_words(child, OWN, &action).unwrap();
+            world.now(child, __NR_rt_sigaction, &[signal.into(), OWN, 0, 8]).unwrap();
+            world.block(child, signal);
+        }
+        let below = [0x1234_5678; 8];
+        world.system.write_words(child, at - 64, &below).unwrap();
+        for signal in &signals[..count] {
+            world.signal(1, child, *signal);
+        }
+        let mask = signals.iter().fold(0, |all, signal| all | Set::of(*signal).0);
+        world.system.write_words(child, OWN, &[mask]).unwrap();
+        world.call(child, __NR_rt_sigprocmask, &[SIG_UNBLOCK.into(), OWN, 0, 8]);
+        if count < 3 {
+            assert!(world.handles(child), "{count}");
+            assert_eq!(world.system.words(child, at - 64), Ok(below));
+        } else {
+            assert_eq!(world.system.processes[&child].ended, Some(Status::killed(SIGSEGV)));
+        }
+    }
+}
