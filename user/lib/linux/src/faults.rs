@@ -33,6 +33,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let pid = self.pid(tid).map_err(|_| Fault::Nothing)?;
         self.budget.serve(pid);
         let room = self.room(tid).map_err(|_| Fault::Nothing)?;
+        self.store.frames.was_out = false;
         self.store.map_page(&mut room.borrow_mut().memory, address, wanted)
     }
 
@@ -46,12 +47,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
-    /// A thread faults, and no frame is left. As in Linux, it is not the process that comes last which ends by that, but the one that has most; the first process does so only if
+    /// A thread faults, and no frame is to be had, since all are used or the machine has no memory left. As in Linux, it is not the process that comes last which ends by that, but the one that has most; the first process does so only if
     /// no other is left. True if one has ended, so that the fault is to be tried again.
     pub fn make_room(&mut self, tid: Tid) -> bool {
         let Ok(own) = self.pid(tid) else { return false };
-        // Frames there are: what is missing is the process's share of the budget.
-        if self.store.frames.left() > 0 {
+        // What is missing is the process's share of the budget, which nobody else's end enlarges.
+        if !self.store.frames.was_out {
             return false;
         }
         let size = |process: &Process| process.room.borrow().memory.sizes().1;

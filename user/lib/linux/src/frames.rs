@@ -59,6 +59,8 @@ pub struct Frames<B> {
     /// Use of each. Those that were never used are not in it.
     uses: Vec<Use>,
     free: Vec<Frame>,
+    /// No frame was to be had for somebody since this was cleared.
+    pub(crate) was_out: bool,
     /// Memory for tables of all that have frames, and for everything else that processes make this program keep.
     pub budget: Budget,
     /// Memory without a file that several share.
@@ -69,7 +71,7 @@ impl<B: Bytes> Frames<B> {
     /// All of them free.
     pub fn new(bytes: B) -> Frames<B> {
         let (uses, free) = (Vec::new(), Vec::new());
-        Frames { bytes, uses, free, budget: Budget::default(), objects: Objects::new() }
+        Frames { bytes, uses, free, was_out: false, budget: Budget::default(), objects: Objects::new() }
     }
 
     /// Frames that can still be had.
@@ -102,11 +104,9 @@ impl<B: Bytes> Frames<B> {
             return Ok(frame);
         }
         let number = self.uses.len() as u32;
-        if number >= self.bytes.count() {
-            return Err(ENOMEM);
-        }
         self.uses.try_reserve(1).map_err(|_| Errno::NO_MEMORY)?;
-        if !self.bytes.make(Frame(number)) {
+        if number >= self.bytes.count() || !self.bytes.make(Frame(number)) {
+            self.was_out = true;
             return Err(ENOMEM);
         }
         self.uses.push(Use::ONE);

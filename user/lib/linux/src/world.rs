@@ -121,9 +121,9 @@ impl Machine for Host {
     fn wake_at(&mut self, _: Option<u64>) {}
 }
 
-/// Frames, each of which has its bytes.
+/// Frames, each of which has its bytes, and how many the machine has memory for, if fewer than there may be.
 #[derive(Default, Debug)]
-pub struct Pages(Vec<Vec<u8>>);
+pub struct Pages(Vec<Vec<u8>>, pub Option<u32>);
 
 impl Bytes for Pages {
     fn count(&self) -> u32 {
@@ -131,7 +131,7 @@ impl Bytes for Pages {
     }
     fn make(&mut self, frame: Frame) -> bool {
         self.0.resize(self.0.len().max(frame.0 as usize + 1), vec![0; PAGE as usize]);
-        true
+        self.1.is_none_or(|most| frame.0 < most)
     }
     fn clear(&mut self, frame: Frame) {
         self.0[frame.0 as usize].fill(0);
