@@ -51,7 +51,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// no other is left. True if one has ended, so that the fault is to be tried again.
     pub fn make_room(&mut self, tid: Tid) -> bool {
         let Ok(own) = self.pid(tid) else { return false };
-        // What is missing is the process's share of the budget, which nobody else's end enlarges.
+        // Otherwise the process's share of the budget is missing, which nobody else's end enlarges.
         if !self.store.frames.was_out {
             return false;
         }
