@@ -96,7 +96,7 @@ fn failing_script(world: &World, script: &[u8], word: &str) -> Verdict {
 }
 
 fn overlong_line(world: &'static World) -> Verdict {
-    let line = [b"ps ".to_vec(), vec![b'x'; 5000], b"\n".to_vec()].concat();
+    let line = [b"ps ".to_vec(), vec![b'x'; 140_000], b"\n".to_vec()].concat();
     failing_script(world, &line, "long")
 }
 
