@@ -1,8 +1,7 @@
 /* Corners of calls, without a C library: `corners DIRECTORY` prints what they do on Linux, and on Tern they do the same. Handlers of several signals that wait, files that
  * one thread closes while another one waits for them by `poll` or `select`, and what is open as a place alone. */
 
-typedef unsigned long word;
-typedef long number;
+#include "calls.h"
 
 enum {
 	READ = 0, WRITE = 1, OPEN = 2, CLOSE = 3, FSTAT = 5, POLL = 7, LSEEK = 8, MMAP = 9, RT_SIGACTION = 13, RT_SIGPROCMASK = 14, IOCTL = 16,
@@ -16,41 +15,7 @@ enum {
 	O_PLACE = 010000000, O_NOFOLLOW = 0400000, O_DIRECTORY = 0200000, THREAD_FLAGS = 0x50f00, STACK = 16384,
 };
 
-static number call6(number n, word a, word b, word c, word d, word e, word f)
-{
-	number result;
-	register word r10 __asm__("r10") = d;
-	register word r8 __asm__("r8") = e;
-	register word r9 __asm__("r9") = f;
-	__asm__ volatile("syscall" : "=a"(result) : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
-	return result;
-}
-
-#define CALL(n, a, b, c, d) call6((n), (word)(a), (word)(b), (word)(c), (word)(d), 0, 0)
-#define COUNT(list) (sizeof (list) / sizeof *(list))
 #define OF(signal) (1ul << ((signal) - 1))
-
-extern number begin_thread(word flags, word *stack, void (*function)(word), word argument);
-__asm__(
-	".globl begin_thread\n"
-	"begin_thread:\n"
-	"	mov %rdx, -8(%rsi); mov %rcx, -16(%rsi); sub $16, %rsi\n"
-	"	mov $56, %eax; xor %edx, %edx; xor %r10d, %r10d; xor %r8d, %r8d\n"
-	"	syscall\n"
-	"	test %rax, %rax; jnz 1f\n"
-	"	pop %rdi; pop %rax; and $-16, %rsp; call *%rax; ud2\n"
-	"1:	ret\n");
-
-extern void restorer(void);
-__asm__(".globl restorer\nrestorer: mov $15, %eax; syscall");
-
-static void say(const char *text)
-{
-	word len = 0;
-	while (text[len])
-		len++;
-	CALL(WRITE, 1, text, len, 0);
-}
 
 static void say_number(number value)
 {

@@ -3,8 +3,7 @@
  * half, lengths without end, descriptors that are none. Threads, signals and children come between. Left out is one thing: a process with the rights of root spares
  * the first process, which it may end. Not for a machine with Linux: it would do there what it may. */
 
-typedef unsigned long word;
-typedef long number;
+#include "calls.h"
 
 enum {
 	READ = 0, WRITE = 1, OPEN = 2, CLOSE = 3, MMAP = 9, MPROTECT = 10, RT_SIGACTION = 13, RT_SIGPROCMASK = 14, RT_SIGRETURN = 15, PIPE = 22,
@@ -16,34 +15,6 @@ enum {
 	WORKERS = 3, AT_ONCE = 5000, PATHS_AT = 12 * PAGE, PATH = 64, HERE = -100, AT_REMOVEDIR = 0x200,
 	SA_RESTORER = 0x04000000, CLONE_VM = 0x100, THREAD_FLAGS = 0x50f00,
 };
-
-static number call6(number n, word a, word b, word c, word d, word e, word f)
-{
-	number result;
-	register word r10 __asm__("r10") = d;
-	register word r8 __asm__("r8") = e;
-	register word r9 __asm__("r9") = f;
-	__asm__ volatile("syscall" : "=a"(result) : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
-	return result;
-}
-
-#define CALL(n, a, b, c, d) call6((n), (word)(a), (word)(b), (word)(c), (word)(d), 0, 0)
-#define COUNT(list) (sizeof (list) / sizeof *(list))
-
-/* A thread of the caller's memory: it begins with a function, and its argument, on a stack of its own. */
-extern number begin_thread(word flags, word *stack, void (*function)(word), word argument);
-__asm__(
-	".globl begin_thread\n"
-	"begin_thread:\n"
-	"	mov %rdx, -8(%rsi); mov %rcx, -16(%rsi); sub $16, %rsi\n"
-	"	mov $56, %eax; xor %edx, %edx; xor %r10d, %r10d; xor %r8d, %r8d\n"
-	"	syscall\n"
-	"	test %rax, %rax; jnz 1f\n"
-	"	pop %rdi; pop %rax; and $-16, %rsp; call *%rax; ud2\n"
-	"1:	ret\n");
-
-extern void restorer(void);
-__asm__(".globl restorer\nrestorer: mov $15, %eax; syscall");
 
 /* Seen by all processes: how many calls each worker has made, and those of its children with it. */
 static volatile word *made;
@@ -64,14 +35,6 @@ static word next(struct random *random)
 static word below(struct random *random, word bound)
 {
 	return (next(random) >> 11) % bound;
-}
-
-static void say(const char *text)
-{
-	word len = 0;
-	while (text[len])
-		len++;
-	CALL(WRITE, 1, text, len, 0);
 }
 
 static void say_number(word value)

@@ -2,8 +2,7 @@
  * that change all of them, behind interruptions by a timer at any instruction, and in the processes beside it that do likewise. A handler finds them in its frame,
  * and what it writes there is what the program goes on with. Each process has numbers of its own, so registers of another one are found out. */
 
-typedef unsigned long word;
-typedef long number;
+#include "calls.h"
 
 enum {
 	READ = 0, WRITE = 1, MMAP = 9, MUNMAP = 11, RT_SIGACTION = 13, RT_SIGRETURN = 15, PIPE = 22, SCHED_YIELD = 24, SETITIMER = 38,
@@ -16,26 +15,6 @@ enum {
 	/* Offsets in what FXSAVE writes. */
 	FCW = 0, MXCSR = 24, XMM = 160,
 };
-
-static number call6(number n, word a, word b, word c, word d, word e, word f)
-{
-	number result;
-	register word r10 __asm__("r10") = d;
-	register word r8 __asm__("r8") = e;
-	register word r9 __asm__("r9") = f;
-	__asm__ volatile("syscall" : "=a"(result) : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
-	return result;
-}
-
-#define CALL(n, a, b, c, d) call6((n), (word)(a), (word)(b), (word)(c), (word)(d), 0, 0)
-
-static void say(const char *text)
-{
-	word len = 0;
-	while (text[len])
-		len++;
-	CALL(WRITE, 1, text, len, 0);
-}
 
 static void __attribute__((noreturn)) fail(const char *text)
 {
@@ -108,9 +87,6 @@ __asm__(
 	"	movq %xmm7, %rax; cmp %rsi, %rax; jne 2f; movq %xmm15, %rax; cmp %rsi, %rax; jne 2f\n"
 	"	xor %eax, %eax; pop %rbp; pop %rbx; ret\n"
 	"2:	mov $1, %eax; pop %rbp; pop %rbx; ret\n");
-
-extern void restorer(void);
-__asm__(".globl restorer\nrestorer: mov $15, %eax; syscall");
 
 static word seed;
 static volatile unsigned alarms, signals, faults;

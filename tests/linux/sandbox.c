@@ -1,8 +1,7 @@
 /* Two programs of Linux for two sandboxes on one disk, without a C library: `victim` has what nobody else may reach, and `hostile` tries to. Neither can tell the
  * other when it is ready: both wait for a file that the test makes in their roots. */
 
-typedef unsigned long word;
-typedef long number;
+#include "calls.h"
 
 enum {
 	READ = 0, WRITE = 1, OPEN = 2, CLOSE = 3, MMAP = 9, SCHED_YIELD = 24, SHMGET = 29, NANOSLEEP = 35, GETPID = 39, SOCKET = 41, CONNECT = 42,
@@ -10,31 +9,6 @@ enum {
 	SYMLINK = 88, PTRACE = 101, MKNOD = 133, PIVOT_ROOT = 155, CHROOT = 161, MOUNT = 165, OPENAT = 257, UNSHARE = 272, ACCEPT4 = 288,
 	SETNS = 308, PROCESS_VM_READV = 310, PIDFD_OPEN = 434,
 };
-
-static number call6(number n, word a, word b, word c, word d, word e, word f)
-{
-	number result;
-	register word r10 __asm__("r10") = d;
-	register word r8 __asm__("r8") = e;
-	register word r9 __asm__("r9") = f;
-	__asm__ volatile("syscall" : "=a"(result) : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
-	return result;
-}
-
-#define CALL(n, a, b, c, d) call6((n), (word)(a), (word)(b), (word)(c), (word)(d), 0, 0)
-
-static word length(const char *text)
-{
-	word len = 0;
-	while (text[len])
-		len++;
-	return len;
-}
-
-static void say(const char *text)
-{
-	CALL(WRITE, 1, text, length(text), 0);
-}
 
 static void pause_a_while(void)
 {
