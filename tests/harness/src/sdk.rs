@@ -111,7 +111,9 @@ fn arguments_may_be_long(world: &'static World) -> Verdict {
             "run sdk-test sum {fits}\nrun sdk-test sum {fits}x\nrun sdk-test sum {}\n",
             "x".repeat(140_000)
         ),
-        &format!("set BIRD=\nrun sdk-test sum one two\n{one}{one}{one}mem\n{one}{one}{one}{one}mem\nexit 0\n"),
+        &format!(
+            "set BIRD=\nrun sdk-test sum one two\n{one}{one}{one}mem\n{one}{one}{one}{one}mem\nexit 0\n"
+        ),
     ]
     .map(String::as_str)
     .concat();

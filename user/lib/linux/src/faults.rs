@@ -47,8 +47,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
-    /// A thread faults, and no frame is to be had, since all are used or the machine has no memory left. As in Linux, it is not the process that comes last which ends by that, but the one that has most; the first process does so only if
-    /// no other is left. True if one has ended, so that the fault is to be tried again.
+    /// A thread faults, and no frame is to be had: all are used, or the machine has no memory left. As in Linux, the process ends that has most, and not the one that comes
+    /// last; the first process does so only if no other is left. True if one has ended, so that the fault is to be tried again.
     pub fn make_room(&mut self, tid: Tid) -> bool {
         let Ok(own) = self.pid(tid) else { return false };
         // Otherwise the process's share of the budget is missing, which nobody else's end enlarges.
