@@ -15,6 +15,9 @@ use smoltcp::wire::IpEndpoint;
 /// How long the other side may be silent before a connection is given up.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
+/// How long a connection is idle until the other side is asked whether it is there. It is asked twice before its silence is too long.
+const IDLE_MAX: Duration = Duration::from_secs(25);
+
 /// A socket for a connection.
 pub(super) fn stream() -> tcp::Socket<'static> {
     let mut socket = tcp::Socket::new(
@@ -22,6 +25,8 @@ pub(super) fn stream() -> tcp::Socket<'static> {
         tcp::SocketBuffer::new(vec![0; STREAM_BYTES]),
     );
     socket.set_timeout(Some(SILENCE_MAX));
+    // Without it the stack gives up a connection that nobody needs for so long, since it counts all silence.
+    socket.set_keep_alive(Some(IDLE_MAX));
     socket
 }
 

@@ -135,6 +135,36 @@ fn a_wire_that_loses_frames_loses_no_bytes() {
     }
 }
 
+/// A connection stays while nobody needs it, however long that is; and it ends when the other machine is not there any more.
+#[test]
+fn an_idle_connection_stays() {
+    let mut pair = Pair::new(0);
+    let (_, client, server) = pair.connect(80);
+    let (_, near, far) = super::connection(&mut pair.hosts[0], "127.0.0.1:81");
+    for seconds in [10, 59, 61, 600] {
+        pair.run(100 * seconds);
+        for ((from, id), (to, other)) in
+            [((0, client), (1, server)), ((1, server), (0, client)), ((0, near), (0, far))]
+        {
+            assert_eq!(pair.hosts[from].stack.write(id, b"still there"), Ok(11), "{seconds} s");
+            pair.run(100);
+            let mut bytes = [0; 20];
+            assert_eq!(pair.hosts[to].stack.read(other, &mut bytes), Ok(11), "{seconds} s");
+        }
+    }
+    let seen = pair.seen;
+    pair.run(100 * 600);
+    // A question and its answer, from each side, and as much to find the neighbour again.
+    assert!(pair.seen - seen < 300, "{} frames in ten minutes", pair.seen - seen);
+    pair.loss = 1;
+    pair.run(100 * 70);
+    let [near, far] = &mut pair.hosts;
+    for (host, id) in [(near, client), (far, server)] {
+        assert_eq!(host.stack.state(id).unwrap().0, State::Closed);
+        assert_eq!(host.stack.write(id, b"x"), Err(Refusal::Closed));
+    }
+}
+
 /// `smoltcp` gives up the timer of an end (FIN) that is lost when three acknowledgements come of what was before it.
 #[test]
 fn an_end_that_is_lost_is_sent_again() {
