@@ -48,11 +48,13 @@ impl World {
         tables + self.system.store.frames.object_tables() + self.system.terminals.pairs() * PAIR_BYTES
     }
 
-    /// Open files that descriptors lead to, also those in messages.
+    /// Open files that descriptors lead to, those in messages, and those that threads wait with.
     fn open_held(&self) -> usize {
         let descriptors = self.system.processes.values().flat_map(|process| process.descriptors.iter());
         let mut left: Vec<Rc<Open>> = descriptors.map(|(_, descriptor)| descriptor.open.clone()).collect();
         left.extend(self.system.kept.fifos.opening().cloned());
+        let waited_with = self.system.threads.values().flat_map(|thread| &thread.held);
+        left.extend(waited_with.map(|(_, open)| open.clone()));
         let (mut seen, mut pipes, mut sum) = (BTreeSet::new(), BTreeMap::new(), 0);
         while let Some(open) = left.pop() {
             if !seen.insert(Rc::as_ptr(&open)) {
