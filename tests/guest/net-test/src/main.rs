@@ -8,6 +8,8 @@
 
 extern crate alloc;
 
+mod memory;
+
 use alloc::vec::Vec;
 use core::hint::black_box;
 use core::net::SocketAddr;
@@ -45,7 +47,11 @@ fn main() -> i32 {
         Some("hold") => hold(arguments.get(1).map_or("", |word| word.as_str())),
         Some("apart") => apart(&arguments[1..].iter().map(|word| word.as_str()).collect::<Vec<_>>()),
         Some("rest") => rest(arguments.get(1).map_or("", |word| word.as_str())),
-        _ => stream().and_then(|()| datagrams()).and_then(|()| refusals()).and_then(|()| tickets()),
+        _ => stream()
+            .and_then(|()| datagrams())
+            .and_then(|()| refusals())
+            .and_then(|()| tickets())
+            .and_then(|()| memory::all()),
     };
     match outcome {
         Ok(()) => {

@@ -13,6 +13,7 @@ use rt::door::{Reference, Room};
 use rt::sync::Mutex;
 use rt::sys::Uid;
 
+pub use crate::streams::Stream;
 pub use Network::Entrance;
 pub use Sockets::Endpoint;
 
@@ -114,10 +115,10 @@ pub fn socket_address(at: &Endpoint) -> SocketAddr {
 
 /// The network, as a program has it.
 pub struct Net {
-    server: Uid,
+    pub(crate) server: Uid,
     host: Reference<Sockets::Host::Client<View>>,
     /// Room for what a read brings. A new one would have to be zeroed; there is one for all connections, since few read at a time.
-    spare: Mutex<Option<Box<Sockets::Stream::Replies>>>,
+    pub(crate) spare: Mutex<Option<Box<Sockets::Stream::Replies>>>,
 }
 
 impl Net {
@@ -135,7 +136,7 @@ impl Net {
     }
 
     /// Does something as soon as it can be done.
-    fn when<T>(
+    pub(crate) fn when<T>(
         &self,
         ticket: u64,
         event: u32,
@@ -171,7 +172,7 @@ impl Net {
         let ticket = stream.ticket()?;
         self.wait(ticket, Sockets::WRITABLE, patience_ms)?;
         match stream.phase()? {
-            Sockets::State::OPEN => Ok(Stream { net: self, stream, ticket }),
+            Sockets::State::OPEN => Ok(Stream::new(self, stream, ticket)),
             _ => Err(Error::Closed),
         }
     }
@@ -201,54 +202,6 @@ impl Net {
     }
 }
 
-/// A connection.
-pub struct Stream<'a> {
-    net: &'a Net,
-    stream: Reference<Sockets::Stream::Client<View>>,
-    ticket: u64,
-}
-
-impl Stream<'_> {
-    /// Writes all of it.
-    pub fn write(&self, mut bytes: &[u8]) -> Result<()> {
-        while !bytes.is_empty() {
-            let len = self.write_some(bytes, FOREVER)?;
-            bytes = bytes.get(len..).ok_or(Error::Server(Failure::Garbled))?;
-        }
-        Ok(())
-    }
-
-    /// Writes as much of it as there is room for, and waits until there is some. Gives back how many bytes that were.
-    pub fn write_some(&self, bytes: &[u8], patience_ms: u64) -> Result<usize> {
-        let now = &bytes[..bytes.len().min(Sockets::BYTES_MAX as usize)];
-        let write = || self.stream.write(now);
-        self.net.when(self.ticket, Sockets::WRITABLE, patience_ms, write).map(|len| len as usize)
-    }
-
-    /// Reads what has come, and waits until something has: nothing if nothing more will.
-    pub fn read(&self, len_max: usize, patience_ms: u64) -> Result<Vec<u8>> {
-        let len_max = len_max.min(Sockets::BYTES_MAX as usize) as u32;
-        let spare = self.net.spare.lock().take();
-        let mut replies = spare.unwrap_or_else(|| Box::new(Sockets::Stream::Replies::new()));
-        let outcome = Inbox::open(&mut *replies, |inbox| {
-            let read = || self.stream.read(inbox, len_max).map(<[u8]>::to_vec);
-            self.net.when(self.ticket, Sockets::READABLE, patience_ms, read)
-        });
-        *self.net.spare.lock() = Some(replies);
-        outcome?
-    }
-
-    /// Nothing more will be written.
-    pub fn shutdown(&self) -> Result<()> {
-        Ok(self.stream.shutdown()?)
-    }
-
-    /// The other end.
-    pub fn peer(&self) -> Result<SocketAddr> {
-        Ok(socket_address(&self.stream.peer()?))
-    }
-}
-
 /// A listener.
 pub struct Listener<'a> {
     net: &'a Net,
@@ -262,7 +215,7 @@ impl<'a> Listener<'a> {
         let accept = || self.listener.accept();
         let stream = self.net.when(self.ticket, Sockets::READABLE, patience_ms, accept)?;
         let ticket = stream.ticket()?;
-        Ok(Stream { net: self.net, stream, ticket })
+        Ok(Stream::new(self.net, stream, ticket))
     }
 
     /// Whether a connection waits to be accepted.

@@ -131,9 +131,14 @@ impl<'a, S: Store> Writer<'a, S> {
         (words.len() >= WORDS && store.size() >= 2).then_some(Writer { words, store, written: 0 })
     }
 
-    fn room(&self) -> Result<usize, Broken> {
-        let taken = self.words[TAKEN].load(Ordering::Acquire);
-        between(taken, self.written, self.store.size()).map(|waiting| self.store.size() - waiting)
+    /// Bytes that wait to be read.
+    pub fn waiting(&self) -> Result<usize, Broken> {
+        between(self.words[TAKEN].load(Ordering::Acquire), self.written, self.store.size())
+    }
+
+    /// Bytes that there is room for.
+    pub fn room(&self) -> Result<usize, Broken> {
+        self.waiting().map(|waiting| self.store.size() - waiting)
     }
 
     /// Whether nobody will read any more.
@@ -165,6 +170,11 @@ impl<'a, S: Store> Writer<'a, S> {
         self.words[READER_SLEEPS].store(1, Ordering::Relaxed);
     }
 
+    /// Whether this side has said that it sleeps, and nobody has woken it since.
+    pub fn is_asleep(&self) -> bool {
+        self.words[WRITER_SLEEPS].load(Ordering::Relaxed) != 0
+    }
+
     /// Says that this side will sleep until it is woken. False if there is room, or if nobody reads any more: then it must not.
     pub fn may_sleep(&self) -> Result<bool, Broken> {
         may_sleep(self.words, Side::Writer, || Ok(self.room()? > 0 || self.is_over()))
@@ -190,6 +200,11 @@ impl<'a, S: Store> Reader<'a, S> {
         between(self.taken, self.words[WRITTEN].load(Ordering::Acquire), self.store.size())
     }
 
+    /// Bytes that the writer has room for.
+    pub fn room(&self) -> Result<usize, Broken> {
+        self.waiting().map(|waiting| self.store.size() - waiting)
+    }
+
     /// Whether all has been read that was written, and no more will be.
     pub fn is_over(&self) -> Result<bool, Broken> {
         // In this order: what was written before the end is seen.
@@ -209,6 +224,30 @@ impl<'a, S: Store> Reader<'a, S> {
         // Pairs with the writer's acquire: the bytes are copied before their place is free.
         self.words[TAKEN].store(self.taken, Ordering::Release);
         Ok(count)
+    }
+
+    /// Lets `take` copy as much as there is, `len_max` bytes at most, in up to two pieces: where each of them lies in the store, and how long it is. Gives back
+    /// how much that was.
+    pub fn read_with(
+        &mut self,
+        len_max: usize,
+        mut take: impl FnMut(&S, usize, usize),
+    ) -> Result<usize, Broken> {
+        let count = self.waiting()?.min(len_max);
+        let (at, first) = cut(&self.store, self.taken, count);
+        take(&self.store, at, first);
+        if first < count {
+            take(&self.store, 0, count - first);
+        }
+        self.taken = self.taken.wrapping_add(count as u64);
+        // Pairs with the writer's acquire: the bytes are copied before their place is free.
+        self.words[TAKEN].store(self.taken, Ordering::Release);
+        Ok(count)
+    }
+
+    /// Whether this side has said that it sleeps, and nobody has woken it since.
+    pub fn is_asleep(&self) -> bool {
+        self.words[READER_SLEEPS].load(Ordering::Relaxed) != 0
     }
 
     /// Whether the writer sleeps, and is to be woken by whoever calls this. To be asked after reading.

@@ -8,6 +8,7 @@
 use crate::lending;
 use crate::page::{PAGE, copy};
 use alloc::alloc::{Layout, alloc_zeroed};
+use alloc::vec::Vec;
 use core::ptr::with_exposed_provenance;
 use core::sync::atomic::AtomicU64;
 use sys::{Fpage, Rights};
@@ -87,6 +88,17 @@ impl Region {
         );
         // SAFETY: these bytes are there, and nobody has a reference to them but atomic words. Others write to them at most, which the copy allows.
         unsafe { copy(to.as_mut_ptr() as usize, self.address + at, to.len()) };
+    }
+
+    /// Copies bytes from `at` on, which lie in it, behind those that a list has.
+    pub fn append(self, at: usize, len: usize, to: &mut Vec<u8>) {
+        assert!(at <= self.size() && len <= self.size() - at, "{len} bytes from {at} on lie outside");
+        to.reserve(len);
+        let end = to.spare_capacity_mut().as_mut_ptr() as usize;
+        // SAFETY: these bytes are there, others write to them at most, and the list has room for as many.
+        unsafe { copy(end, self.address + at, len) };
+        // SAFETY: so many bytes behind its own have been written.
+        unsafe { to.set_len(to.len() + len) };
     }
 
     /// Overwrites bytes from `at` on, which lie in it.

@@ -4,8 +4,8 @@
 //! Protocols are the crate `smoltcp`'s, of which nothing is seen outside. In reading order: [`wire`], where frames go that stay in this machine and which
 //! may leave it; `offload`, what only those need that leave; `ends`, acknowledgements that the crate should not get; [`leases`],
 //! messages of servers that it should not get; `discovery` and `frames`, messages about the network, read and made; [`advertisements`], what routers say; [`claims`], addresses that
-//! nobody else may have; [`names`], answers about names that are too long for a datagram; [`random`] and `secrets`, numbers that nobody guesses; [`stack`], addresses and the turn of the whole; [`sockets`], what clients have; [`waiters`],
-//! who waits for one.
+//! nobody else may have; [`names`], answers about names that are too long for a datagram; [`random`] and `secrets`, numbers that nobody guesses; [`stack`], addresses and the turn of the whole; [`sockets`], what clients have; [`flows`], connections whose
+//! bytes go through shared memory; [`waiters`], who waits for a socket.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -18,6 +18,7 @@ pub mod advertisements;
 pub mod claims;
 mod discovery;
 mod ends;
+pub mod flows;
 mod frames;
 pub mod leases;
 pub mod names;
@@ -33,6 +34,7 @@ pub mod wire;
 #[cfg(test)]
 mod tests;
 
+pub use flows::Flow;
 pub use sockets::{Id, Kind, Refusal, State, readiness};
 pub use stack::{Fallback, Stack, Status};
 pub use waiters::Waiters;

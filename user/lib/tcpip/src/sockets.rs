@@ -21,6 +21,7 @@ use core::net::{IpAddr, SocketAddr};
 use datagrams::{for_datagrams, for_echoes};
 use smoltcp::socket::{dns, icmp, tcp, udp};
 use smoltcp::wire::{IpAddress, IpListenEndpoint};
+pub use streams::Connection;
 use streams::{is_connected, state_of, stream};
 use table::{Entry, Query, Slot};
 
@@ -149,6 +150,11 @@ impl Stack {
             }
             Entry::Query(Query::Answered(_)) => {}
         }
+    }
+
+    /// Whose a socket is.
+    pub fn owner(&self, id: Id) -> Result<u64, Refusal> {
+        self.table.slots.get(&id).map(|slot| slot.owner).ok_or(Refusal::Closed)
     }
 
     /// How many sockets an owner has.

@@ -3,6 +3,7 @@
 
 mod claims;
 mod floods;
+mod flows;
 mod hostile;
 mod leases;
 mod names;

@@ -1,7 +1,7 @@
 //! The network server: sockets, each an object behind a door, over the stack of the library `tcpip`.
 //!
-//! Reading order: [`shared`], the stack and the rings of the card, behind one lock; [`objects`], what clients call; [`card`], a thread that finds the
-//! card's driver and waits for it; [`clients`], whose a socket is.
+//! Reading order: [`shared`], the stack and the rings of the card, behind one lock; [`flows`], connections whose bytes go through memory; [`objects`], what
+//! clients call; [`card`], a thread that finds the card's driver and waits for it; [`clients`], whose a socket is.
 //!
 //! **Nobody waits inside.** Objects do what can be done now, on their caller's time, and poke the first thread if the stack has something to do. That one
 //! takes the stack's turns, and answers who waits for a socket when it is ready: a client waits in a call by ipc, so it keeps no thread busy here, and if
@@ -15,6 +15,7 @@ extern crate alloc;
 
 mod card;
 mod clients;
+mod flows;
 mod objects;
 mod shared;
 
@@ -175,7 +176,7 @@ impl Server {
         let now_ns = time::now_ns();
         let next_ns = next_us.map(|us| now_ns.saturating_add(us.saturating_mul(1000)));
         let shared = &self.shared;
-        let ready = |ticket| shared.stack(|stack| stack.ready(ticket));
+        let ready = |ticket| shared.ready(ticket);
         let reply = |thread, events| {
             let _ = server::reply(thread, &Answer::Wait(events).into());
         };

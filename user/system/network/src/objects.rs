@@ -4,11 +4,11 @@ use crate::clients::Membership;
 use crate::shared::Shared;
 use alloc::vec;
 use core::net::IpAddr;
-use net::sockets::Sockets::{self, Datagrams, Echo, Host, Listener, Question, Stream};
+use net::sockets::Sockets::{self, Datagrams, Echo, Host, Listener, Question, SharedStream, Stream};
 use net::sockets::{Endpoint, endpoint, packed, socket_address, unpacked};
 use rt::api::stub::{Failure, Hold, View};
 use rt::door::{self, Door, Reference};
-use rt::sys;
+use rt::sys::{self, Fpage};
 use tcpip::sockets::DATAGRAM_MAX;
 use tcpip::{Id, Kind, Refusal, Stack, State};
 
@@ -28,7 +28,7 @@ fn refused(refusal: Refusal) -> Failure {
 pub fn make_room() -> sys::Result<()> {
     door::make_room::<Host::Object<Hosted>>()?;
     door::make_room::<Datagrams::Object<Socket>>()?;
-    door::make_room::<Stream::Object<Socket>>()
+    door::make_room::<SharedStream::Object<Socket>>()
 }
 
 /// A socket, which is closed when nobody refers to it any more.
@@ -39,7 +39,7 @@ pub struct Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        self.shared.stack(|stack| stack.close(self.id));
+        self.shared.close(self.id);
         let _ = self.shared.poke();
     }
 }
@@ -87,7 +87,7 @@ impl Datagrams::Relay for Socket {
     }
 }
 
-impl Stream::Relay for Socket {
+impl SharedStream::Relay for Socket {
     fn ticket(&self) -> Result<u64, Failure> {
         Ok(self.id)
     }
@@ -111,7 +111,7 @@ impl Stream::Relay for Socket {
     }
     fn read<'a>(
         &'a self,
-        hold: &'a mut Hold<'a, Stream::Replies>,
+        hold: &'a mut Hold<'a, SharedStream::Replies>,
         len_max: u32,
     ) -> Result<&'a [u8], Failure> {
         let mut was_crowded = false;
@@ -127,11 +127,16 @@ impl Stream::Relay for Socket {
         Ok(bytes)
     }
     fn shutdown(&self) -> Result<(), Failure> {
-        self.act(Stack::shutdown)
+        self.shared.shutdown(self.id).map_err(refused)?;
+        let _ = self.shared.poke();
+        Ok(())
     }
     fn local(&self) -> Result<Endpoint, Failure> {
         let (_, [own, _]) = self.look(Stack::state)?;
         own.map(endpoint).ok_or(refused(Refusal::Closed))
+    }
+    fn share(&self) -> Result<Fpage, Failure> {
+        self.shared.share(self.id).map_err(refused)
     }
 }
 
@@ -141,7 +146,7 @@ impl Listener::Server for Socket {
     }
     fn accept(&self) -> Result<Reference<Stream::Client<View>>, Failure> {
         let id = self.look(Stack::accept)?;
-        served(door::serve(Stream::Object(Socket { shared: self.shared.clone(), id })))
+        served(door::serve(SharedStream::Object(Socket { shared: self.shared.clone(), id })))
     }
 }
 
@@ -191,7 +196,7 @@ impl Host::Server for Hosted {
         served(door::serve(Datagrams::Object(self.open(|stack, owner| stack.open(owner, Kind::Udp))?)))
     }
     fn open_stream(&self) -> Result<Reference<Stream::Client<View>>, Failure> {
-        served(door::serve(Stream::Object(self.open(|stack, owner| stack.open(owner, Kind::Tcp))?)))
+        served(door::serve(SharedStream::Object(self.open(|stack, owner| stack.open(owner, Kind::Tcp))?)))
     }
     fn listen(&self, at: &Endpoint, backlog: u16) -> Result<Reference<Listener::Client<View>>, Failure> {
         let at = socket_address(at);

@@ -1,14 +1,15 @@
 //! The stack, and the rings of the card, behind one lock, which nobody holds while he waits for anything else.
 
+use crate::flows::Flows;
 use alloc::sync::Arc;
 use net::ring::{Broken, Consumer, PACKET_MAX, Producer};
 use net::sockets::Entrance::Client;
 use rt::door::Door;
 use rt::sync::Mutex;
-use rt::sys::Uid;
+use rt::sys::{Fpage, Uid};
 use rt::{println, time};
-use tcpip::Stack;
 use tcpip::leases::Complaint;
+use tcpip::{Id, Refusal, Stack};
 
 /// The card, as long as its driver lives.
 pub struct Link {
@@ -24,6 +25,7 @@ pub struct Link {
 
 struct State {
     stack: Stack,
+    flows: Flows,
     link: Option<Link>,
     /// It has been found out whether there is a card.
     is_decided: bool,
@@ -41,7 +43,8 @@ pub struct Shared {
 impl Shared {
     /// A stack without a card.
     pub fn new(stack: Stack, first: Uid) -> Shared {
-        let state = State { stack, link: None, is_decided: false, packet: [0; PACKET_MAX] };
+        let state =
+            State { stack, flows: Flows::default(), link: None, is_decided: false, packet: [0; PACKET_MAX] };
         Shared { state: Arc::new(Mutex::new(state)), first }
     }
 
@@ -54,6 +57,30 @@ impl Shared {
     /// Does something with the stack.
     pub fn stack<T>(&self, act: impl FnOnce(&mut Stack) -> T) -> T {
         act(&mut self.state.lock().stack)
+    }
+
+    /// Says for what a socket is ready.
+    pub fn ready(&self, id: Id) -> Result<u32, Refusal> {
+        let State { stack, flows, .. } = &mut *self.state.lock();
+        flows.ready(id, stack.ready(id))
+    }
+
+    /// Gives a connection memory for its bytes.
+    pub fn share(&self, id: Id) -> Result<Fpage, Refusal> {
+        let State { stack, flows, .. } = &mut *self.state.lock();
+        flows.share(stack, id)
+    }
+
+    /// Nothing more is written to a connection.
+    pub fn shutdown(&self, id: Id) -> Result<(), Refusal> {
+        let State { stack, flows, .. } = &mut *self.state.lock();
+        flows.shutdown(stack, id)
+    }
+
+    /// Nobody has a socket any more.
+    pub fn close(&self, id: Id) {
+        let State { stack, flows, .. } = &mut *self.state.lock();
+        flows.close(stack, id, time::now_ns());
     }
 
     /// There is something to do for the thread that takes turns. False if that is gone, and with it, soon, the whole task.
@@ -84,7 +111,7 @@ impl Shared {
     pub fn turn(&self) -> (Option<Uid>, Option<u64>) {
         let mut state = self.state.lock();
         let mut more = state.receive();
-        let mut next_us = state.stack.turn(time::now_ns() / 1000);
+        let mut next_us = state.turn(time::now_ns());
         let wakes = state.send();
         if more.is_err() || wakes.is_err() {
             println!("network: the driver's rings make no sense");
@@ -108,6 +135,14 @@ impl Shared {
 }
 
 impl State {
+    /// Moves bytes of connections, and takes a turn of the stack in between. Says in how many microseconds there is something to do again.
+    fn turn(&mut self, now_ns: u64) -> Option<u64> {
+        let State { stack, flows, .. } = self;
+        flows.turn(stack, now_ns);
+        let next_us = stack.turn(now_ns / 1000);
+        if flows.turn(stack, now_ns) { Some(0) } else { next_us }
+    }
+
     /// Gives the stack what has come, as far as it has room. Says whether there is more.
     fn receive(&mut self) -> Result<bool, Broken> {
         let State { stack, link: Some(link), packet, .. } = self else { return Ok(false) };

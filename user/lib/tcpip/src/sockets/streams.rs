@@ -44,6 +44,52 @@ pub(super) fn is_connected(socket: &tcp::Socket) -> bool {
     state_of(socket) == State::Open
 }
 
+/// A connection, of which several things are asked.
+pub struct Connection<'a>(&'a mut tcp::Socket<'static>);
+
+impl Connection<'_> {
+    fn is_begun(&self) -> bool {
+        state_of(self.0) == State::Connecting
+    }
+
+    /// Lets `fill` write to a part of the room for bytes that are to be sent, and say how many it wrote. It is not called where there is none.
+    pub fn send(&mut self, fill: impl FnOnce(&mut [u8]) -> usize) -> Result<(), Refusal> {
+        if self.is_begun() || self.0.may_send() && !self.0.can_send() {
+            return Err(Refusal::Again);
+        }
+        let filled = self.0.send(|room| (fill(room).min(room.len()), ()));
+        filled.map_err(|tcp::SendError::InvalidState| Refusal::Closed)
+    }
+
+    /// Lets `take` look at a part of what has come, and say how many bytes of it are not needed any more. It is not called where nothing has.
+    pub fn receive(&mut self, take: impl FnOnce(&[u8]) -> usize) {
+        if self.0.can_recv() {
+            // It cannot fail: there is something.
+            let _ = self.0.recv(|bytes| (take(bytes).min(bytes.len()), ()));
+        }
+    }
+
+    /// Whether something has come.
+    pub fn has_received(&self) -> bool {
+        self.0.can_recv()
+    }
+
+    /// Whether all has been received that there will ever be.
+    pub fn is_over(&self) -> bool {
+        !self.is_begun() && !self.0.may_recv()
+    }
+
+    /// Whether nothing can be sent any more, however long somebody waits.
+    pub fn is_shut(&self) -> bool {
+        !self.is_begun() && !self.0.may_send()
+    }
+
+    /// Whether the other side may wait for room: more than half of what is kept for reading has come. When less has, the other side knows of enough room.
+    pub fn is_crowded(&self) -> bool {
+        self.0.recv_queue() > self.0.recv_capacity() / 2
+    }
+}
+
 impl Stack {
     fn tcp(&mut self, id: Id) -> Result<&mut tcp::Socket<'static>, Refusal> {
         match *self.entry(id)? {
@@ -125,10 +171,14 @@ impl Stack {
         }
     }
 
-    /// Whether the other side of a connection may wait for room: more than half of what is kept for reading has come. When less has, the other side knows
-    /// of enough room.
+    /// A connection, for several looks at it.
+    pub fn connection(&mut self, id: Id) -> Result<Connection<'_>, Refusal> {
+        self.tcp(id).map(Connection)
+    }
+
+    /// Whether the other side of a connection may wait for room: see [`Connection::is_crowded`].
     pub fn is_crowded(&mut self, id: Id) -> bool {
-        self.tcp(id).is_ok_and(|socket| socket.recv_queue() > socket.recv_capacity() / 2)
+        self.connection(id).is_ok_and(|connection| connection.is_crowded())
     }
 
     /// Nothing more will be written.
