@@ -1,18 +1,18 @@
 /* Corners of calls, without a C library: `corners DIRECTORY` prints what they do on Linux, and on Tern they do the same. Handlers of several signals that wait, files that
- * one thread closes while another one waits for them by `poll` or `select`, and what is open as a place alone. */
+ * one thread closes while another one waits for them by `poll` or `select`, what is open as a place alone, and paths that are empty. */
 
 #include "calls.h"
 
 enum {
 	READ = 0, WRITE = 1, OPEN = 2, CLOSE = 3, FSTAT = 5, POLL = 7, LSEEK = 8, MMAP = 9, RT_SIGACTION = 13, RT_SIGPROCMASK = 14, IOCTL = 16,
 	PREAD64 = 17, PIPE = 22, SELECT = 23, SCHED_YIELD = 24, DUP = 32, DUP2 = 33, SENDFILE = 40, GETPID = 39, CLONE = 56, FORK = 57, EXIT = 60,
-	WAIT4 = 61, KILL = 62, FCNTL = 72, FLOCK = 73, FSYNC = 74, FTRUNCATE = 77, GETDENTS64 = 217, CHDIR = 80, MKDIR = 83, UNLINK = 87,
+	WAIT4 = 61, KILL = 62, FCNTL = 72, FLOCK = 73, FSYNC = 74, FTRUNCATE = 77, GETDENTS64 = 217, CHDIR = 80, RENAME = 82, MKDIR = 83, UNLINK = 87,
 	SYMLINK = 88, READLINK = 89, FCHMOD = 91, FCHOWN = 93, RT_SIGSUSPEND = 130, SIGALTSTACK = 131, FSTATFS = 138, GETTID = 186, TKILL = 200,
-	FADVISE64 = 221, EXIT_GROUP = 231, EPOLL_CTL = 233, FCHOWNAT = 260, READLINKAT = 267, PSELECT6 = 270, PPOLL = 271, SPLICE = 275,
-	UTIMENSAT = 280, FALLOCATE = 285, EPOLL_CREATE1 = 291, SYNCFS = 306, FCHMODAT2 = 452,
+	FADVISE64 = 221, EXIT_GROUP = 231, EPOLL_CTL = 233, FCHOWNAT = 260, LINKAT = 265, READLINKAT = 267, PSELECT6 = 270, PPOLL = 271, SPLICE = 275,
+	UTIMENSAT = 280, FALLOCATE = 285, EPOLL_CREATE1 = 291, SYNCFS = 306, EXECVEAT = 322, FCHMODAT2 = 452,
 	SIGUSR1 = 10, SIGUSR2 = 12, SIGPIPE = 13, SIGCONT = 18, SIGSTOP = 19, QUEUED = 40, BLOCK = 0, UNBLOCK = 1, SET = 2,
 	SA_ONSTACK = 0x08000000, SA_RESTART = 0x10000000, SA_RESTORER = 0x04000000, EMPTY_PATH = 0x1000,
-	O_PLACE = 010000000, O_NOFOLLOW = 0400000, O_DIRECTORY = 0200000, THREAD_FLAGS = 0x50f00, STACK = 16384,
+	HERE = -100, O_PLACE = 010000000, O_NOFOLLOW = 0400000, O_DIRECTORY = 0200000, THREAD_FLAGS = 0x50f00, STACK = 16384,
 };
 
 #define OF(signal) (1ul << ((signal) - 1))
@@ -325,6 +325,40 @@ static void places(void)
 	TELL("it has", (number)(found[3] & 07777), (number)(found[3] >> 32), (number)(found[4] & 0xffffffff));
 }
 
+static number link_open(number fd, const char *to)
+{
+	return call6(LINKAT, fd, (word)"", HERE, (word)to, EMPTY_PATH, 0);
+}
+
+/* Calls that take an empty path for what is open, or for the working directory. */
+static void empty_paths(void)
+{
+	int pipes[2];
+	word found[18] = { 0 };
+	CALL(PIPE, pipes, 0, 0, 0);
+	CALL(CLOSE, CALL(OPEN, "first", 0102, 0600, 0), 0, 0, 0);
+	CALL(SYMLINK, "first", "leads", 0, 0);
+	number file = CALL(OPEN, "first", 0, 0, 0), place = CALL(OPEN, "first", O_PLACE, 0, 0);
+	number link = CALL(OPEN, "leads", O_PLACE | O_NOFOLLOW, 0, 0), directory = CALL(OPEN, ".", 0, 0, 0);
+	TELL("another name", call6(LINKAT, file, (word)"", HERE, (word)"second", 0, 0), link_open(file, "second"), link_open(place, "second"),
+	     link_open(place, "third"), link_open(file, "no/where"), link_open(link, "also"));
+	TELL("moved", CALL(RENAME, "first", "moved", 0, 0), link_open(file, "first"), CALL(FSTAT, file, found, 0, 0), (number)found[2]);
+	tell_stat("the link", link);
+	TELL("none for", link_open(directory, "none"), link_open(HERE, "none"), link_open(pipes[0], "none"), link_open(99, "none"));
+	static const char *const names[] = { "first", "second", "third", "moved", "leads", "also" };
+	for (word i = 0; i < COUNT(names); i++)
+		CALL(UNLINK, names[i], 0, 0, 0);
+	TELL("without a name", link_open(file, "first"), link_open(link, "leads"));
+	TELL("here", call6(FCHOWNAT, HERE, (word)"", -1, -1, EMPTY_PATH, 0), CALL(FCHMODAT2, HERE, "", 0755, EMPTY_PATH),
+	     CALL(UTIMENSAT, HERE, "", 0, EMPTY_PATH), CALL(UTIMENSAT, HERE, "", 0, 0), CALL(UTIMENSAT, HERE, 0, 0, 0));
+	word omitted[4] = { 0, 0x3ffffffe, 0, 0x3ffffffe };
+	TELL("times", CALL(UTIMENSAT, file, 0, 0, EMPTY_PATH), CALL(UTIMENSAT, file, 0, 0, 0), CALL(UTIMENSAT, 99, "", omitted, 0));
+	number programs[] = { directory, HERE, link, pipes[0], 99 }, begun[COUNT(programs)];
+	for (word i = 0; i < COUNT(programs); i++)
+		begun[i] = call6(EXECVEAT, programs[i], (word)"", 0, 0, EMPTY_PATH, 0);
+	tell("begun", begun, COUNT(begun));
+}
+
 void __attribute__((noreturn, used)) begin(word *stack)
 {
 	if (stack[0] < 2 || CALL(CHDIR, stack[2], 0, 0, 0))
@@ -343,6 +377,7 @@ void __attribute__((noreturn, used)) begin(word *stack)
 		for (int way = 0; way < 3; way++)
 			closed_meanwhile(calls[i].name, calls[i].call, way == 1, way == 2);
 	places();
+	empty_paths();
 	say("all corners\n");
 	end(0);
 }
