@@ -1,5 +1,5 @@
 /* Corners of calls, without a C library: `corners DIRECTORY` prints what they do on Linux, and on Tern they do the same. Handlers of several signals that wait, files that
- * one thread closes while another one waits for them by `poll` or `select`, what is open as a place alone, and paths that are empty. */
+ * one thread closes while another one waits for them by `poll` or `select`, what is open as a place alone, empty paths, and numbers of calls. */
 
 #include "calls.h"
 
@@ -359,6 +359,15 @@ static void empty_paths(void)
 	tell("begun", begun, COUNT(begun));
 }
 
+/* Numbers of calls: negative ones, those of another interface, and some with more bits than count. */
+static void numbers(void)
+{
+	TELL("no calls", CALL(-1, 0, 0, 0, 0), CALL(-2, 0, 0, 0, 0), CALL(-1000, 0, 0, 0, 0), CALL(0x80000000 | GETPID, 0, 0, 0, 0),
+	     CALL(0x40000000 | GETPID, 0, 0, 0, 0), CALL(600, 0, 0, 0, 0));
+	number own = CALL(GETPID, 0, 0, 0, 0);
+	TELL("high bits", CALL(1l << 32 | GETPID, 0, 0, 0, 0) == own, CALL(0xffffffff00000000 | GETPID, 0, 0, 0, 0) == own, CALL(0x8000000000000000 | CLOSE, 99, 0, 0, 0));
+}
+
 void __attribute__((noreturn, used)) begin(word *stack)
 {
 	if (stack[0] < 2 || CALL(CHDIR, stack[2], 0, 0, 0))
@@ -378,6 +387,7 @@ void __attribute__((noreturn, used)) begin(word *stack)
 			closed_meanwhile(calls[i].name, calls[i].call, way == 1, way == 2);
 	places();
 	empty_paths();
+	numbers();
 	say("all corners\n");
 	end(0);
 }

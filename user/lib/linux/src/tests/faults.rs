@@ -1,7 +1,10 @@
 //! Faults that get no page: each reason has its signal, with the words that Linux writes to the frame of a handler, or ends the process.
 
+use crate::errno::ENOSYS;
 use crate::frames::PAGE;
+use crate::machine::{Machine, Registers};
 use crate::memory::{Fault, Rights};
+use crate::system::Next;
 use crate::world::{OWN, World};
 use abi::state::register;
 use linux_raw_sys::general::*;
@@ -24,7 +27,7 @@ fn refused(world: &mut World, at: u64, wanted: Rights) -> [u64; 5] {
     let reason = world.system.fault(1, at, wanted).unwrap_err();
     world.system.refuse_fault(1, at, wanted, reason);
     let mut state = abi::ThreadState::ZERO;
-    assert!(crate::machine::Machine::state(&mut world.system.machine, 1, &mut state));
+    assert!(world.system.machine.state(1, &mut state));
     assert!(world.handles(1));
     let [sp, signal, info] = [register::RSP, register::RDI, register::RSI].map(|at| state.registers[at]);
     let mut words: Vec<u64> = Vec::from([signal]);
@@ -115,4 +118,25 @@ fn largest_makes_room(mut world: World) {
     assert_eq!(world.status(1, small), Some(SIGKILL));
     assert!(fill(&mut world, 1) > 700);
     assert!(!world.system.make_room(1), "it is alone");
+}
+
+/// Of the number of a call the lower half counts, and a negative one is that of none: the machine takes it for an exception.
+#[test]
+fn numbers_of_calls_have_32_bits() {
+    let mut world = World::new();
+    world.now(1, __NR_umask, &[0]).unwrap();
+    for high in [0, 1 << 32, u64::MAX << 32] {
+        for (number, result) in [(__NR_getpid, 1), (__NR_umask, 0), (999, ENOSYS.result())] {
+            let mut registers = Registers { rax: high | u64::from(number), ..Registers::default() };
+            assert_eq!(world.system.call(1, &mut registers), Next::Answer);
+            assert_eq!(registers.rax, result, "{high:#x} {number}");
+        }
+    }
+    for number in [1 << 31 | __NR_umask, u32::MAX] {
+        world.system.negative_call(1, number);
+        let mut state = abi::ThreadState::ZERO;
+        assert!(world.system.machine.state(1, &mut state));
+        assert_eq!(state.registers[register::RAX], ENOSYS.result());
+        assert!(world.system.unknown.contains(&number.into()));
+    }
 }
