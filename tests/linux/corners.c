@@ -8,7 +8,7 @@ enum {
 	PREAD64 = 17, PIPE = 22, SELECT = 23, SCHED_YIELD = 24, DUP = 32, DUP2 = 33, SENDFILE = 40, GETPID = 39, CLONE = 56, FORK = 57, EXIT = 60,
 	WAIT4 = 61, KILL = 62, FCNTL = 72, FLOCK = 73, FSYNC = 74, FTRUNCATE = 77, GETDENTS64 = 217, CHDIR = 80, RENAME = 82, MKDIR = 83, UNLINK = 87,
 	SYMLINK = 88, READLINK = 89, FCHMOD = 91, FCHOWN = 93, RT_SIGSUSPEND = 130, SIGALTSTACK = 131, FSTATFS = 138, GETTID = 186, TKILL = 200,
-	FADVISE64 = 221, EXIT_GROUP = 231, EPOLL_CTL = 233, FCHOWNAT = 260, LINKAT = 265, READLINKAT = 267, PSELECT6 = 270, PPOLL = 271, SPLICE = 275,
+	FADVISE64 = 221, EXIT_GROUP = 231, EPOLL_WAIT = 232, EPOLL_CTL = 233, FCHOWNAT = 260, LINKAT = 265, READLINKAT = 267, PSELECT6 = 270, PPOLL = 271, SPLICE = 275,
 	UTIMENSAT = 280, FALLOCATE = 285, EPOLL_CREATE1 = 291, SYNCFS = 306, EXECVEAT = 322, FCHMODAT2 = 452,
 	SIGUSR1 = 10, SIGUSR2 = 12, SIGPIPE = 13, SIGCONT = 18, SIGSTOP = 19, QUEUED = 40, BLOCK = 0, UNBLOCK = 1, SET = 2,
 	SA_ONSTACK = 0x08000000, SA_RESTART = 0x10000000, SA_RESTORER = 0x04000000, EMPTY_PATH = 0x1000,
@@ -283,7 +283,11 @@ static void tell_place(const char *path)
 	TELL("fcntl", CALL(FCNTL, fd, 4, 0, 0), CALL(FCNTL, fd, 5, room, 0), CALL(FCNTL, fd, 1, 0, 0), CALL(FCNTL, fd, 3, 0, 0) & O_PLACE);
 	TELL("copies", CALL(SENDFILE, pipes[1], fd, 0, 1), call6(SPLICE, fd, 0, pipes[1], 0, 1, 0), call6(MMAP, 0, 4096, 1, 2, fd, 0));
 	struct { int fd; short events, found; } entry = { (int)fd, 1, 0 };
-	TELL("waits", CALL(EPOLL_CTL, list, 1, fd, room), CALL(POLL, &entry, 1, 0, 0), entry.found);
+	word set[16] = { 1ul << fd }, sets[3][16] = { { 1ul << fd }, { 1ul << fd }, { 1ul << fd } }, none[2] = { 0 };
+	TELL("waits", CALL(EPOLL_CTL, list, 1, fd, room), CALL(EPOLL_CTL, fd, 1, pipes[0], room), call6(EPOLL_WAIT, fd, (word)room, 1, 0, 0, 0),
+	     CALL(POLL, &entry, 1, 0, 0), entry.found);
+	TELL("selects", call6(SELECT, fd + 1, (word)sets[0], (word)sets[1], (word)sets[2], (word)none, 0), sets[0][0] == set[0], sets[1][0] == set[0],
+	     sets[2][0] == set[0], call6(PSELECT6, fd + 1, 0, (word)set, 0, (word)none, 0), set[0] == sets[0][0]);
 	number copy = CALL(DUP, fd, 0, 0, 0);
 	TELL("its copy", copy >= 0, CALL(FSTATFS, copy, room, 0, 0), CALL(CLOSE, copy, 0, 0, 0));
 	CALL(CLOSE, fd, 0, 0, 0);

@@ -120,6 +120,8 @@ fn a_place_is_open_for_nothing() {
             (__NR_sendfile, [writer, fd, 0, 1]),
             (__NR_tee, [reader, fd, 1, 0]),
             (__NR_epoll_ctl, [list, EPOLL_CTL_ADD.into(), fd, TO]),
+            (__NR_epoll_ctl, [fd, EPOLL_CTL_ADD.into(), reader, TO]),
+            (__NR_epoll_wait, [fd, TO, 1, 0]),
             (__NR_fadvise64, [fd, 0, 0, 0]),
         ] {
             assert_eq!(world.now(1, number, &arguments), Err(EBADF), "{path}: {number}");
@@ -129,6 +131,11 @@ fn a_place_is_open_for_nothing() {
         world.put(1, TO, &[(fd as u32).to_le_bytes(), POLLIN.to_le_bytes()].concat());
         assert_eq!(world.now(1, __NR_poll, &[TO, 1, 0]), Ok(1));
         assert_eq!(world.number(1, TO + 4) >> 16, POLLNVAL, "{path}");
+        // It is ready for all that `select` asks for, so that somebody sees that it is nothing.
+        world.system.write_words(1, TO, &[1 << fd, 1 << fd, 1 << fd, 0, 0]).unwrap();
+        let sets = [fd + 1, TO, TO + 8, TO + 16, TO + 24];
+        assert_eq!(world.now(1, __NR_select, &sets), Ok(3), "{path}");
+        assert_eq!(world.system.words(1, TO), Ok([1 << fd; 3]), "{path}");
         let copy = world.now(1, __NR_dup, &[fd]).unwrap();
         assert_ne!(world.now(1, __NR_fcntl, &[copy, F_GETFL.into(), 0]).unwrap() as u32 & O_PATH, 0);
         world.now(1, __NR_fcntl, &[copy, F_SETFD.into(), 1]).unwrap();
@@ -171,7 +178,7 @@ fn what_is_open_gets_another_name() {
     let other = world.fork(1);
     world.now(other, __NR_setresuid, &[7, 7, 7]).unwrap();
     let (here, flags) = (AT_FDCWD as u64, u64::from(AT_EMPTY_PATH));
-    let mut give = |world: &mut World, by, fd: u64, to: &str, flags: u64| {
+    let give = |world: &mut World, by, fd: u64, to: &str, flags: u64| {
         world.put(by, OWN, format!("{to}\0").as_bytes());
         world.now(by, __NR_linkat, &[fd, EMPTY, here, OWN, flags])
     };
