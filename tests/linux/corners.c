@@ -1,4 +1,4 @@
-/* Corners of calls, without a C library: `corners DIRECTORY` prints what they do on Linux, and on Tern they do the same. Handlers of several signals that wait, files that
+/* Corners of calls, without a C library: `corners DIRECTORY` prints what they do on Linux, and on Tern they do the same. Handlers of several signals that wait, and stops between them, files that
  * one thread closes while another one waits for them by `poll` or `select`, what is open as a place alone, empty paths, and numbers of calls. */
 
 #include "calls.h"
@@ -7,10 +7,10 @@ enum {
 	READ = 0, WRITE = 1, OPEN = 2, CLOSE = 3, FSTAT = 5, POLL = 7, LSEEK = 8, MMAP = 9, RT_SIGACTION = 13, RT_SIGPROCMASK = 14, IOCTL = 16,
 	PREAD64 = 17, PIPE = 22, SELECT = 23, SCHED_YIELD = 24, DUP = 32, DUP2 = 33, SENDFILE = 40, GETPID = 39, CLONE = 56, FORK = 57, EXIT = 60,
 	WAIT4 = 61, KILL = 62, FCNTL = 72, FLOCK = 73, FSYNC = 74, FTRUNCATE = 77, GETDENTS64 = 217, CHDIR = 80, RENAME = 82, MKDIR = 83, UNLINK = 87,
-	SYMLINK = 88, READLINK = 89, FCHMOD = 91, FCHOWN = 93, RT_SIGSUSPEND = 130, SIGALTSTACK = 131, FSTATFS = 138, GETTID = 186, TKILL = 200,
+	SYMLINK = 88, READLINK = 89, FCHMOD = 91, FCHOWN = 93, SETPGID = 109, RT_SIGSUSPEND = 130, SIGALTSTACK = 131, FSTATFS = 138, GETTID = 186, TKILL = 200,
 	FADVISE64 = 221, EXIT_GROUP = 231, EPOLL_WAIT = 232, EPOLL_CTL = 233, FCHOWNAT = 260, LINKAT = 265, READLINKAT = 267, PSELECT6 = 270, PPOLL = 271, SPLICE = 275,
 	UTIMENSAT = 280, FALLOCATE = 285, EPOLL_CREATE1 = 291, SYNCFS = 306, EXECVEAT = 322, FCHMODAT2 = 452,
-	SIGUSR1 = 10, SIGUSR2 = 12, SIGPIPE = 13, SIGCONT = 18, SIGSTOP = 19, QUEUED = 40, BLOCK = 0, UNBLOCK = 1, SET = 2,
+	SIGUSR1 = 10, SIGUSR2 = 12, SIGPIPE = 13, SIGCONT = 18, SIGSTOP = 19, SIGTSTP = 20, QUEUED = 40, BLOCK = 0, UNBLOCK = 1, SET = 2,
 	SA_ONSTACK = 0x08000000, SA_RESTART = 0x10000000, SA_RESTORER = 0x04000000, EMPTY_PATH = 0x1000,
 	HERE = -100, O_PLACE = 010000000, O_NOFOLLOW = 0400000, O_DIRECTORY = 0200000, THREAD_FLAGS = 0x50f00, STACK = 16384,
 };
@@ -201,6 +201,36 @@ static void restarted(const char *name, word first, word second)
 		CALL(CLOSE, from[i], 0, 0, 0), CALL(CLOSE, back[i], 0, 0, 0);
 }
 
+/* A child with a handler for a signal blocks it, and one that stops it; both wait, and are unblocked together. It stops, and the handler runs when it goes on: once. */
+static void crossed(const char *name, number signal, int hears_of_it)
+{
+	int back[2], status = 0;
+	number found[3] = { 0 };
+	CALL(PIPE, back, 0, 0, 0);
+	number child = CALL(FORK, 0, 0, 0, 0);
+	if (child == 0) {
+		/* A group of its own, whose parent is in another one of the session: others do not stop. */
+		CALL(SETPGID, 0, 0, 0, 0);
+		count = 0;
+		handle(signal, 0, 0);
+		if (hears_of_it)
+			handle(SIGCONT, 0, 0);
+		change_mask(BLOCK, OF(signal) | OF(SIGTSTP));
+		send(SIGTSTP), send(signal);
+		change_mask(UNBLOCK, OF(signal) | OF(SIGTSTP));
+		found[0] = count, found[1] = order[0], found[2] = count > 1 ? order[1] : 0;
+		CALL(WRITE, back[1], found, sizeof found, 0);
+		end(0);
+	}
+	number stopped = CALL(WAIT4, child, &status, 2, 0) == child ? status : 0;
+	CALL(KILL, child, SIGCONT, 0, 0);
+	CALL(READ, back[0], found, sizeof found, 0);
+	number ended = CALL(WAIT4, child, &status, 0, 0) == child ? status : -1;
+	TELL(name, stopped, found[0], found[1], found[2], ended);
+	for (int i = 0; i < 2; i++)
+		CALL(CLOSE, back[i], 0, 0, 0);
+}
+
 /* A wait of another thread. */
 static struct {
 	number call, fd, result, found;
@@ -380,6 +410,10 @@ void __attribute__((noreturn, used)) begin(word *stack)
 	stacked();
 	restarted("the first one lets it read again", SA_RESTART, 0);
 	restarted("the second one would", 0, SA_RESTART);
+	for (int hears_of_it = 0; hears_of_it < 2; hears_of_it++) {
+		crossed("a handler's signal in front of the stop", SIGUSR1, hears_of_it);
+		crossed("and behind it", QUEUED, hears_of_it);
+	}
 	handle(SIGUSR1, 0, 0);
 	word ignored[4] = { 1, SA_RESTORER, (word)restorer, 0 };
 	CALL(RT_SIGACTION, SIGPIPE, ignored, 0, 8);
