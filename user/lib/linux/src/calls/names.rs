@@ -2,7 +2,7 @@
 
 use super::paths::{Meant, checked, plain};
 use super::stat::last;
-use super::time::SECOND;
+use super::time::{MICROSECONDS, SECOND};
 use super::{HERE, done, number};
 use crate::errno::{EEXIST, EFAULT, EINVAL, EISDIR, ENOENT, EOPNOTSUPP, EPERM, EXDEV, Result};
 use crate::frames::Bytes;
@@ -17,6 +17,9 @@ use linux_raw_sys::general::{
 };
 use vfs::path::Last;
 use vfs::{Changes, FileSystem, How, Inode, Kind};
+
+/// Times that are those of the call.
+const NOW: [u64; 4] = [0, UTIME_NOW as u64, 0, UTIME_NOW as u64];
 
 /// An owner that stays.
 const SAME: u32 = u32::MAX;
@@ -389,10 +392,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         [directory, path, times, flags, ..]: [u64; 6],
     ) -> Answer {
         let flags = checked(flags, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)?;
-        let words: [u64; 4] = match times {
-            0 => [0, UTIME_NOW.into(), 0, UTIME_NOW.into()],
-            at => self.words(tid, at)?,
-        };
+        let words: [u64; 4] = if times == 0 { NOW } else { self.words(tid, times)? };
         let is_good = |nanoseconds: u64| {
             nanoseconds < SECOND || nanoseconds == UTIME_NOW.into() || nanoseconds == UTIME_OMIT.into()
         };
@@ -403,6 +403,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if words[1] == UTIME_OMIT.into() && words[3] == UTIME_OMIT.into() {
             return DONE;
         }
+        self.set_times_at(tid, (directory, path, flags), &words)
+    }
+
+    /// Sets the times of what a directory, a path and flags mean; without a path that is what is open, if it is no place.
+    fn set_times_at(
+        &mut self,
+        tid: Tid,
+        (directory, path, flags): (u64, u64, u32),
+        words: &[u64; 4],
+    ) -> Answer {
         let meant = match path {
             0 if directory as u32 == HERE as u32 => return Err(EFAULT),
             0 if flags != 0 => return Err(EINVAL),
@@ -411,14 +421,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         };
         let is_now = words[1] == UTIME_NOW.into() && words[3] == UTIME_NOW.into();
         let path = match meant {
-            Meant::Open(open) => return self.set_times(tid, &open, &words, is_now),
+            Meant::Open(open) => return self.set_times(tid, &open, words, is_now),
             Meant::At(path) => path,
         };
         let last = last(flags);
         self.reach(tid, &path, last)?;
         let found = self.look(&path, last)?;
         self.may_set_times(tid, &found, is_now)?;
-        let changes = self.times(&words, (found.accessed, found.modified));
+        let changes = self.times(words, (found.accessed, found.modified));
         self.change_at(&path, last, &changes)
     }
 
@@ -443,38 +453,32 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     pub(crate) fn sys_utimes(&mut self, tid: Tid, [path, times, ..]: [u64; 6]) -> Answer {
-        let path = self.path_at(tid, HERE, path)?;
-        self.reach(tid, &path, Last::Follow)?;
-        let found = self.look(&path, Last::Follow)?;
-        self.may_set_times(tid, &found, times == 0)?;
-        let now = self.machine.date();
-        let times = match times {
-            0 => (now, now),
+        self.sys_futimesat(tid, [HERE, path, times, 0, 0, 0])
+    }
+
+    pub(crate) fn sys_futimesat(&mut self, tid: Tid, [directory, path, times, ..]: [u64; 6]) -> Answer {
+        let words = match times {
+            0 => NOW,
             at => {
-                let [a, b, c, d] = self.words(tid, at)?;
-                let time = |seconds: u64, rest: u64| {
-                    seconds.saturating_mul(SECOND).saturating_add(rest % 1_000_000 * 1000)
-                };
-                (time(a, b), time(c, d))
+                let [accessed, a, modified, b] = self.words(tid, at)?;
+                if a >= MICROSECONDS || b >= MICROSECONDS {
+                    return Err(EINVAL);
+                }
+                [accessed, a * 1000, modified, b * 1000]
             }
         };
-        self.change_at(&path, Last::Follow, &Changes { times: Some(times), ..Changes::default() })
+        self.set_times_at(tid, (directory, path, 0), &words)
     }
 
     pub(crate) fn sys_utime(&mut self, tid: Tid, [path, times, ..]: [u64; 6]) -> Answer {
-        let path = self.path_at(tid, HERE, path)?;
-        self.reach(tid, &path, Last::Follow)?;
-        let found = self.look(&path, Last::Follow)?;
-        self.may_set_times(tid, &found, times == 0)?;
-        let now = self.machine.date();
-        let times = match times {
-            0 => (now, now),
+        let words = match times {
+            0 => NOW,
             at => {
                 let [accessed, modified] = self.words(tid, at)?;
-                (accessed.saturating_mul(SECOND), modified.saturating_mul(SECOND))
+                [accessed, 0, modified, 0]
             }
         };
-        self.change_at(&path, Last::Follow, &Changes { times: Some(times), ..Changes::default() })
+        self.set_times_at(tid, (HERE, path, 0), &words)
     }
 
     pub(crate) fn sys_umask(&mut self, tid: Tid, [mask, ..]: [u64; 6]) -> Answer {
@@ -483,7 +487,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(Outcome::Value(before.into()))
     }
 
-    /// The file systems have no extended attributes.
+    /// The file systems have neither extended attributes nor handles of files.
     pub(crate) fn sys_xattr(&mut self, _: Tid, _: [u64; 6]) -> Answer {
         Err(EOPNOTSUPP)
     }
