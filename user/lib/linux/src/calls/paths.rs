@@ -32,9 +32,9 @@ const PLACE: u32 = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 /// Object of a call that names a directory, a path and flags.
 #[derive(Debug)]
 pub(super) enum Meant {
-    /// What is open: the path is empty, and may be (`AT_EMPTY_PATH`).
+    /// Something open: the path is empty, and may be (`AT_EMPTY_PATH`).
     Open(Rc<Open>),
-    /// What is at a path, from the root on.
+    /// A path, from the root on.
     At(Vec<u8>),
 }
 
@@ -56,7 +56,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.store.text(&mut room.borrow_mut().memory, address, PATH_MAX)
     }
 
-    /// What a directory, a path and flags mean. An empty path, if it may be, means the directory itself, which need not be one.
+    /// Finds the object that a directory, a path and flags mean. An empty path, if it may be, means the directory itself, which need not be one.
     pub(super) fn meant(&mut self, tid: Tid, directory: u64, path: u64, flags: u32) -> Result<Meant> {
         let path = self.path_or_empty(tid, path)?;
         match path.is_empty() {

@@ -338,7 +338,7 @@ fn a_signal_without_a_handler_comes_behind_one_with() {
     }
 }
 
-/// What came while a process stood still comes together with the signal that lets it go on, in the order of the numbers: the handler of the last one runs first.
+/// Signals that came while a process stood still come together with the one that lets it go on, in the order of the numbers: the handler of the last one runs first.
 #[test]
 fn signals_come_with_the_one_that_continues() {
     for by_thread in [false, true] {

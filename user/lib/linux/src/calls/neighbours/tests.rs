@@ -52,7 +52,7 @@ fn memory_of_another_process_is_read_and_written() {
     assert_eq!(rig.call_by(child as u32, __NR_process_vm_readv, &both), 6);
 }
 
-/// As much as a call may move comes whole, in pieces that do not fit each other.
+/// Pieces that do not fit each other move whole, up to as much as a call may.
 #[test]
 fn much_memory_is_read_at_once() {
     let mut rig = Rig::begun();
@@ -178,7 +178,7 @@ fn processes_say_what_they_may_have() {
     }
 }
 
-/// Whose parent ends has the nearest process above it as its parent that wants that, or the first one.
+/// A process whose parent ends is the child of the nearest above that wants it, or of the first one.
 #[test]
 fn a_process_takes_those_below_it() {
     for wants in [false, true] {
