@@ -1,18 +1,18 @@
-/* Corners of calls, without a C library: `corners DIRECTORY` prints what they do on Linux, and on Tern they do the same. Handlers of several signals that wait, files that
- * one thread closes while another one waits for them by `poll` or `select`, and what is open as a place alone. */
+/* Corners of calls, without a C library: `corners DIRECTORY` prints what they do on Linux, and on Tern they do the same. Handlers of several signals that wait, and stops between them, files that
+ * one thread closes while another one waits for them by `poll` or `select`, what is open as a place alone, empty paths, and numbers of calls. */
 
 #include "calls.h"
 
 enum {
 	READ = 0, WRITE = 1, OPEN = 2, CLOSE = 3, FSTAT = 5, POLL = 7, LSEEK = 8, MMAP = 9, RT_SIGACTION = 13, RT_SIGPROCMASK = 14, IOCTL = 16,
 	PREAD64 = 17, PIPE = 22, SELECT = 23, SCHED_YIELD = 24, DUP = 32, DUP2 = 33, SENDFILE = 40, GETPID = 39, CLONE = 56, FORK = 57, EXIT = 60,
-	WAIT4 = 61, KILL = 62, FCNTL = 72, FLOCK = 73, FSYNC = 74, FTRUNCATE = 77, GETDENTS64 = 217, CHDIR = 80, MKDIR = 83, UNLINK = 87,
-	SYMLINK = 88, READLINK = 89, FCHMOD = 91, FCHOWN = 93, RT_SIGSUSPEND = 130, SIGALTSTACK = 131, FSTATFS = 138, GETTID = 186, TKILL = 200,
-	FADVISE64 = 221, EXIT_GROUP = 231, EPOLL_CTL = 233, FCHOWNAT = 260, READLINKAT = 267, PSELECT6 = 270, PPOLL = 271, SPLICE = 275,
-	UTIMENSAT = 280, FALLOCATE = 285, EPOLL_CREATE1 = 291, SYNCFS = 306, FCHMODAT2 = 452,
-	SIGUSR1 = 10, SIGUSR2 = 12, SIGPIPE = 13, SIGCONT = 18, SIGSTOP = 19, QUEUED = 40, BLOCK = 0, UNBLOCK = 1, SET = 2,
+	WAIT4 = 61, KILL = 62, FCNTL = 72, FLOCK = 73, FSYNC = 74, FTRUNCATE = 77, GETDENTS64 = 217, CHDIR = 80, RENAME = 82, MKDIR = 83, UNLINK = 87,
+	SYMLINK = 88, READLINK = 89, FCHMOD = 91, FCHOWN = 93, SETPGID = 109, RT_SIGSUSPEND = 130, SIGALTSTACK = 131, FSTATFS = 138, GETTID = 186, TKILL = 200,
+	FADVISE64 = 221, EXIT_GROUP = 231, EPOLL_WAIT = 232, EPOLL_CTL = 233, FCHOWNAT = 260, LINKAT = 265, READLINKAT = 267, PSELECT6 = 270, PPOLL = 271, SPLICE = 275,
+	UTIMENSAT = 280, FALLOCATE = 285, EPOLL_CREATE1 = 291, SYNCFS = 306, EXECVEAT = 322, FCHMODAT2 = 452,
+	SIGUSR1 = 10, SIGUSR2 = 12, SIGPIPE = 13, SIGCONT = 18, SIGSTOP = 19, SIGTSTP = 20, QUEUED = 40, BLOCK = 0, UNBLOCK = 1, SET = 2,
 	SA_ONSTACK = 0x08000000, SA_RESTART = 0x10000000, SA_RESTORER = 0x04000000, EMPTY_PATH = 0x1000,
-	O_PLACE = 010000000, O_NOFOLLOW = 0400000, O_DIRECTORY = 0200000, THREAD_FLAGS = 0x50f00, STACK = 16384,
+	HERE = -100, O_PLACE = 010000000, O_NOFOLLOW = 0400000, O_DIRECTORY = 0200000, THREAD_FLAGS = 0x50f00, STACK = 16384,
 };
 
 #define OF(signal) (1ul << ((signal) - 1))
@@ -201,6 +201,36 @@ static void restarted(const char *name, word first, word second)
 		CALL(CLOSE, from[i], 0, 0, 0), CALL(CLOSE, back[i], 0, 0, 0);
 }
 
+/* A child with a handler for a signal blocks it, and one that stops it; both wait, and are unblocked together. It stops, and the handler runs when it goes on: once. */
+static void crossed(const char *name, number signal, int hears_of_it)
+{
+	int back[2], status = 0;
+	number found[3] = { 0 };
+	CALL(PIPE, back, 0, 0, 0);
+	number child = CALL(FORK, 0, 0, 0, 0);
+	if (child == 0) {
+		/* A group of its own, whose parent is in another one of the session: others do not stop. */
+		CALL(SETPGID, 0, 0, 0, 0);
+		count = 0;
+		handle(signal, 0, 0);
+		if (hears_of_it)
+			handle(SIGCONT, 0, 0);
+		change_mask(BLOCK, OF(signal) | OF(SIGTSTP));
+		send(SIGTSTP), send(signal);
+		change_mask(UNBLOCK, OF(signal) | OF(SIGTSTP));
+		found[0] = count, found[1] = order[0], found[2] = count > 1 ? order[1] : 0;
+		CALL(WRITE, back[1], found, sizeof found, 0);
+		end(0);
+	}
+	number stopped = CALL(WAIT4, child, &status, 2, 0) == child ? status : 0;
+	CALL(KILL, child, SIGCONT, 0, 0);
+	CALL(READ, back[0], found, sizeof found, 0);
+	number ended = CALL(WAIT4, child, &status, 0, 0) == child ? status : -1;
+	TELL(name, stopped, found[0], found[1], found[2], ended);
+	for (int i = 0; i < 2; i++)
+		CALL(CLOSE, back[i], 0, 0, 0);
+}
+
 /* A wait of another thread. */
 static struct {
 	number call, fd, result, found;
@@ -283,7 +313,11 @@ static void tell_place(const char *path)
 	TELL("fcntl", CALL(FCNTL, fd, 4, 0, 0), CALL(FCNTL, fd, 5, room, 0), CALL(FCNTL, fd, 1, 0, 0), CALL(FCNTL, fd, 3, 0, 0) & O_PLACE);
 	TELL("copies", CALL(SENDFILE, pipes[1], fd, 0, 1), call6(SPLICE, fd, 0, pipes[1], 0, 1, 0), call6(MMAP, 0, 4096, 1, 2, fd, 0));
 	struct { int fd; short events, found; } entry = { (int)fd, 1, 0 };
-	TELL("waits", CALL(EPOLL_CTL, list, 1, fd, room), CALL(POLL, &entry, 1, 0, 0), entry.found);
+	word set[16] = { 1ul << fd }, sets[3][16] = { { 1ul << fd }, { 1ul << fd }, { 1ul << fd } }, none[2] = { 0 };
+	TELL("waits", CALL(EPOLL_CTL, list, 1, fd, room), CALL(EPOLL_CTL, fd, 1, pipes[0], room), call6(EPOLL_WAIT, fd, (word)room, 1, 0, 0, 0),
+	     CALL(POLL, &entry, 1, 0, 0), entry.found);
+	TELL("selects", call6(SELECT, fd + 1, (word)sets[0], (word)sets[1], (word)sets[2], (word)none, 0), sets[0][0] == set[0], sets[1][0] == set[0],
+	     sets[2][0] == set[0], call6(PSELECT6, fd + 1, 0, (word)set, 0, (word)none, 0), set[0] == sets[0][0]);
 	number copy = CALL(DUP, fd, 0, 0, 0);
 	TELL("its copy", copy >= 0, CALL(FSTATFS, copy, room, 0, 0), CALL(CLOSE, copy, 0, 0, 0));
 	CALL(CLOSE, fd, 0, 0, 0);
@@ -325,6 +359,49 @@ static void places(void)
 	TELL("it has", (number)(found[3] & 07777), (number)(found[3] >> 32), (number)(found[4] & 0xffffffff));
 }
 
+static number link_open(number fd, const char *to)
+{
+	return call6(LINKAT, fd, (word)"", HERE, (word)to, EMPTY_PATH, 0);
+}
+
+/* Calls that take an empty path for what is open, or for the working directory. */
+static void empty_paths(void)
+{
+	int pipes[2];
+	word found[18] = { 0 };
+	CALL(PIPE, pipes, 0, 0, 0);
+	CALL(CLOSE, CALL(OPEN, "first", 0102, 0600, 0), 0, 0, 0);
+	CALL(SYMLINK, "first", "leads", 0, 0);
+	number file = CALL(OPEN, "first", 0, 0, 0), place = CALL(OPEN, "first", O_PLACE, 0, 0);
+	number link = CALL(OPEN, "leads", O_PLACE | O_NOFOLLOW, 0, 0), directory = CALL(OPEN, ".", 0, 0, 0);
+	TELL("another name", call6(LINKAT, file, (word)"", HERE, (word)"second", 0, 0), link_open(file, "second"), link_open(place, "second"),
+	     link_open(place, "third"), link_open(file, "no/where"), link_open(link, "also"));
+	TELL("moved", CALL(RENAME, "first", "moved", 0, 0), link_open(file, "first"), CALL(FSTAT, file, found, 0, 0), (number)found[2]);
+	tell_stat("the link", link);
+	TELL("none for", link_open(directory, "none"), link_open(HERE, "none"), link_open(pipes[0], "none"), link_open(99, "none"));
+	static const char *const names[] = { "first", "second", "third", "moved", "leads", "also" };
+	for (word i = 0; i < COUNT(names); i++)
+		CALL(UNLINK, names[i], 0, 0, 0);
+	TELL("without a name", link_open(file, "first"), link_open(link, "leads"));
+	TELL("here", call6(FCHOWNAT, HERE, (word)"", -1, -1, EMPTY_PATH, 0), CALL(FCHMODAT2, HERE, "", 0755, EMPTY_PATH),
+	     CALL(UTIMENSAT, HERE, "", 0, EMPTY_PATH), CALL(UTIMENSAT, HERE, "", 0, 0), CALL(UTIMENSAT, HERE, 0, 0, 0));
+	word omitted[4] = { 0, 0x3ffffffe, 0, 0x3ffffffe };
+	TELL("times", CALL(UTIMENSAT, file, 0, 0, EMPTY_PATH), CALL(UTIMENSAT, file, 0, 0, 0), CALL(UTIMENSAT, 99, "", omitted, 0));
+	number programs[] = { directory, HERE, link, pipes[0], 99 }, begun[COUNT(programs)];
+	for (word i = 0; i < COUNT(programs); i++)
+		begun[i] = call6(EXECVEAT, programs[i], (word)"", 0, 0, EMPTY_PATH, 0);
+	tell("begun", begun, COUNT(begun));
+}
+
+/* Numbers of calls: negative ones, those of another interface, and some with more bits than count. */
+static void numbers(void)
+{
+	TELL("no calls", CALL(-1, 0, 0, 0, 0), CALL(-2, 0, 0, 0, 0), CALL(-1000, 0, 0, 0, 0), CALL(0x80000000 | GETPID, 0, 0, 0, 0),
+	     CALL(0x40000000 | GETPID, 0, 0, 0, 0), CALL(600, 0, 0, 0, 0));
+	number own = CALL(GETPID, 0, 0, 0, 0);
+	TELL("high bits", CALL(1l << 32 | GETPID, 0, 0, 0, 0) == own, CALL(0xffffffff00000000 | GETPID, 0, 0, 0, 0) == own, CALL(0x8000000000000000 | CLOSE, 99, 0, 0, 0));
+}
+
 void __attribute__((noreturn, used)) begin(word *stack)
 {
 	if (stack[0] < 2 || CALL(CHDIR, stack[2], 0, 0, 0))
@@ -333,6 +410,10 @@ void __attribute__((noreturn, used)) begin(word *stack)
 	stacked();
 	restarted("the first one lets it read again", SA_RESTART, 0);
 	restarted("the second one would", 0, SA_RESTART);
+	for (int hears_of_it = 0; hears_of_it < 2; hears_of_it++) {
+		crossed("a handler's signal in front of the stop", SIGUSR1, hears_of_it);
+		crossed("and behind it", QUEUED, hears_of_it);
+	}
 	handle(SIGUSR1, 0, 0);
 	word ignored[4] = { 1, SA_RESTORER, (word)restorer, 0 };
 	CALL(RT_SIGACTION, SIGPIPE, ignored, 0, 8);
@@ -343,6 +424,8 @@ void __attribute__((noreturn, used)) begin(word *stack)
 		for (int way = 0; way < 3; way++)
 			closed_meanwhile(calls[i].name, calls[i].call, way == 1, way == 2);
 	places();
+	empty_paths();
+	numbers();
 	say("all corners\n");
 	end(0);
 }

@@ -61,8 +61,8 @@ const PROCESSES: (u32, u32) = (64, 256);
 /// Exception of a page fault that nobody resolves.
 const UNRESOLVED: u64 = 257;
 
-/// Exception of a call with the highest bit of its number set.
-const OTHER_CALL: u64 = 256;
+/// Exception of a call with bit 31 of its number set.
+const NEGATIVE_CALL: u64 = 256;
 
 /// Environment of the first program.
 const ENVIRONMENT: [&str; 4] =
@@ -257,10 +257,12 @@ fn except(system: &mut Linux, message: &Message, tid: Tid) {
             return;
         }
         UNRESOLVED => (SIGBUS, general::BUS_ADRERR, address),
+        // The error code is the number.
+        NEGATIVE_CALL => return system.negative_call(tid, error as u32),
         0 => (SIGFPE, general::FPE_INTDIV, ip),
         1 => (SIGTRAP, general::TRAP_TRACE, ip),
         3 => (SIGTRAP, general::SI_KERNEL, 0),
-        6 | OTHER_CALL => (SIGILL, general::ILL_ILLOPN, ip),
+        6 => (SIGILL, general::ILL_ILLOPN, ip),
         16 | 19 => (SIGFPE, general::FPE_FLTINV, ip),
         17 => (SIGBUS, general::BUS_ADRALN, address),
         _ => (SIGSEGV, general::SI_KERNEL, 0),

@@ -62,7 +62,20 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let process = self.processes.get(&pid).ok_or(ESRCH)?;
         let is_taken = |tid: &Tid| self.threads.get(tid).is_some_and(|thread| !thread.mask.has(signal));
         let taker = process.threads.iter().copied().find(is_taken);
-        self.send_by(pid, signal, cause, taker, false)
+        let sent = self.send_by(pid, signal, cause, taker, false);
+        self.take_if_continued(pid, signal);
+        sent
+    }
+
+    /// A process that goes on takes what has come while it stood still, together with the signal that lets it.
+    fn take_if_continued(&mut self, pid: Tid, signal: Signal) {
+        if signal != SIGCONT {
+            return;
+        }
+        let threads = self.processes.get(&pid).map(|process| process.threads.clone());
+        for tid in threads.unwrap_or_default() {
+            self.notify_if_needed(tid);
+        }
     }
 
     /// A signal that lets a process go on takes back those that stop it, and the other way round, whoever blocks them. Whether the process has not ended.
@@ -103,17 +116,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if !self.forget_opposite(pid, signal) {
             return Ok(());
         }
-        let thread = self.threads.get(&tid).ok_or(ESRCH)?;
-        let taker = (!thread.mask.has(signal)).then_some(tid);
-        if taker.is_none() {
-            let mut is_added = true;
-            if let Some(thread) = self.threads.get_mut(&tid) {
-                is_added = thread.pending.add(signal, cause);
-            }
+        let thread = self.threads.get_mut(&tid).ok_or(ESRCH)?;
+        let sent = if thread.mask.has(signal) {
+            let is_added = thread.pending.add(signal, cause);
             self.tell(Event::Signal(pid));
-            return if is_added { Ok(()) } else { Err(EAGAIN) };
-        }
-        self.send_by(pid, signal, cause, taker, true)
+            if is_added { Ok(()) } else { Err(EAGAIN) }
+        } else {
+            self.send_by(pid, signal, cause, Some(tid), true)
+        };
+        self.take_if_continued(pid, signal);
+        sent
     }
 
     fn send_by(
@@ -524,16 +536,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         process.news = Some(Status::CONTINUED);
         self.tell(Event::Continued(pid));
         let Some(process) = self.processes.get(&pid) else { return };
-        let threads = process.threads.clone();
-        for &tid in &threads {
+        for tid in process.threads.clone() {
             self.machine.pause(tid, false);
         }
         self.tell_parent(pid, Status::CONTINUED);
-        for tid in threads {
-            if self.has_signal(tid) {
-                self.notify(tid);
-            }
-        }
     }
 
     fn tell_parent(&mut self, pid: Tid, status: Status) {

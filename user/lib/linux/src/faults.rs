@@ -2,11 +2,13 @@
 
 use crate::frames::{Bytes, Frame, PAGE};
 use crate::machine::{Machine, Tid};
-use crate::memory::{Fault, Rights};
+use crate::memory::{Fault, FileNumber, Rights};
+use crate::open::Object;
 use crate::process::{Process, Status};
 use crate::signal::{Cause, Signal};
 use crate::start::FIRST;
 use crate::system::System;
+use alloc::collections::BTreeSet;
 use linux_raw_sys::general::{self, SIGBUS, SIGKILL, SIGSEGV};
 use vfs::FileSystem;
 
@@ -55,13 +57,27 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if !self.store.frames.was_out {
             return false;
         }
-        let size = |process: &Process| process.room.borrow().memory.sizes().1;
         let others = self.processes.iter().filter(|(pid, process)| **pid != FIRST && process.ended.is_none());
-        let largest = others.max_by_key(|(_, process)| size(process)).map(|(pid, _)| *pid);
+        let largest = others.max_by_key(|(_, process)| self.kept_bytes(process)).map(|(pid, _)| *pid);
         let Some(pid) = largest.filter(|pid| *pid != own) else { return false };
         self.end_process(pid, Status::killed(SIGKILL));
         self.settle();
         true
+    }
+
+    /// Bytes that a process keeps in frames: where it has them mapped, and in memory behind its descriptors.
+    fn kept_bytes(&self, process: &Process) -> u64 {
+        let objects =
+            process.descriptors.iter().filter_map(|(_, descriptor)| match &descriptor.open.object {
+                Object::Memory(file) => Some(file.object),
+                _ => None,
+            });
+        let (frames, memory) = (&self.store.frames, &process.room.borrow().memory);
+        let objects: BTreeSet<FileNumber> = objects.collect();
+        let behind = objects.into_iter().map(|object| {
+            frames.object_bytes(object).saturating_sub(memory.mapped_of_object(frames, object))
+        });
+        memory.sizes().1 + behind.sum::<u64>()
     }
 
     /// A fault of a thread, which stands still in it, gets no page: a handler of its process begins in its place, or the process ends.

@@ -148,6 +148,8 @@ pub struct Process {
     pub news: Option<Status>,
     /// Whether the first process is its parent because the one that made it has ended.
     pub is_adopted: bool,
+    /// Whether it becomes the parent of those below it whose parents end: `PR_SET_CHILD_SUBREAPER`.
+    pub is_reaper: bool,
     /// Signal to its parent when it ends.
     pub exit_signal: u32,
     /// Number of its controlling terminal.

@@ -5,7 +5,7 @@
 use crate::errno::Result;
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
-use crate::process::{Event, Process, Status};
+use crate::process::{Event, PROCESSES_MAX, Process, Status};
 use crate::signal::{Cause, Signal};
 use crate::start::FIRST;
 use crate::system::System;
@@ -125,16 +125,25 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
-    /// Children of a process that ends become those of the first one.
+    /// The next process above one that takes children whose parents end.
+    fn reaper_above(&self, pid: Tid) -> Tid {
+        let above = |pid: &Tid| self.processes.get(pid).map(|process| process.parent);
+        let mut all = core::iter::successors(above(&pid), above).take(PROCESSES_MAX);
+        all.find(|pid| self.processes.get(pid).is_some_and(|found| found.is_reaper && found.ended.is_none()))
+            .unwrap_or(FIRST)
+    }
+
+    /// Children of a process that ends become those of the first one, or of one between that wants them.
     pub(crate) fn leave_children(&mut self, pid: Tid) {
         let Some(own) = self.processes.get(&pid) else { return };
         let (group, session, owner) = (own.group, own.session, own.owners.owner[0]);
+        let reaper = self.reaper_above(pid);
         let (mut groups, mut ended, mut told) = (BTreeSet::new(), Vec::new(), Vec::new());
         for (child, process) in self.processes.iter_mut() {
             if process.parent != pid || *child == pid {
                 continue;
             }
-            (process.parent, process.is_adopted, process.exit_signal) = (FIRST, true, SIGCHLD);
+            (process.parent, process.is_adopted, process.exit_signal) = (reaper, reaper == FIRST, SIGCHLD);
             match process.ended {
                 Some(status) => ended.push((*child, status)),
                 None if process.death_signal != 0 => told.push((*child, process.death_signal)),
@@ -144,7 +153,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 groups.insert(process.group);
             }
         }
-        self.tell(Event::Child(FIRST));
+        self.tell(Event::Child(reaper));
         for (child, signal) in told {
             let _ = self.send(child, signal, Cause::process(pid, owner));
         }

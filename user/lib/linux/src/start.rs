@@ -64,6 +64,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             news: None,
             exit_signal: 0,
             is_adopted: false,
+            is_reaper: false,
             terminal: Some(SYSTEM),
             left_group: 0,
             has_begun: false,

@@ -5,7 +5,7 @@ use crate::calls;
 use crate::calls::sockets::Sockets;
 use crate::calls::timers::Known;
 use crate::epoll::Watches;
-use crate::errno::{ENOMEM, ESRCH, Result};
+use crate::errno::{ENOMEM, ENOSYS, ESRCH, Result};
 use crate::frames::Bytes;
 use crate::kept::Kept;
 use crate::locks::Locks;
@@ -21,6 +21,7 @@ use crate::terminals::Terminals;
 use crate::timer::Timers;
 use crate::trace::Trace;
 use abi::ThreadState;
+use abi::state::register;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::rc::Rc;
@@ -231,11 +232,27 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// A call of a thread. The result is in its registers if it is to be answered.
     pub fn call(&mut self, tid: Tid, registers: &mut Registers) -> Next {
-        if let Some(value) = self.says_who(tid, registers.rax) {
+        // A number has 32 bits, whatever stands in front of them.
+        let number = registers.rax as u32;
+        if let Some(value) = self.says_who(tid, number) {
             registers.rax = value;
             return Next::Answer;
         }
+        registers.rax = number.into();
         self.do_call(tid, registers)
+    }
+
+    /// A call with a negative number, which the machine takes for an exception of the thread. As in Linux there is none such, and the thread goes on behind it.
+    pub fn negative_call(&mut self, tid: Tid, number: u32) {
+        let mut state = self.room_for_state();
+        if self.machine.state(tid, &mut state) {
+            // It is told of as all calls that are not there.
+            let _ = calls::run(self, tid, &Registers { rax: number.into(), ..Registers::of(&state) });
+            state.registers[register::RAX] = ENOSYS.result();
+            let _ = self.machine.go_on(tid, &state);
+        }
+        self.spare_state = Some(state);
+        self.after_fault(tid);
     }
 
     /// Makes a call of any kind.

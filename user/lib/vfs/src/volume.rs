@@ -5,6 +5,8 @@
 //! Whatever changes something tells the [watches](crate::watch) of it, once it is done. A watch keeps nothing open: it is over when what it
 //! watches has no name.
 
+mod links;
+
 use crate::page::{PAGE, Paged, Sent};
 use crate::path::{self, Last, Place};
 use crate::watch::{Change, Event, Watches};
@@ -209,33 +211,6 @@ impl<F: FileSystem> Volume<F> {
             (inode, Kind::Symlink) => self.fs.readlink(inode),
             _ => Err(Error::Invalid),
         }
-    }
-
-    /// Gives a file another name. A symbolic link at the end of the first path gets it itself.
-    pub fn link(&mut self, base: Inode, existing: &[u8], path: &[u8]) -> Result<()> {
-        let from = self.walk(base, existing, Last::Stay)?;
-        let (inode, kind) = from.existing()?;
-        let place = self.walk(base, path, Last::Name)?;
-        if place.found.is_some() {
-            return Err(Error::Exists);
-        }
-        if place.is_directory {
-            return Err(Error::NotFound);
-        }
-        if kind == Kind::Directory {
-            return Err(Error::IsDirectory);
-        }
-        self.is_there(&place)?;
-        let (directory, name) = place.entry()?;
-        self.fs.link(inode, directory, name)?;
-        if !self.watches.is_empty() {
-            let (from, old_name) = from.entry()?;
-            self.watches.know(inode, from, old_name.bytes());
-            self.watches.know(inode, directory, name.bytes());
-            self.watches.made(directory, name.bytes());
-            self.watches.tell_itself(inode, Change::Attributes);
-        }
-        Ok(())
     }
 
     /// Moves a name, and replaces what had the new one. Two names of one inode stay both.

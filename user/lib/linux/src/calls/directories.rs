@@ -13,14 +13,52 @@ use alloc::vec::Vec;
 use linux_raw_sys::general;
 use vfs::{FileSystem, Inode, Kind};
 
-/// Bytes of an entry in front of its name.
-const ENTRY_BYTES: usize = 19;
+/// Bytes of an entry in front of its kind and its name.
+const HEAD_BYTES: usize = 18;
 
 /// Entries of a directory that are asked for at once.
 const ENTRIES: usize = 64;
 
+/// Adds an entry to others, if there is room for as many bytes: inode and place of the next one, kind, name.
+type Put = fn(&mut Vec<u8>, usize, [u64; 2], u32, &[u8]) -> bool;
+
+fn put(bytes: &mut Vec<u8>, room: usize, words: [u64; 2], kind: u32, name: &[u8]) -> bool {
+    put_parts(bytes, room, words, [&[kind as u8], name, &[0]])
+}
+
+fn put_old(bytes: &mut Vec<u8>, room: usize, words: [u64; 2], kind: u32, name: &[u8]) -> bool {
+    let start = bytes.len();
+    let is_put = put_parts(bytes, room, words, [name, &[0], &[0]]);
+    if let Some(last) = bytes.get_mut(start..).and_then(<[u8]>::last_mut) {
+        *last = kind as u8;
+    }
+    is_put
+}
+
+fn put_parts(bytes: &mut Vec<u8>, room: usize, words: [u64; 2], parts: [&[u8]; 3]) -> bool {
+    let len = HEAD_BYTES + parts.iter().map(|part| part.len()).sum::<usize>();
+    let (start, size) = (bytes.len(), len.next_multiple_of(8));
+    if start + size > room {
+        return false;
+    }
+    bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    bytes.extend_from_slice(&(size as u16).to_le_bytes());
+    parts.into_iter().for_each(|part| bytes.extend_from_slice(part));
+    bytes.resize(start + size, 0);
+    true
+}
+
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(crate) fn sys_getdents(&mut self, tid: Tid, [fd, address, len, ..]: [u64; 6]) -> Answer {
+        self.entries(tid, fd, (address, len), put)
+    }
+
+    /// The kind is behind the name.
+    pub(crate) fn sys_old_getdents(&mut self, tid: Tid, [fd, address, len, ..]: [u64; 6]) -> Answer {
+        self.entries(tid, fd, (address, len), put_old)
+    }
+
+    fn entries(&mut self, tid: Tid, fd: u64, (address, len): (u64, u64), put: Put) -> Answer {
         let open = self.open_file(tid, fd)?;
         let Object::Directory { inode, .. } = &open.object else { return Err(crate::errno::ENOTDIR) };
         if let Some(Special::Descriptors(pid)) = Special::of(*inode) {
@@ -29,25 +67,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let room = len.min(PIECE_MAX) as usize;
         let mut bytes = Vec::new();
         let mut at = open.offset.get();
-        let put = |bytes: &mut Vec<u8>, inode: u64, next: u64, kind: u32, name: &[u8]| {
-            let size = (ENTRY_BYTES + name.len() + 1).next_multiple_of(8);
-            if bytes.len() + size > room {
-                return false;
-            }
-            let start = bytes.len();
-            bytes.extend_from_slice(&inode.to_le_bytes());
-            bytes.extend_from_slice(&next.to_le_bytes());
-            bytes.extend_from_slice(&(size as u16).to_le_bytes());
-            bytes.push(kind as u8);
-            bytes.extend_from_slice(name);
-            bytes.resize(start + size, 0);
-            true
-        };
         // The first two are the directory itself and its parent; cursors of others are two higher.
         let mut is_full = false;
         while at < 2 && !is_full {
             let name: &[u8] = if at == 0 { b"." } else { b".." };
-            is_full = !put(&mut bytes, inode.0, at + 1, general::DT_DIR, name);
+            is_full = !put(&mut bytes, room, [inode.0, at + 1], general::DT_DIR, name);
             at += u64::from(!is_full);
         }
         while !is_full {
@@ -62,7 +86,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                     Kind::Symlink => general::DT_LNK,
                     Kind::Special => general::DT_CHR,
                 };
-                is_full = !put(&mut bytes, entry.inode.0, entry.next + 2, kind, &entry.name);
+                is_full = !put(&mut bytes, room, [entry.inode.0, entry.next + 2], kind, &entry.name);
                 if is_full {
                     break;
                 }

@@ -30,8 +30,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// The result of a call that only says who asks: it needs neither files nor memory, waits for nothing and tells nobody, so nothing has to be prepared for it or looked at behind
     /// it. None: any other call, or a signal is to be taken behind it, or somebody wants to be told of it.
     #[inline]
-    pub(crate) fn says_who(&self, tid: Tid, number: u64) -> Option<u64> {
-        let number = u32::try_from(number).ok()?;
+    pub(crate) fn says_who(&self, tid: Tid, number: u32) -> Option<u64> {
         let is_one = matches!(
             number,
             nr::__NR_getpid

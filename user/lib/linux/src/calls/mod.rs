@@ -20,6 +20,7 @@ pub mod memfd;
 pub mod memory;
 pub mod messages;
 pub mod names;
+mod neighbours;
 mod openat2;
 pub mod paths;
 mod permissions;
@@ -170,6 +171,7 @@ const fn about_files<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option
         nr::__NR_syncfs => System::sys_syncfs,
         nr::__NR_sync_file_range => System::sys_sync_file_range,
         nr::__NR_getdents64 => System::sys_getdents,
+        nr::__NR_getdents => System::sys_old_getdents,
         nr::__NR_fadvise64 | nr::__NR_readahead => System::sys_advise,
         nr::__NR_close => System::sys_close,
         nr::__NR_close_range => System::sys_close_range,
@@ -245,6 +247,7 @@ const fn about_names<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option
         nr::__NR_fchownat => System::sys_fchownat,
         nr::__NR_utimensat => System::sys_utimensat,
         nr::__NR_utimes => System::sys_utimes,
+        nr::__NR_futimesat => System::sys_futimesat,
         nr::__NR_utime => System::sys_utime,
         nr::__NR_umask => System::sys_umask,
         nr::__NR_getxattr
@@ -258,7 +261,12 @@ const fn about_names<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option
         | nr::__NR_fsetxattr
         | nr::__NR_removexattr
         | nr::__NR_lremovexattr
-        | nr::__NR_fremovexattr => System::sys_xattr,
+        | nr::__NR_fremovexattr
+        | nr::__NR_getxattrat
+        | nr::__NR_listxattrat
+        | nr::__NR_setxattrat
+        | nr::__NR_removexattrat
+        | nr::__NR_name_to_handle_at => System::sys_xattr,
         _ => return None,
     })
 }
@@ -280,6 +288,9 @@ const fn about_processes<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Op
         nr::__NR_set_robust_list => System::sys_set_robust_list,
         nr::__NR_get_robust_list => System::sys_get_robust_list,
         nr::__NR_prctl => System::sys_prctl,
+        nr::__NR_process_vm_readv => System::sys_process_vm_readv,
+        nr::__NR_process_vm_writev => System::sys_process_vm_writev,
+        nr::__NR_kcmp => System::sys_kcmp,
         nr::__NR_sched_yield => System::sys_sched_yield,
         nr::__NR_sched_getaffinity => System::sys_sched_getaffinity,
         nr::__NR_sched_setaffinity => System::sys_sched_setaffinity,
@@ -321,6 +332,9 @@ const fn about_waiting<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Opti
         nr::__NR_gettimeofday => System::sys_gettimeofday,
         nr::__NR_time => System::sys_time,
         nr::__NR_times => System::sys_times,
+        nr::__NR_adjtimex => System::sys_adjtimex,
+        nr::__NR_clock_adjtime => System::sys_clock_adjtime,
+        nr::__NR_restart_syscall => System::sys_restart_syscall,
         nr::__NR_alarm => System::sys_alarm,
         nr::__NR_timer_create => System::sys_timer_create,
         nr::__NR_timer_settime => System::sys_timer_settime,
@@ -402,6 +416,12 @@ const fn about_the_machine<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> 
         | nr::__NR_finit_module
         | nr::__NR_delete_module
         | nr::__NR_kexec_load
+        | nr::__NR_kexec_file_load
+        | nr::__NR_fsopen
+        | nr::__NR_fspick
+        | nr::__NR_fsmount
+        | nr::__NR_move_mount
+        | nr::__NR_mount_setattr
         | nr::__NR_settimeofday
         | nr::__NR_clock_settime
         | nr::__NR_acct

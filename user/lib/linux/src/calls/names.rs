@@ -1,9 +1,10 @@
 //! Names: made, moved, removed, and attributes of what has them.
 
-use super::paths::{checked, plain};
-use super::time::SECOND;
+use super::paths::{Meant, checked, plain};
+use super::stat::last;
+use super::time::{MICROSECONDS, SECOND};
 use super::{HERE, done, number};
-use crate::errno::{EEXIST, EINVAL, EISDIR, ENOENT, EOPNOTSUPP, EPERM, Result};
+use crate::errno::{EEXIST, EFAULT, EINVAL, EISDIR, ENOENT, EOPNOTSUPP, EPERM, EXDEV, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open};
@@ -16,6 +17,9 @@ use linux_raw_sys::general::{
 };
 use vfs::path::Last;
 use vfs::{Changes, FileSystem, How, Inode, Kind};
+
+/// Times that are those of the call.
+const NOW: [u64; 4] = [0, UTIME_NOW as u64, 0, UTIME_NOW as u64];
 
 /// An owner that stays.
 const SAME: u32 = u32::MAX;
@@ -194,8 +198,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_linkat(&mut self, tid: Tid, [from_at, from, to_at, to, flags, _]: [u64; 6]) -> Answer {
         let flags = checked(flags, AT_SYMLINK_FOLLOW | AT_EMPTY_PATH)?;
-        let mut from = self.path_at(tid, from_at, from)?;
+        let from = self.meant(tid, from_at, from, flags)?;
         let to = self.path_at(tid, to_at, to)?;
+        let mut from = match from {
+            Meant::Open(open) => return self.link_open(tid, &open, &to),
+            Meant::At(path) => path,
+        };
         let last = if flags & AT_SYMLINK_FOLLOW != 0 { Last::Follow } else { Last::Stay };
         self.reach(tid, &from, last)?;
         self.may_make(tid, &to)?;
@@ -203,9 +211,23 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             from = self.canonical(&from)?;
         }
         let root = self.store.root;
-        match self.store.volume.link(root, &from, &to) {
-            Err(vfs::Error::IsDirectory) => Err(EPERM),
-            made => done(made.map_err(Into::into)),
+        linked(self.store.volume.link(root, &from, &to))
+    }
+
+    /// Gives what is open another name. That is for `root` alone, since whoever has something open need not be able to reach it.
+    fn link_open(&mut self, tid: Tid, open: &Open, to: &[u8]) -> Answer {
+        if self.subject(tid)?.is_some() {
+            return Err(ENOENT);
+        }
+        let inode = match &open.object {
+            Object::Link(link) => Some(link.found.inode),
+            _ => open.file(),
+        };
+        let root = self.store.root;
+        match inode.filter(|inode| Special::of(*inode).is_none()) {
+            Some(inode) => linked(self.store.volume.link_open(inode, root, to)),
+            None if self.look(to, Last::Name).is_ok() => Err(EEXIST),
+            None => Err(EXDEV),
         }
     }
 
@@ -289,30 +311,24 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     pub(crate) fn sys_fchmodat(&mut self, tid: Tid, [directory, path, mode, ..]: [u64; 6]) -> Answer {
-        let path = self.path_at(tid, directory, path)?;
-        self.reach(tid, &path, Last::Follow)?;
-        let found = self.look(&path, Last::Follow)?;
-        let mode = self.given_permissions(tid, &found, mode)?;
-        self.change_at(&path, Last::Follow, &permissions(mode))
+        self.sys_fchmodat2(tid, [directory, path, mode, 0, 0, 0])
     }
 
     pub(crate) fn sys_fchmodat2(&mut self, tid: Tid, [directory, path, mode, flags, ..]: [u64; 6]) -> Answer {
         let flags = checked(flags, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)?;
-        if flags & AT_EMPTY_PATH != 0 && self.path_or_empty(tid, path)?.is_empty() {
-            let open = self.open_or_place(tid, directory)?;
-            if matches!(open.object, Object::Link(_)) {
-                return Err(EOPNOTSUPP);
-            }
-            return self.give_permissions(tid, &open, mode);
+        let path = match self.meant(tid, directory, path, flags)? {
+            Meant::Open(open) if matches!(open.object, Object::Link(_)) => return Err(EOPNOTSUPP),
+            Meant::Open(open) => return self.give_permissions(tid, &open, mode),
+            Meant::At(path) => path,
+        };
+        let last = last(flags);
+        self.reach(tid, &path, last)?;
+        let found = self.look(&path, last)?;
+        if found.kind == Kind::Symlink {
+            return Err(EOPNOTSUPP);
         }
-        if flags & AT_SYMLINK_NOFOLLOW != 0 {
-            let path = self.path_at(tid, directory, path)?;
-            self.reach(tid, &path, Last::Stay)?;
-            if self.look(&path, Last::Stay)?.kind == Kind::Symlink {
-                return Err(EOPNOTSUPP);
-            }
-        }
-        self.sys_fchmodat(tid, [directory, path, mode, 0, 0, 0])
+        let mode = self.given_permissions(tid, &found, mode)?;
+        self.change_at(&path, last, &permissions(mode))
     }
 
     pub(crate) fn sys_fchmod(&mut self, tid: Tid, [fd, mode, ..]: [u64; 6]) -> Answer {
@@ -358,13 +374,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         [directory, path, owner, group, flags, _]: [u64; 6],
     ) -> Answer {
         let flags = checked(flags, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)?;
-        let name = self.path_or_empty(tid, path)?;
-        if name.is_empty() && flags & AT_EMPTY_PATH != 0 {
-            let open = self.open_or_place(tid, directory)?;
-            return self.give_owners(tid, &open, (owner, group));
-        }
-        let path = self.path_at(tid, directory, path)?;
-        let last = if flags & AT_SYMLINK_NOFOLLOW != 0 { Last::Stay } else { Last::Follow };
+        let path = match self.meant(tid, directory, path, flags)? {
+            Meant::Open(open) => return self.give_owners(tid, &open, (owner, group)),
+            Meant::At(path) => path,
+        };
+        let last = last(flags);
         self.reach(tid, &path, last)?;
         let before = self.look(&path, last)?;
         let changes = owners((owner, group), (before.owner, before.group));
@@ -378,37 +392,53 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         [directory, path, times, flags, ..]: [u64; 6],
     ) -> Answer {
         let flags = checked(flags, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)?;
-        let words: [u64; 4] = match times {
-            0 => [0, UTIME_NOW.into(), 0, UTIME_NOW.into()],
-            at => self.words(tid, at)?,
-        };
+        let words: [u64; 4] = if times == 0 { NOW } else { self.words(tid, times)? };
         let is_good = |nanoseconds: u64| {
             nanoseconds < SECOND || nanoseconds == UTIME_NOW.into() || nanoseconds == UTIME_OMIT.into()
         };
         if !is_good(words[1]) || !is_good(words[3]) {
             return Err(EINVAL);
         }
-        let is_now = words[1] == UTIME_NOW.into() && words[3] == UTIME_NOW.into();
-        let is_empty = path != 0 && flags & AT_EMPTY_PATH != 0 && self.path_or_empty(tid, path)?.is_empty();
-        if path == 0 || is_empty && directory as u32 != HERE as u32 {
-            let open =
-                if is_empty { self.open_or_place(tid, directory) } else { self.open_file(tid, directory) }?;
-            let Some(inode) = open.file() else { return DONE };
-            let found = self.store.attributes(inode)?;
-            let is_now = open.is_writable() && is_now;
-            if !is_now {
-                self.may_set_times(tid, &found, false)?;
-            }
-            let changes = self.times(&words, (found.accessed, found.modified));
-            return self.change_open(&open, &changes);
+        // Nothing is changed, so nothing is looked for.
+        if words[1] == UTIME_OMIT.into() && words[3] == UTIME_OMIT.into() {
+            return DONE;
         }
-        let path = self.path_at(tid, directory, path)?;
-        let last = if flags & AT_SYMLINK_NOFOLLOW != 0 { Last::Stay } else { Last::Follow };
+        self.set_times_at(tid, (directory, path, flags), &words)
+    }
+
+    /// Sets the times of what a directory, a path and flags mean; without a path that is what is open, if it is no place.
+    fn set_times_at(
+        &mut self,
+        tid: Tid,
+        (directory, path, flags): (u64, u64, u32),
+        words: &[u64; 4],
+    ) -> Answer {
+        let meant = match path {
+            0 if directory as u32 == HERE as u32 => return Err(EFAULT),
+            0 if flags != 0 => return Err(EINVAL),
+            0 => Meant::Open(self.open_file(tid, directory)?),
+            _ => self.meant(tid, directory, path, flags)?,
+        };
+        let is_now = words[1] == UTIME_NOW.into() && words[3] == UTIME_NOW.into();
+        let path = match meant {
+            Meant::Open(open) => return self.set_times(tid, &open, words, is_now),
+            Meant::At(path) => path,
+        };
+        let last = last(flags);
         self.reach(tid, &path, last)?;
         let found = self.look(&path, last)?;
         self.may_set_times(tid, &found, is_now)?;
-        let changes = self.times(&words, (found.accessed, found.modified));
+        let changes = self.times(words, (found.accessed, found.modified));
         self.change_at(&path, last, &changes)
+    }
+
+    /// Sets the times of what is open.
+    fn set_times(&mut self, tid: Tid, open: &Open, words: &[u64; 4], is_now: bool) -> Answer {
+        let Some(inode) = open.file() else { return DONE };
+        let found = self.store.attributes(inode)?;
+        self.may_set_times(tid, &found, is_now)?;
+        let changes = self.times(words, (found.accessed, found.modified));
+        self.change_open(open, &changes)
     }
 
     fn times(&self, words: &[u64; 4], before: (u64, u64)) -> Changes {
@@ -423,38 +453,32 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     pub(crate) fn sys_utimes(&mut self, tid: Tid, [path, times, ..]: [u64; 6]) -> Answer {
-        let path = self.path_at(tid, HERE, path)?;
-        self.reach(tid, &path, Last::Follow)?;
-        let found = self.look(&path, Last::Follow)?;
-        self.may_set_times(tid, &found, times == 0)?;
-        let now = self.machine.date();
-        let times = match times {
-            0 => (now, now),
+        self.sys_futimesat(tid, [HERE, path, times, 0, 0, 0])
+    }
+
+    pub(crate) fn sys_futimesat(&mut self, tid: Tid, [directory, path, times, ..]: [u64; 6]) -> Answer {
+        let words = match times {
+            0 => NOW,
             at => {
-                let [a, b, c, d] = self.words(tid, at)?;
-                let time = |seconds: u64, rest: u64| {
-                    seconds.saturating_mul(SECOND).saturating_add(rest % 1_000_000 * 1000)
-                };
-                (time(a, b), time(c, d))
+                let [accessed, a, modified, b] = self.words(tid, at)?;
+                if a >= MICROSECONDS || b >= MICROSECONDS {
+                    return Err(EINVAL);
+                }
+                [accessed, a * 1000, modified, b * 1000]
             }
         };
-        self.change_at(&path, Last::Follow, &Changes { times: Some(times), ..Changes::default() })
+        self.set_times_at(tid, (directory, path, 0), &words)
     }
 
     pub(crate) fn sys_utime(&mut self, tid: Tid, [path, times, ..]: [u64; 6]) -> Answer {
-        let path = self.path_at(tid, HERE, path)?;
-        self.reach(tid, &path, Last::Follow)?;
-        let found = self.look(&path, Last::Follow)?;
-        self.may_set_times(tid, &found, times == 0)?;
-        let now = self.machine.date();
-        let times = match times {
-            0 => (now, now),
+        let words = match times {
+            0 => NOW,
             at => {
                 let [accessed, modified] = self.words(tid, at)?;
-                (accessed.saturating_mul(SECOND), modified.saturating_mul(SECOND))
+                [accessed, 0, modified, 0]
             }
         };
-        self.change_at(&path, Last::Follow, &Changes { times: Some(times), ..Changes::default() })
+        self.set_times_at(tid, (HERE, path, 0), &words)
     }
 
     pub(crate) fn sys_umask(&mut self, tid: Tid, [mask, ..]: [u64; 6]) -> Answer {
@@ -463,9 +487,17 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(Outcome::Value(before.into()))
     }
 
-    /// The file systems have no extended attributes.
+    /// The file systems have neither extended attributes nor handles of files.
     pub(crate) fn sys_xattr(&mut self, _: Tid, _: [u64; 6]) -> Answer {
         Err(EOPNOTSUPP)
+    }
+}
+
+/// Result of a call for another name, which no directory gets.
+fn linked(made: vfs::Result<()>) -> Answer {
+    match made {
+        Err(vfs::Error::IsDirectory) => Err(EPERM),
+        made => done(made.map_err(Into::into)),
     }
 }
 

@@ -17,8 +17,8 @@ use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use linux_raw_sys::general::{
-    IN_ISDIR, IN_MODIFY, IN_OPEN, O_ACCMODE, O_CLOEXEC, O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_PATH,
-    O_RDONLY, O_TRUNC, O_WRONLY, X_OK,
+    AT_EMPTY_PATH, IN_ISDIR, IN_MODIFY, IN_OPEN, O_ACCMODE, O_CLOEXEC, O_CREAT, O_DIRECTORY, O_EXCL,
+    O_NOFOLLOW, O_PATH, O_RDONLY, O_TRUNC, O_WRONLY, X_OK,
 };
 use vfs::path::{LINKS_MAX, Last};
 use vfs::{Attributes, FileSystem, How, Kind};
@@ -28,6 +28,15 @@ const O_TMPFILE: u32 = 0o20_000_000;
 
 /// Flags that go with `O_PATH`.
 const PLACE: u32 = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
+/// Object of a call that names a directory, a path and flags.
+#[derive(Debug)]
+pub(super) enum Meant {
+    /// Something open: the path is empty, and may be (`AT_EMPTY_PATH`).
+    Open(Rc<Open>),
+    /// A path, from the root on.
+    At(Vec<u8>),
+}
 
 /// Names of a path.
 pub fn names(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
@@ -45,6 +54,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub fn path_or_empty(&mut self, tid: Tid, address: u64) -> Result<Vec<u8>> {
         let room = self.room(tid)?;
         self.store.text(&mut room.borrow_mut().memory, address, PATH_MAX)
+    }
+
+    /// Finds the object that a directory, a path and flags mean. An empty path, if it may be, means the directory itself, which need not be one.
+    pub(super) fn meant(&mut self, tid: Tid, directory: u64, path: u64, flags: u32) -> Result<Meant> {
+        let path = self.path_or_empty(tid, path)?;
+        match path.is_empty() {
+            true if flags & AT_EMPTY_PATH == 0 => Err(ENOENT),
+            true if directory as u32 != HERE as u32 => Ok(Meant::Open(self.open_or_place(tid, directory)?)),
+            _ => Ok(Meant::At(self.whole_path(tid, directory, path)?)),
+        }
     }
 
     /// A path from the root on.

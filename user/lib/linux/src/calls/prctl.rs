@@ -1,20 +1,20 @@
 //! `prctl`: what a process says of itself, or of its thread.
 
 use super::{done, number};
-use crate::errno::{EINVAL, ESRCH};
+use crate::errno::{EINVAL, EPERM, ESRCH};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::process::{NAME_BYTES, SIGNALS};
 use crate::system::{Answer, DONE, System};
 use alloc::vec;
-use linux_raw_sys::prctl::{
-    PR_GET_DUMPABLE, PR_GET_NAME, PR_GET_NO_NEW_PRIVS, PR_GET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NAME,
-    PR_SET_NO_NEW_PRIVS, PR_SET_PDEATHSIG,
-};
+use linux_raw_sys::prctl::*;
 use vfs::FileSystem;
 
+/// Capabilities that there are.
+const CAPABILITIES: u64 = 41;
+
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
-    pub(crate) fn sys_prctl(&mut self, tid: Tid, [code, argument, ..]: [u64; 6]) -> Answer {
+    pub(crate) fn sys_prctl(&mut self, tid: Tid, [code, argument, capability, ..]: [u64; 6]) -> Answer {
         match code as u32 {
             PR_SET_NAME => {
                 let room = self.room(tid)?;
@@ -45,6 +45,24 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 self.process(tid)?.has_no_new_rights = true;
                 DONE
             }
+            PR_SET_CHILD_SUBREAPER => {
+                self.process(tid)?.is_reaper = argument != 0;
+                DONE
+            }
+            PR_GET_CHILD_SUBREAPER => {
+                let is_reaper = u32::from(self.process(tid)?.is_reaper);
+                done(self.write(tid, argument, &is_reaper.to_le_bytes()))
+            }
+            // All capabilities may be had, and none are handed on to programs that do not have them by their owner.
+            PR_CAPBSET_READ => number(if argument < CAPABILITIES { Ok(1) } else { Err(EINVAL) }),
+            PR_CAP_AMBIENT => match argument as u32 {
+                PR_CAP_AMBIENT_IS_SET | PR_CAP_AMBIENT_LOWER if capability >= CAPABILITIES => Err(EINVAL),
+                PR_CAP_AMBIENT_IS_SET | PR_CAP_AMBIENT_LOWER | PR_CAP_AMBIENT_CLEAR_ALL => DONE,
+                PR_CAP_AMBIENT_RAISE => Err(EPERM),
+                _ => Err(EINVAL),
+            },
+            PR_GET_KEEPCAPS | PR_GET_SECUREBITS | PR_GET_SECCOMP | PR_GET_TIMING | PR_GET_THP_DISABLE => DONE,
+            PR_MCE_KILL_GET => number(Ok(PR_MCE_KILL_DEFAULT.into())),
             PR_GET_NO_NEW_PRIVS => number(Ok(self.process(tid)?.has_no_new_rights.into())),
             _ => Err(EINVAL),
         }

@@ -571,6 +571,7 @@ impl Process {
             news: None,
             exit_signal: SIGCHLD,
             is_adopted: false,
+            is_reaper: false,
             terminal: self.terminal,
             left_group: 0,
             has_begun: false,

@@ -83,7 +83,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Blocks other signals while a call waits.
     pub fn mask_meanwhile(&mut self, tid: Tid, set: u64, bytes: u64) -> Result<()> {
-        if set == 0 {
+        // A call that is made again has read it before.
+        if set == 0 || self.thread(tid)?.mask_before.is_some() {
             return Ok(());
         }
         if bytes != SET_BYTES {
@@ -91,10 +92,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         let [mask] = self.words(tid, set)?;
         let thread = self.thread(tid)?;
-        if thread.mask_before.is_none() {
-            thread.mask_before = Some(thread.mask);
-            thread.mask = Set(mask).as_mask();
-        }
+        thread.mask_before = Some(thread.mask);
+        thread.mask = Set(mask).as_mask();
         Ok(())
     }
 

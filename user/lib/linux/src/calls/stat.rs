@@ -1,7 +1,7 @@
 //! Attributes.
 
 use super::HERE;
-use super::paths::checked;
+use super::paths::{Meant, checked};
 use super::permissions::Subject;
 use super::time::SECOND;
 use crate::errno::{EACCES, EINVAL, ENOENT, Result};
@@ -15,8 +15,8 @@ use crate::system::{Answer, DONE, System};
 use crate::terminals::SYSTEM;
 use alloc::vec::Vec;
 use linux_raw_sys::general::{
-    self, AT_EACCESS, AT_EMPTY_PATH, AT_NO_AUTOMOUNT, AT_STATX_DONT_SYNC, AT_STATX_FORCE_SYNC,
-    AT_SYMLINK_NOFOLLOW, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFREG, S_IFSOCK,
+    self, AT_EACCESS, AT_EMPTY_PATH, AT_NO_AUTOMOUNT, AT_STATX_SYNC_TYPE, AT_SYMLINK_NOFOLLOW, S_IFCHR,
+    S_IFDIR, S_IFIFO, S_IFLNK, S_IFREG, S_IFSOCK, STATX__RESERVED,
 };
 use vfs::path::Last;
 use vfs::{Attributes, FileSystem, Inode, Kind};
@@ -118,7 +118,7 @@ impl Stat {
 }
 
 /// Whether a symbolic link at the end of a path is followed.
-fn last(flags: u32) -> Last {
+pub(super) fn last(flags: u32) -> Last {
     if flags & AT_SYMLINK_NOFOLLOW != 0 { Last::Stay } else { Last::Follow }
 }
 
@@ -126,6 +126,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     fn stat_of(&mut self, inode: Inode) -> Result<Stat> {
         let found = self.store.attributes(inode)?;
         Ok(self.stat_found(&found))
+    }
+
+    /// Does as [`System::stat_at`]. No path at all is an empty one, if that may be.
+    fn stat_at_or_of(&mut self, tid: Tid, directory: u64, path: u64, flags: u32) -> Result<Stat> {
+        if path == 0 && flags & AT_EMPTY_PATH != 0 && directory as u32 != HERE as u32 {
+            return self.stat_open(tid, directory);
+        }
+        self.stat_at(tid, directory, path, flags)
     }
 
     fn stat_open(&mut self, tid: Tid, fd: u64) -> Result<Stat> {
@@ -175,16 +183,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Attributes of the object that a call with a directory, a path and flags means.
     fn stat_at(&mut self, tid: Tid, directory: u64, path: u64, flags: u32) -> Result<Stat> {
-        let path = self.path_or_empty(tid, path)?;
-        if path.is_empty() {
-            if flags & AT_EMPTY_PATH == 0 {
-                return Err(ENOENT);
-            }
-            if directory as u32 != HERE as u32 {
-                return self.stat_open(tid, directory);
-            }
-        }
-        let path = self.whole_path(tid, directory, path)?;
+        let path = match self.meant(tid, directory, path, flags)? {
+            Meant::Open(open) => return self.stat_object(&open),
+            Meant::At(path) => path,
+        };
         if flags & AT_SYMLINK_NOFOLLOW == 0
             && let Some(open) = self.descriptor_at(tid, &path)?
         {
@@ -221,14 +223,17 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_fstatat(&mut self, tid: Tid, [directory, path, to, flags, ..]: [u64; 6]) -> Answer {
         let flags = checked(flags, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_NO_AUTOMOUNT)?;
-        let bytes = self.stat_at(tid, directory, path, flags)?.bytes();
+        let bytes = self.stat_at_or_of(tid, directory, path, flags)?.bytes();
         super::done(self.write(tid, to, &bytes))
     }
 
-    pub(crate) fn sys_statx(&mut self, tid: Tid, [directory, path, flags, _, to, _]: [u64; 6]) -> Answer {
+    pub(crate) fn sys_statx(&mut self, tid: Tid, [directory, path, flags, mask, to, _]: [u64; 6]) -> Answer {
         let allowed = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_NO_AUTOMOUNT;
-        let flags = checked(flags, allowed | AT_STATX_DONT_SYNC | AT_STATX_FORCE_SYNC)?;
-        let bytes = self.stat_at(tid, directory, path, flags)?.long_bytes();
+        let flags = checked(flags, allowed | AT_STATX_SYNC_TYPE)?;
+        if flags & AT_STATX_SYNC_TYPE == AT_STATX_SYNC_TYPE || mask as u32 & STATX__RESERVED != 0 {
+            return Err(EINVAL);
+        }
+        let bytes = self.stat_at_or_of(tid, directory, path, flags)?.long_bytes();
         super::done(self.write(tid, to, &bytes))
     }
 

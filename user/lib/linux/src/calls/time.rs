@@ -1,7 +1,7 @@
 //! Clocks, sleep and alarms. Times are nanoseconds inside.
 
 use super::{done, number};
-use crate::errno::{EFAULT, EINVAL, Result};
+use crate::errno::{EFAULT, EINTR, EINVAL, EPERM, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Registers, Tid};
 use crate::process::Blocked;
@@ -22,6 +22,15 @@ pub const MICROSECONDS: u64 = 1_000_000;
 
 /// Nanoseconds of a tick, in which `times` and `/proc` count.
 pub const TICK: u64 = 10_000_000;
+
+/// Bytes of `struct timex`.
+const TIMEX_BYTES: usize = 208;
+
+/// Mode of `adjtimex` that changes nothing: `ADJ_OFFSET_SS_READ`.
+const READS_OFFSET: u32 = 0xa001;
+
+/// Result of `adjtimex` for a clock that nobody keeps with others: `TIME_ERROR`.
+const IS_NOT_KEPT: u64 = 5;
 
 /// Shortest time after which a timer comes again, in nanoseconds. Each time is work of this server, so one that asks for less would keep it from all others.
 /// `getitimer` says this time then.
@@ -108,6 +117,44 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             self.write_words(tid, to, &[own / TICK, 0, children / TICK, 0])?;
         }
         number(Ok(self.machine.now() / TICK))
+    }
+
+    /// The clock as nobody keeps it with others: all may ask, and nobody changes it.
+    pub(crate) fn sys_adjtimex(&mut self, tid: Tid, [at, ..]: [u64; 6]) -> Answer {
+        let mut bytes = [0; TIMEX_BYTES];
+        self.read(tid, at, &mut bytes)?;
+        let modes = bytes.first_chunk().map_or(0, |half| u32::from_le_bytes(*half));
+        if modes != 0 && modes != READS_OFFSET {
+            return Err(EPERM);
+        }
+        let date = self.machine.date();
+        // Errors, that nobody keeps it, precision, tolerance, the time, and a tick.
+        let words = [
+            (24, 16_000_000),
+            (32, 16_000_000),
+            (40, 0x40),
+            (56, 1),
+            (64, 32_768_000),
+            (72, date / SECOND),
+            (80, date % SECOND / 1000),
+            (88, 10_000),
+        ];
+        bytes.fill(0);
+        for (place, word) in words {
+            bytes[place..place + 8].copy_from_slice(&u64::to_le_bytes(word));
+        }
+        bytes[..4].copy_from_slice(&modes.to_le_bytes());
+        self.write(tid, at, &bytes)?;
+        number(Ok(IS_NOT_KEPT))
+    }
+
+    pub(crate) fn sys_clock_adjtime(&mut self, tid: Tid, [clock, at, ..]: [u64; 6]) -> Answer {
+        if clock as u32 == CLOCK_REALTIME { self.sys_adjtimex(tid, [at, 0, 0, 0, 0, 0]) } else { Err(EINVAL) }
+    }
+
+    /// A call that goes on behind a signal is made anew here, so there is none that could.
+    pub(crate) fn sys_restart_syscall(&mut self, _: Tid, _: [u64; 6]) -> Answer {
+        Err(EINTR)
     }
 
     pub(crate) fn sys_nanosleep(&mut self, tid: Tid, [time, ..]: [u64; 6]) -> Answer {

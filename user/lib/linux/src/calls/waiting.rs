@@ -64,7 +64,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             None if timeout < 0 => None,
             None => Some(self.machine.now() + timeout as u64 * MILLISECOND),
         };
-        self.poll(tid, list, count, until)
+        let answer = self.poll(tid, list, count, until);
+        self.is_over(tid, answer)
     }
 
     pub(crate) fn sys_ppoll(&mut self, tid: Tid, [list, count, timeout, set, bytes, _]: [u64; 6]) -> Answer {
@@ -78,6 +79,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     fn leave_rest(&mut self, tid: Tid, place: (u64, u64), until: Option<u64>, answer: Answer) -> Answer {
         if !matches!(answer, Ok(Outcome::Wait(..))) {
             self.write_rest(tid, place, until);
+        }
+        self.is_over(tid, answer)
+    }
+
+    /// Unless it waits, nothing is kept of a call: also if its list cannot be read any more.
+    fn is_over(&mut self, tid: Tid, answer: Answer) -> Answer {
+        if !matches!(answer, Ok(Outcome::Wait(..)))
+            && let Ok(thread) = self.thread(tid)
+        {
+            thread.polled.clear();
         }
         answer
     }
@@ -110,7 +121,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             let numbers = bytes.chunks_exact(8).filter_map(|entry| u32::try_from(polled(entry)).ok());
             return self.wait_with(tid, numbers, (on, until));
         }
-        self.thread(tid)?.polled.clear();
         self.write(tid, list, &bytes)?;
         number(Ok(found))
     }
@@ -135,7 +145,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         [count, read, write, except, timeout, mask]: [u64; 6],
     ) -> Answer {
         let until = self.deadline(tid, timeout)?;
-        if mask != 0 {
+        // It is read once, as the time.
+        if mask != 0 && self.thread(tid)?.until.is_none() {
             let [set, bytes] = self.words(tid, mask)?;
             self.mask_meanwhile(tid, set, bytes)?;
         }
@@ -181,7 +192,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             let numbers = (0..count).filter(|fd| is_wanted(*fd)).map(|fd| fd as u32);
             return self.wait_with(tid, numbers, (on, until));
         }
-        self.thread(tid)?.polled.clear();
         for (set, found) in sets.into_iter().zip(&found).filter(|(set, _)| *set != 0) {
             self.write_words(tid, set, found)?;
         }

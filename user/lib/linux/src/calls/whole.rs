@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 use vfs::FileSystem;
 
 /// Most bytes of one call: all processes stand still meanwhile.
-const WHOLE_MAX: u64 = 32 << 20;
+pub(super) const WHOLE_MAX: u64 = 32 << 20;
 
 /// Pieces of [`PIECE_MAX`] together, behind the bytes that are done.
 fn next(pieces: &[Piece], done: u64) -> Vec<Piece> {

@@ -269,6 +269,21 @@ impl Memory {
         self.fault(frames, address, wanted)
     }
 
+    /// Bytes of frames of an object that are mapped here.
+    pub fn mapped_of_object<B: Bytes>(&self, frames: &Frames<B>, number: FileNumber) -> u64 {
+        let Some(object) = frames.objects.all.get(&number) else { return 0 };
+        let mut count = 0;
+        for (start, end, kind) in self.regions() {
+            let Some(source) = kind.source.filter(|source| source.file == number) else { continue };
+            let first = source.offset / PAGE;
+            let mapped = self.pages.among(start / PAGE..end / PAGE);
+            count += mapped
+                .filter(|(page, frame)| object.pages.get(first + page - start / PAGE) == Some(*frame))
+                .count() as u64;
+        }
+        count * PAGE
+    }
+
     /// Whether some of an object is mapped so that what is written there is the object's.
     pub fn may_write_object(&self, number: FileNumber) -> bool {
         let is_it = |kind: &Kind| kind.source.is_some_and(|source| source.file == number);

@@ -1,7 +1,10 @@
 //! Faults that get no page: each reason has its signal, with the words that Linux writes to the frame of a handler, or ends the process.
 
+use crate::errno::ENOSYS;
 use crate::frames::PAGE;
+use crate::machine::{Machine, Registers};
 use crate::memory::{Fault, Rights};
+use crate::system::Next;
 use crate::world::{OWN, World};
 use abi::state::register;
 use linux_raw_sys::general::*;
@@ -24,7 +27,7 @@ fn refused(world: &mut World, at: u64, wanted: Rights) -> [u64; 5] {
     let reason = world.system.fault(1, at, wanted).unwrap_err();
     world.system.refuse_fault(1, at, wanted, reason);
     let mut state = abi::ThreadState::ZERO;
-    assert!(crate::machine::Machine::state(&mut world.system.machine, 1, &mut state));
+    assert!(world.system.machine.state(1, &mut state));
     assert!(world.handles(1));
     let [sp, signal, info] = [register::RSP, register::RDI, register::RSI].map(|at| state.registers[at]);
     let mut words: Vec<u64> = Vec::from([signal]);
@@ -115,4 +118,57 @@ fn largest_makes_room(mut world: World) {
     assert_eq!(world.status(1, small), Some(SIGKILL));
     assert!(fill(&mut world, 1) > 700);
     assert!(!world.system.make_room(1), "it is alone");
+}
+
+/// Memory behind a descriptor is its process's as what that has mapped, and counts once if it is both.
+#[test]
+fn memory_behind_descriptors_is_of_its_process() {
+    for (holds, has_mapped) in [(400, false), (150, false), (150, true)] {
+        let mut world = World::new();
+        let [small, large, holder] = [(); 3].map(|()| world.fork(1));
+        let fill = |world: &mut World, tid, pages: u64, fd: Option<u64>| {
+            let flags = if fd.is_some() { MAP_SHARED } else { MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
+            let rights = PROT_READ | PROT_WRITE;
+            let place = [0, pages * PAGE, rights.into(), flags.into(), fd.unwrap_or(u64::MAX), 0];
+            let at = world.now(tid, __NR_mmap, &place).unwrap();
+            let all = (0..pages).all(|page| world.system.fault(tid, at + page * PAGE, Rights::WRITE).is_ok());
+            assert_eq!(all, tid != 1);
+        };
+        let fd = world.by_path(holder, __NR_memfd_create, "memory", &[0]).unwrap();
+        world.now(holder, __NR_ftruncate, &[fd, holds * PAGE]).unwrap();
+        for page in 0..holds {
+            assert_eq!(world.now(holder, __NR_pwrite64, &[fd, OWN, 1, page * PAGE]), Ok(1));
+        }
+        if has_mapped {
+            fill(&mut world, holder, holds, Some(fd));
+        }
+        fill(&mut world, large, 200, None);
+        fill(&mut world, 1, 2000, None);
+        assert_eq!(world.system.fault(small, OWN, Rights::WRITE), Err(Fault::NoMemory));
+        assert!(world.system.make_room(small));
+        let (ends, stays) = if holds > 200 { (holder, large) } else { (large, holder) };
+        assert_eq!((world.status(1, ends), world.status(1, stays)), (Some(SIGKILL), None));
+        assert!(world.system.store.frames.left() > 150);
+    }
+}
+
+/// Of the number of a call the lower half counts, and a negative one is that of none: the machine takes it for an exception.
+#[test]
+fn numbers_of_calls_have_32_bits() {
+    let mut world = World::new();
+    world.now(1, __NR_umask, &[0]).unwrap();
+    for high in [0, 1 << 32, u64::MAX << 32] {
+        for (number, result) in [(__NR_getpid, 1), (__NR_umask, 0), (999, ENOSYS.result())] {
+            let mut registers = Registers { rax: high | u64::from(number), ..Registers::default() };
+            assert_eq!(world.system.call(1, &mut registers), Next::Answer);
+            assert_eq!(registers.rax, result, "{high:#x} {number}");
+        }
+    }
+    for number in [1 << 31 | __NR_umask, u32::MAX] {
+        world.system.negative_call(1, number);
+        let mut state = abi::ThreadState::ZERO;
+        assert!(world.system.machine.state(1, &mut state));
+        assert_eq!(state.registers[register::RAX], ENOSYS.result());
+        assert!(world.system.unknown.contains(&number.into()));
+    }
 }

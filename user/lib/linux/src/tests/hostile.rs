@@ -17,7 +17,7 @@ const WORK_MAX: u64 = 8 << 20;
 const THREADS_MAX: usize = 8;
 
 /// Calls that change more than others, and come more often.
-const OFTEN: [u32; 57] = [
+const OFTEN: [u32; 61] = [
     nr::__NR_read,
     nr::__NR_write,
     nr::__NR_readv,
@@ -75,6 +75,10 @@ const OFTEN: [u32; 57] = [
     nr::__NR_timer_settime,
     nr::__NR_execve,
     nr::__NR_setrlimit,
+    nr::__NR_linkat,
+    nr::__NR_process_vm_readv,
+    nr::__NR_process_vm_writev,
+    nr::__NR_prctl,
 ];
 
 /// Paths that are written to the data of processes.

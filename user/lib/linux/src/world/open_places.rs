@@ -1,7 +1,9 @@
 //! Places (`O_PATH`), symbolic links among them: no call does anything with one but those that are about its name.
 
 use super::{OWN, World};
-use crate::errno::{EACCES, EBADF, EINVAL, ELOOP, ENOENT, ENOTDIR, EOPNOTSUPP, Errno};
+use crate::errno::{
+    EACCES, EBADF, EEXIST, EFAULT, EINVAL, ELOOP, ENOENT, ENOTDIR, EOPNOTSUPP, EPERM, EXDEV, Errno,
+};
 use crate::frames::PAGE;
 use linux_raw_sys::general::*;
 use std::format;
@@ -118,6 +120,8 @@ fn a_place_is_open_for_nothing() {
             (__NR_sendfile, [writer, fd, 0, 1]),
             (__NR_tee, [reader, fd, 1, 0]),
             (__NR_epoll_ctl, [list, EPOLL_CTL_ADD.into(), fd, TO]),
+            (__NR_epoll_ctl, [fd, EPOLL_CTL_ADD.into(), reader, TO]),
+            (__NR_epoll_wait, [fd, TO, 1, 0]),
             (__NR_fadvise64, [fd, 0, 0, 0]),
         ] {
             assert_eq!(world.now(1, number, &arguments), Err(EBADF), "{path}: {number}");
@@ -127,6 +131,11 @@ fn a_place_is_open_for_nothing() {
         world.put(1, TO, &[(fd as u32).to_le_bytes(), POLLIN.to_le_bytes()].concat());
         assert_eq!(world.now(1, __NR_poll, &[TO, 1, 0]), Ok(1));
         assert_eq!(world.number(1, TO + 4) >> 16, POLLNVAL, "{path}");
+        // It is ready for all that `select` asks for, so that somebody sees that it is nothing.
+        world.system.write_words(1, TO, &[1 << fd, 1 << fd, 1 << fd, 0, 0]).unwrap();
+        let sets = [fd + 1, TO, TO + 8, TO + 16, TO + 24];
+        assert_eq!(world.now(1, __NR_select, &sets), Ok(3), "{path}");
+        assert_eq!(world.system.words(1, TO), Ok([1 << fd; 3]), "{path}");
         let copy = world.now(1, __NR_dup, &[fd]).unwrap();
         assert_ne!(world.now(1, __NR_fcntl, &[copy, F_GETFL.into(), 0]).unwrap() as u32 & O_PATH, 0);
         world.now(1, __NR_fcntl, &[copy, F_SETFD.into(), 1]).unwrap();
@@ -153,4 +162,77 @@ fn a_place_is_open_for_nothing() {
     }
     assert_eq!(world.now(1, __NR_readlinkat, &[AT_FDCWD as u64, EMPTY, TO, 9]), Err(ENOENT));
     assert_eq!(world.now(1, __NR_readlinkat, &[reader, EMPTY, TO, 0]), Err(EINVAL));
+}
+
+/// Whatever has an open file, a place or a symbolic link open gives it another name, unless it has none any more.
+#[test]
+fn what_is_open_gets_another_name() {
+    let mut world = World::new();
+    world.file(b"/file", b"text", 0o600);
+    world.link("file", "/link");
+    world.now(1, __NR_pipe, &[TO]).unwrap();
+    let pipe = world.number(1, TO).into();
+    let all =
+        ["/file", "/link", "/", "/dev/zero"].map(|path| world.open(1, path, O_PATH | O_NOFOLLOW).unwrap());
+    let [file, link, directory, device] = all;
+    let other = world.fork(1);
+    world.now(other, __NR_setresuid, &[7, 7, 7]).unwrap();
+    let (here, flags) = (AT_FDCWD as u64, u64::from(AT_EMPTY_PATH));
+    let give = |world: &mut World, by, fd: u64, to: &str, flags: u64| {
+        world.put(by, OWN, format!("{to}\0").as_bytes());
+        world.now(by, __NR_linkat, &[fd, EMPTY, here, OWN, flags])
+    };
+    assert_eq!(give(&mut world, 1, file, "/second", 0), Err(ENOENT));
+    assert_eq!(give(&mut world, 1, file, "/second", flags), Ok(0));
+    assert_eq!(give(&mut world, 1, file, "/second", flags), Err(EEXIST));
+    assert_eq!(give(&mut world, other, file, "/third", flags), Err(ENOENT));
+    assert_eq!(give(&mut world, 1, link, "/other", flags), Ok(0));
+    assert_eq!((world.kind(file), world.kind(link)), ((S_IFREG, 2), (S_IFLNK, 2)));
+    for (fd, error) in [(directory, EPERM), (here, EPERM), (device, EXDEV), (pipe, EXDEV), (99, EBADF)] {
+        assert_eq!(give(&mut world, 1, fd, "/second", flags), Err(if fd == 99 { EBADF } else { EEXIST }));
+        assert_eq!(give(&mut world, 1, fd, "/third", flags), Err(error));
+    }
+    world.put(1, OWN + 1024, b"/moved\0");
+    world.by_path(1, __NR_rename, "/file", &[OWN + 1024]).unwrap();
+    world.by_path(1, __NR_unlink, "/second", &[]).unwrap();
+    assert_eq!((give(&mut world, 1, file, "/third", flags), world.kind(file).1), (Ok(0), 2));
+    for path in ["/moved", "/third", "/link", "/other"] {
+        world.by_path(1, __NR_unlink, path, &[]).unwrap();
+    }
+    assert_eq!(give(&mut world, 1, file, "/third", flags), Err(ENOENT));
+    assert_eq!(give(&mut world, 1, link, "/third", flags), Err(ENOENT));
+}
+
+/// An empty path means the working directory, too, and no path at all what is open.
+#[test]
+fn an_empty_path_means_the_directory() {
+    let mut world = World::new();
+    let (here, flags) = (AT_FDCWD as u64, u64::from(AT_EMPTY_PATH));
+    let fd = world.open(1, "/", O_RDONLY).unwrap();
+    world.now(1, __NR_fchmodat2, &[here, EMPTY, 0o751, flags]).unwrap();
+    world.now(1, __NR_fchownat, &[here, EMPTY, 3, 4, flags]).unwrap();
+    world.now(1, __NR_utimensat, &[here, EMPTY, 0, flags]).unwrap();
+    world.now(1, __NR_fstat, &[fd, TO]).unwrap();
+    let found = [0, 4, 8].map(|at| world.number(1, TO + MODE_AT + at));
+    assert_eq!(found, [S_IFDIR | 0o751, 3, 4]);
+    for (number, arguments) in [
+        (__NR_fchmodat2, [here, EMPTY, 0o700, 0, 0]),
+        (__NR_fchownat, [here, EMPTY, 1, 1, 0]),
+        (__NR_utimensat, [here, EMPTY, 0, 0, 0]),
+        (__NR_newfstatat, [here, EMPTY, TO, 0, 0]),
+    ] {
+        assert_eq!(world.now(1, number, &arguments), Err(ENOENT), "{number}");
+    }
+    assert_eq!(world.now(1, __NR_newfstatat, &[fd, 0, TO, flags]), Ok(0));
+    assert_eq!(world.now(1, __NR_newfstatat, &[fd, 0, TO, 0]), Err(EFAULT));
+    assert_eq!(world.now(1, __NR_statx, &[fd, 0, flags, STATX_ALL.into(), TO]), Ok(0));
+    assert_eq!(world.now(1, __NR_faccessat2, &[fd, 0, 0, flags]), Err(EFAULT));
+    let sync = flags | u64::from(AT_STATX_SYNC_TYPE);
+    assert_eq!(world.now(1, __NR_statx, &[fd, EMPTY, sync, 0, TO]), Err(EINVAL));
+    assert_eq!(world.now(1, __NR_statx, &[fd, EMPTY, flags, STATX__RESERVED.into(), TO]), Err(EINVAL));
+    assert_eq!(world.now(1, __NR_utimensat, &[fd, 0, 0, flags]), Err(EINVAL));
+    assert_eq!(world.now(1, __NR_utimensat, &[here, 0, 0, 0]), Err(EFAULT));
+    let omitted = [0, u64::from(UTIME_OMIT)].map(u64::to_le_bytes).concat().repeat(2);
+    world.put(1, OWN, &omitted);
+    assert_eq!(world.now(1, __NR_utimensat, &[99, EMPTY, OWN, 0]), Ok(0));
 }

@@ -338,6 +338,27 @@ fn a_signal_without_a_handler_comes_behind_one_with() {
     }
 }
 
+/// Signals that came while a process stood still come together with the one that lets it go on, in the order of the numbers: the handler of the last one runs first.
+#[test]
+fn signals_come_with_the_one_that_continues() {
+    for by_thread in [false, true] {
+        let mut world = World::new();
+        let child = world.fork(1);
+        world.action(child, SIGCONT, HANDLER);
+        world.action(child, SIGWINCH, HANDLER + 16);
+        world.signal(1, child, SIGSTOP);
+        world.signal(1, child, SIGWINCH);
+        let call = if by_thread { __NR_tkill } else { __NR_kill };
+        world.now(1, call, &[child.into(), SIGCONT.into()]).unwrap();
+        let registers = world.system.machine.states[&child].registers;
+        assert_eq!([register::RDI, register::RIP].map(|at| registers[at]), [SIGWINCH.into(), HANDLER + 16]);
+        let sp = registers[register::RSP];
+        let saved = RETURN_AT.map(|at| world.system.words::<1>(child, sp + at).unwrap()[0]);
+        assert_eq!([saved[0], saved[2]], [SIGCONT.into(), HANDLER]);
+        assert_eq!(world.system.processes[&child].pending.set(), Set(0));
+    }
+}
+
 /// A stack for handlers has room for the frames of two signals, and not for a third: a process that gets three at once ends, and nothing below the stack is overwritten.
 #[test]
 fn frames_stay_on_the_stack_for_handlers() {

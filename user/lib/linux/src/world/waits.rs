@@ -1,7 +1,8 @@
 //! Threads that wait with a descriptor which another thread closes.
 
 use super::{HANDLER, OWN, World};
-use crate::errno::{EBADF, EPIPE};
+use crate::errno::{EBADF, EFAULT, EPIPE};
+use crate::frames::PAGE;
 use crate::machine::Tid;
 use linux_raw_sys::general::*;
 
@@ -215,4 +216,42 @@ fn many_descriptors_of_a_poll_count() {
     world.wait(2_000_000_000);
     assert_eq!(world.answer(thread), Some(Ok(len)), "all of them are closed");
     assert!(world.system.budget.used() < used);
+}
+
+/// A list that cannot be read any more when something happens is told of, and nothing is kept of the wait. Masks and times are read once.
+#[test]
+fn a_list_that_is_gone_ends_its_wait() {
+    let (list, mask, len) = (OWN + 4 * PAGE, OWN + 5 * PAGE, 20);
+    for (number, arguments) in [
+        (__NR_poll, [list, len, 60_000, 0, 0, 0]),
+        (__NR_ppoll, [list, len, mask, mask + 16, 8, 0]),
+        (__NR_select, [64, list, 0, 0, mask, 0]),
+        (__NR_pselect6, [64, list, 0, 0, mask, mask + 24]),
+    ] {
+        for is_gone in [false, true] {
+            let mut world = World::new();
+            let (process, thread, [reader, writer]) = world.waiter();
+            let mut bits = 0;
+            for index in 0..len {
+                let fd = world.now(process, __NR_dup, &[reader]).unwrap();
+                bits |= 1 << fd;
+                let entry = [fd as u32, POLLIN].map(u32::to_le_bytes).concat();
+                world.put(process, list + 8 * index, &entry);
+            }
+            if arguments[1] == list {
+                world.system.write_words(process, list, &[bits]).unwrap();
+            }
+            // A time, a mask, and where and how long that is.
+            world.system.write_words(process, mask, &[60, 0, 0, mask + 16, 8]).unwrap();
+            let used = world.system.budget.used();
+            assert_eq!(world.call(thread, number, &arguments), None);
+            assert!(world.system.budget.used() > used);
+            world.now(process, __NR_munmap, &[if is_gone { list } else { mask }, PAGE]).unwrap();
+            assert_eq!(world.write(process, writer, b"x"), Some(Ok(1)));
+            assert_eq!(world.answer(thread), Some(if is_gone { Err(EFAULT) } else { Ok(len) }), "{number}");
+            let state = world.system.thread(thread).unwrap();
+            assert!(state.held.is_empty() && !state.polled.close(bits.trailing_zeros()), "{number}");
+            assert_eq!((state.polled.bytes(), state.mask_before), (0, None));
+        }
+    }
 }
