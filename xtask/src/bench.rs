@@ -16,7 +16,7 @@ use crate::cli::BenchOptions;
 use crate::guest::{End, Guest};
 use crate::l4v4::{self, Counted};
 use crate::machine::{MEMORY_MIB, Machine};
-use crate::{Context, Error, Result, paths, peers, tlb};
+use crate::{Context, Error, Result, colours, paths, peers, tlb};
 use devices::Wanted;
 use rows::{Row, rows, suites};
 use serde_json::{Map, Value, json};
@@ -139,6 +139,7 @@ pub fn perform(options: BenchOptions) -> Result<u8> {
 fn tables(system: &System, rows: &[Row], suite: &str) -> Result<(Value, String)> {
     let (table, text): (Value, fn(&Value) -> String) = match suite {
         tlb::SUITE => (tlb::table(system)?, tlb::for_people),
+        colours::SUITE => (colours::table(system)?, colours::for_people),
         memory::SUITE => (memory::table(system)?, memory::for_people),
         _ => {
             let measured = measure(system, rows, suite)?;
@@ -467,7 +468,8 @@ fn compare(committed: &Value, measured: &Value, rough_part: impl Fn(&str) -> Opt
             lines.push(format!("{name}: no longer measured"));
             continue;
         };
-        let all = FIGURES.iter().map(|(figure, _)| *figure).chain(["bytes", "passes"]).chain(tlb::figures());
+        let all = FIGURES.iter().map(|(figure, _)| *figure).chain(["bytes", "passes"]);
+        let all = all.chain(tlb::figures()).chain(colours::figures());
         let part = rough_part(&name);
         let figures = all.filter(|figure| part.is_none() || *figure == FIGURES[0].0);
         for figure in figures.filter(|figure| old[*figure] != new[*figure]) {

@@ -32,6 +32,7 @@ pub mod bench;
 #[cfg(test)]
 mod book;
 pub mod check;
+pub mod colours;
 pub mod doctor;
 pub mod health;
 pub mod help;

@@ -12,6 +12,7 @@ mod bad_input;
 mod boot;
 mod c_library;
 mod clusters;
+mod colours;
 mod consoles;
 mod crashes;
 mod debian;
@@ -97,6 +98,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(sdk::trials(world));
     trials.extend(clusters::trials(world));
     trials.extend(policies::trials(world));
+    trials.extend(colours::trials(world));
     trials.extend(guides::trials(world)?);
     trials.extend(tables::trials(world)?);
     trials.extend(realtime::trials(world));

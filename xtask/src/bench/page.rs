@@ -1,12 +1,12 @@
-//! The page of the book about what servers cost, and about memory: its tables are those of the committed measurements, so that no figure is written by hand.
+//! Pages of the book about what servers cost, about memory, and about page colours: their tables are those of the committed measurements, so that no figure is written by hand.
 
 use super::{committed, linux, memory, rows::rows, rows_of};
-use crate::{Context, Error, Result, paths};
+use crate::{Context, Error, Result, colours, paths};
 use serde_json::Value;
 use std::fs;
 
-/// The page.
-const PAGE: &str = "docs/servers-cost.md";
+/// The pages.
+const PAGES: [&str; 2] = ["docs/servers-cost.md", "docs/guide/pagers.md"];
 
 /// The suite of the first table.
 const SERVERS: &str = "servers";
@@ -15,19 +15,21 @@ const SERVERS: &str = "servers";
 const BEGIN: [&str; 2] = ["<!-- table: ", " -->"];
 const END: &str = "<!-- end of the table -->";
 
-/// Renews the page.
+/// Renews the pages.
 pub fn renew() -> Result<()> {
-    let path = paths::root().join(PAGE);
-    let page = fs::read_to_string(&path).context(|| format!("read {}", path.display()))?;
-    let renewed = with_tables(&page, table_of)?;
-    if renewed != page {
-        paths::write(&path, renewed.as_bytes())?;
-        eprintln!("tern: renewed {}", path.display());
+    for name in PAGES {
+        let path = paths::root().join(name);
+        let page = fs::read_to_string(&path).context(|| format!("read {}", path.display()))?;
+        let renewed = with_tables(&page, table_of)?;
+        if renewed != page {
+            paths::write(&path, renewed.as_bytes())?;
+            eprintln!("tern: renewed {}", path.display());
+        }
     }
     Ok(())
 }
 
-/// The page with other tables.
+/// A page with other tables.
 fn with_tables(page: &str, table_of: impl Fn(&str) -> Result<String>) -> Result<String> {
     let mut out = String::new();
     let mut lines = page.lines();
@@ -37,7 +39,7 @@ fn with_tables(page: &str, table_of: impl Fn(&str) -> Result<String>) -> Result<
         let name = line.strip_prefix(BEGIN[0]).and_then(|rest| rest.strip_suffix(BEGIN[1]));
         if let Some(name) = name {
             if !lines.any(|line| line == END) {
-                return Err(Error::new(format!("{PAGE}: the table {name} has no end")));
+                return Err(Error::new(format!("the table {name} has no end")));
             }
             out += &format!("\n{}\n{END}\n", table_of(name)?);
         }
@@ -50,7 +52,8 @@ fn table_of(name: &str) -> Result<String> {
     match name {
         SERVERS => of_servers(),
         memory::SUITE => Ok(of_memory(&committed(memory::SUITE)?)),
-        _ => Err(Error::new(format!("{PAGE}: there is no table {name}"))),
+        colours::SUITE => Ok(of_colours(&committed(colours::SUITE)?)),
+        _ => Err(Error::new(format!("there is no table {name}"))),
     }
 }
 
@@ -82,6 +85,20 @@ fn of_memory(table: &Value) -> String {
     out
 }
 
+/// Misses of a program with coloured pages, and with others.
+fn of_colours(table: &Value) -> String {
+    let mut out =
+        String::from("| processor | pages | lines | coloured | used | worst |\n|---|--:|--:|--:|--:|--:|\n");
+    for row in rows_of(table) {
+        let name = row["name"].as_str().and_then(|name| name.strip_prefix(colours::PREFIX)).unwrap_or("?");
+        let (processor, pages) = name.rsplit_once('.').unwrap_or((name, "0"));
+        let lines = pages.parse::<u64>().unwrap_or(0) * colours::LINES;
+        let cells = ["coloured", "used", "worst"].map(|name| grouped(colours::figure(row, name)));
+        out += &format!("| {processor} | {pages} | {} | {} |\n", grouped(lines), cells.join(" | "));
+    }
+    out
+}
+
 /// A number with a comma in front of each three digits.
 fn grouped(number: u64) -> String {
     match number {
@@ -95,12 +112,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_has_the_committed_tables() {
-        let page = fs::read_to_string(paths::root().join(PAGE)).unwrap();
-        let renewed = with_tables(&page, table_of).unwrap();
-        assert_eq!(renewed, page, "{PAGE} is renewed by ./tern bench servers --bless");
-        for name in [SERVERS, memory::SUITE] {
-            assert!(page.contains(&format!("{}{name}{}", BEGIN[0], BEGIN[1])), "no table {name}");
+    fn the_pages_have_the_committed_tables() {
+        let mut all = String::new();
+        for name in PAGES {
+            let page = fs::read_to_string(paths::root().join(name)).unwrap();
+            let renewed = with_tables(&page, table_of).unwrap();
+            assert_eq!(renewed, page, "{name} is renewed by ./tern bench SUITE --bless");
+            all += &page;
+        }
+        for name in [SERVERS, memory::SUITE, colours::SUITE] {
+            assert_eq!(all.matches(&format!("{}{name}{}", BEGIN[0], BEGIN[1])).count(), 1, "table {name}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::devices::Wanted;
 use super::{linux, memory};
-use crate::{Context, Error, Result, paths, tlb};
+use crate::{Context, Error, Result, colours, paths, tlb};
 use std::fs;
 
 /// In the column of boot options: the row is measured on Linux alone.
@@ -86,7 +86,7 @@ pub(super) fn read_row(line: &str) -> Result<Row> {
 pub(super) fn suites(rows: &[Row]) -> Vec<String> {
     let mut suites: Vec<String> = rows.iter().map(|row| row.suite.clone()).collect();
     suites.dedup();
-    suites.extend([tlb::SUITE, memory::SUITE].map(String::from));
+    suites.extend([tlb::SUITE, colours::SUITE, memory::SUITE].map(String::from));
     suites
 }
 

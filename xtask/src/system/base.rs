@@ -186,6 +186,7 @@ impl Change for Entry {
             memory: self.memory.or(base.memory),
             restarts: self.restarts.or(base.restarts),
             uses: self.uses.or(base.uses),
+            colours: self.colours.or(base.colours),
             contiguous: self.contiguous.or(base.contiguous),
             ports: self.ports.or(base.ports),
             interrupts: self.interrupts.or(base.interrupts),

@@ -5,7 +5,8 @@ use super::base::Sources;
 use super::file::{Entry, File, Rights, Task, line_of};
 use super::sandbox::{self, Settings};
 use description::{
-    CLASSES, CONSOLE, Device, KERNEL_SHARES, MEMORY_MANAGER, MODULES, PRIORITY_MAX, Program, System,
+    CLASSES, COLOURS_MAX, CONSOLE, Device, KERNEL_SHARES, MEMORY_MANAGER, MODULES, PRIORITY_MAX, Program,
+    System,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use toml::Spanned;
@@ -109,6 +110,7 @@ impl Checker<'_> {
             priority_max,
             kernel_share: self.taken(line, share),
             pages_max: self.taken(line, memory) / PAGE,
+            colours: 0,
             devices: Vec::new(),
             classes: 0,
             is_bus: false,
@@ -147,6 +149,7 @@ impl Checker<'_> {
         let classes = entry.devices.iter().flatten();
         let classes = classes.map(|name| class(name).map_err(|reason| self.wrong(line, reason)));
         let classes = classes.filter_map(Result::ok).fold(0, |all, class| all | 1 << class);
+        let colours = entry.colours.map_or(Ok(0), |count| colours(&entry.name, count));
         let contiguous = entry.contiguous.as_ref().map_or(Ok(0), |text| bytes("contiguous", text));
         let mut arguments = entry.arguments.clone().unwrap_or_default();
         let mut contiguous_max = self.taken(line, contiguous);
@@ -164,6 +167,7 @@ impl Checker<'_> {
             clients: entry.clients.clone(),
             otherwise: entry.otherwise.clone(),
             instead: entry.instead.clone().into_iter().flatten().collect(),
+            colours: self.taken(line, colours),
             devices,
             classes,
             is_bus: entry.bus.unwrap_or(false),
@@ -228,6 +232,7 @@ impl Checker<'_> {
                 priority_max: most(|part| part.priority_max),
                 kernel_share: sum(|part| part.kernel_share),
                 pages_max: sum(|part| part.pages_max),
+                colours: parts.iter().map(|part| part.colours).max().unwrap_or(0),
                 devices: parts.iter().flat_map(|part| part.devices.clone()).collect(),
                 classes: parts.iter().fold(0, |all, part| all | part.classes),
                 is_bus: parts.iter().any(|part| part.is_bus),
@@ -511,6 +516,22 @@ pub fn servers_of<'a>(programs: &'a [Program], name: &'a str) -> impl Iterator<I
 fn ranged(key: &str, value: i64, most: u64, why: &str) -> Result<u64, String> {
     let fine = u64::try_from(value).ok().filter(|value| (1..=most).contains(value));
     fine.ok_or_else(|| format!("{key} {value}: expected 1 to {most}, {why}"))
+}
+
+/// Colours of a program's pages.
+fn colours(program: &str, count: i64) -> Result<u16, String> {
+    let of_a_cache = u16::try_from(count)
+        .ok()
+        .filter(|count| (2..=COLOURS_MAX).contains(count) && count.is_power_of_two());
+    match of_a_cache {
+        Some(_) if program == MEMORY_MANAGER => {
+            Err(format!("{program} gives pages their colours, and has none"))
+        }
+        Some(count) => Ok(count),
+        None => Err(format!(
+            "colours {count}: expected a power of two from 2 to {COLOURS_MAX}: pages in a way of the cache"
+        )),
+    }
 }
 
 /// Bytes, written as `64 MiB`.

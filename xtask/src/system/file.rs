@@ -59,6 +59,8 @@ pub struct Entry {
     pub restarts: Option<i64>,
     /// See [`Rights::uses`].
     pub uses: Option<Vec<String>>,
+    /// Colours of the cache for which its pages get their frames.
+    pub colours: Option<i64>,
     /// Contiguous memory that it may have besides, such as `2 MiB`.
     pub contiguous: Option<String>,
     /// I/O ports, each group such as `0x3f8+8`: the first one, and their number.

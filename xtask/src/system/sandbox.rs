@@ -94,6 +94,7 @@ fn entry_alone(entry: &Entry, reasons: &mut Vec<String>) {
     }
     for (key, is_there) in [
         ("arguments", entry.arguments.is_some()),
+        ("colours", entry.colours.is_some()),
         ("contiguous", entry.contiguous.is_some()),
         ("ports", entry.ports.is_some()),
         ("interrupts", entry.interrupts.is_some()),

@@ -84,6 +84,10 @@ fn asks(system: &System, program: &Program) -> String {
 
 fn memory(program: &Program) -> String {
     let own = bytes(program.pages_max * 4096);
+    let own = match program.colours {
+        0 => own,
+        colours => format!("{own} in {colours} colours"),
+    };
     match program.contiguous_max {
         0 => own,
         contiguous => format!("{own} + {}", bytes(contiguous)),

@@ -94,7 +94,7 @@ fn an_entry_is_what_it_says_and_what_is_usual() {
 }
 
 /// Mistakes: text that is added to [`SMALL`], the line that is told, and a part of the message.
-const MISTAKES: [(&str, u32, &str); 48] = [
+const MISTAKES: [(&str, u32, &str); 51] = [
     (
         "[[program]]\nname = \"counter\"\ndevices = [\"disk\"]",
         16,
@@ -134,6 +134,13 @@ const MISTAKES: [(&str, u32, &str); 48] = [
     ("[[program]]\nname = \"counter\"\nmemory = \"0 MiB\"", 16, "memory \"0 MiB\": expected whole pages"),
     ("[[program]]\nname = \"counter\"\nmemory = \"64M\"", 16, "memory \"64M\": expected a number and KiB"),
     ("[[program]]\nname = \"counter\"\nmemory = 64", 18, "expected a string"),
+    (
+        "[[program]]\nname = \"counter\"\ncolours = 12",
+        16,
+        "colours 12: expected a power of two from 2 to 256",
+    ),
+    ("[[program]]\nname = \"counter\"\ncolours = 1", 16, "colours 1: expected a power of two"),
+    ("[[program]]\nname = \"counter\"\ncolours = 512", 16, "colours 512: expected a power of two"),
     ("[[program]]\nname = \"counter\"\nserves = [\"a server\"]", 16, "\"a server\" is no name"),
     ("[[program]]\nname = \"counter\"\nserves = [\"console\"]", 16, "served by console already, in line 11"),
     ("[[program]]\nname = \"missing\"", 16, "missing: there is no program missing in the boot archive"),
@@ -368,6 +375,7 @@ fn mistakes_of_sandboxes() {
         ("/disk/one", &[ENTRY, "\narguments = \"ls\""].concat(), fine, "its entry has no arguments"),
         ("/disk/one", &[ENTRY, "\noperator = true"].concat(), fine, "its entry has no operator"),
         ("/disk/one", &[ENTRY, "\nmount = true"].concat(), fine, "its entry has no mount"),
+        ("/disk/one", &[ENTRY, "\ncolours = 16"].concat(), fine, "its entry has no colours"),
     ] {
         let text = [SMALL, SERVED, &sandbox("one", root, entry, more)].concat();
         let mistakes = read_text(&text).expect_err(told);
@@ -431,6 +439,28 @@ fn descriptions_are_shown() {
     for name in ["mm", "console", "counter", "shell"] {
         assert!(drawing.contains(&format!(">{name}</tspan>")), "{drawing}");
     }
+}
+
+/// A program, a module and so its task, and an entry over that of a base have colours; the memory manager, which gives them, has none.
+#[test]
+fn programs_have_colours() {
+    let entry = |name: &str, colours: u16| format!("[[program]]\nname = \"{name}\"\ncolours = {colours}\n");
+    let module =
+        |name: &str, more: &str| format!("[[module]]\nname = \"{name}\"\nserves = [\"{name}\"]\n{more}\n");
+    let task = "[[task]]\nname = \"two\"\nmodules = [\"one\", \"other\"]\n";
+    let text =
+        [SMALL, &entry("counter", 16), &module("one", "colours = 4"), &module("other", ""), task].concat();
+    let system = read_text(&text).expect("it is fine");
+    assert_eq!(
+        ["counter", "two", "console", "suite"].map(|name| system.program(name).colours),
+        [16, 4, 0, 0]
+    );
+    assert!(show::text(&system).contains("16/256  64 MiB in 16 colours"), "{}", show::text(&system));
+    let system = read_over(&format!("base = \"counting\"\n{}", entry("counter", 64))).expect("it is fine");
+    assert_eq!((system.program("counter").colours, system.program("counter").pages_max), (64, 256));
+    let text = SMALL.replace("name = \"mm\"", "name = \"mm\"\ncolours = 4");
+    let mistakes = read_text(&text).expect_err("nobody gives it pages of a colour");
+    assert_eq!((mistakes[0].line, &*mistakes[0].reason), (8, "mm gives pages their colours, and has none"));
 }
 
 /// Descriptions that begin with one another, and with [`SMALL`].

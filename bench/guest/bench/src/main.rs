@@ -10,6 +10,7 @@
 
 extern crate alloc;
 
+mod colours;
 mod crowd;
 mod door;
 mod local;
@@ -35,6 +36,7 @@ global_asm!(
     include_str!("loops.s"),
     include_str!("idl/floor.s"),
     include_str!("tlb.s"),
+    include_str!("colours.s"),
     include_str!("door.s")
 );
 
@@ -246,12 +248,19 @@ impl Chief {
 
     /// Serves page faults of the children until one of them calls; returns what it says.
     fn serve(&self) -> Result<Message> {
+        self.serve_with(|_| None)
+    }
+
+    /// Does that with pages that `find` has for some addresses.
+    fn serve_with(&self, find: impl Fn(u64) -> Option<Fpage>) -> Result<Message> {
         let mut message = sys::receive(Uid::ANY, Timeout::NEVER)?;
         while message.kind == Kind::Fault {
             let [address, ..] = message.words;
             let page = address & !0xfff;
             let item = if address & PORT_FAULT != 0 {
                 (Fpage(address & !PORT_FAULT), 0)
+            } else if let Some(found) = find(page) {
+                (found, page)
             } else {
                 touch(page, Rights(address as u8 & 7));
                 (Fpage::memory(page, 12, Rights::RWX), page)
@@ -596,6 +605,7 @@ fn main() -> i32 {
         "ipc" => Chief::ipc_suite,
         "idl" => Chief::idl_suite,
         "tlb" => Chief::tlb_suite,
+        "colours" => Chief::colours_suite,
         "door" => Chief::door_suite,
         "servers" if has("disk") => Chief::disk_suite,
         "servers" if has("block") => Chief::block_suite,

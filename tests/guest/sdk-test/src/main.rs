@@ -2,7 +2,8 @@
 //! environment, log levels.
 //!
 //! Prints a line for each test: `SDK name ... ok` or `SDK name ... FAILED: reason`. Tests are in [`cases`] and [`outside`]; the latter
-//! are about what is set from outside, and `sdk-test outside` only prints it. `sdk-test sum …` prints how much it was given.
+//! are about what is set from outside, and `sdk-test outside` only prints it. `sdk-test sum …` prints how much it was given, `sdk-test hold` holds pages that
+//! can be found in the machine's memory.
 
 #![no_std]
 #![no_main]
@@ -35,6 +36,7 @@ fn main() -> i32 {
     match rt::arguments().first().map(String::as_str) {
         Some("outside") => return outside::show(),
         Some("sum") => return outside::sum(),
+        Some("hold") => return outside::hold(),
         _ => {}
     }
     let mut failed = 0;

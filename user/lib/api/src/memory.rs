@@ -31,6 +31,11 @@ pub fn show_archive(server: Uid, task: TaskId) -> Result<(u64, u64)> {
     Ok(Client { server }.show_archive(task.0)?)
 }
 
+/// Gives pages of a task, from now on, frames of their colours: page n one whose number is n modulo `colours`, a power of two. For whoever registers tasks.
+pub fn colour(server: Uid, task: TaskId, colours: u64) -> Result<()> {
+    Ok(Client { server }.colour(task.0, colours)?)
+}
+
 /// Gets device memory, ports or an interrupt into `window`.
 pub fn resource(server: Uid, wanted: Fpage, window: Fpage) -> Result<()> {
     Client { server }.resource(window, wanted.0)?;

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub const FILE: &str = "system";
 
 /// First bytes of the packed form. The last of them counts the forms that there have been.
-const MAGIC: &[u8] = b"tern system 4";
+const MAGIC: &[u8] = b"tern system 5";
 
 /// The memory manager's program. It starts first, and gets its memory from σ0.
 pub const MEMORY_MANAGER: &str = "mm";
@@ -29,6 +29,9 @@ pub const MODULES: &str = "modules";
 
 /// Parts of which the kernel memory of `root` consists: see [`Program::kernel_share`].
 pub const KERNEL_SHARES: u64 = 256;
+
+/// Most colours of a program's pages: see [`Program::colours`].
+pub const COLOURS_MAX: u16 = 256;
 
 /// The highest priority of a program: above are the keeper of `root`, `root` and σ0.
 pub const PRIORITY_MAX: u8 = 60;
@@ -81,6 +84,8 @@ pub struct Program {
     pub kernel_share: u64,
     /// Memory, in pages.
     pub pages_max: u64,
+    /// Colours of the cache for which its pages get their frames, a power of two; 0: they get them as they come.
+    pub colours: u16,
     /// Ports and interrupts that it may have.
     pub devices: Vec<Device>,
     /// Classes of devices that it may drive, of those that the bus server hands out: bits, by their numbers.
@@ -187,6 +192,7 @@ mod tests {
             priority_max: 36,
             kernel_share: 16,
             pages_max: 16384,
+            colours: 0,
             devices: vec![],
             classes: 0,
             is_bus: false,

@@ -5,57 +5,40 @@
 //! spreads evenly over the cache, whatever the order in which they are touched. It knows physical addresses because
 //! managers tell them with their blocks; that is all it needs from those below it.
 //!
+//! The memory manager of the system does the same for programs whose entry in the system description says `colours`, from one pool with all
+//! others ([`Pool::take_of`]). There a page has a frame of another colour rather than none; here it has its own, or none.
+//!
 //! The paper's second example, a second-level TLB handled by a user-level server, has no object here: on x86 the processor
 //! walks the page tables by itself.
 
 use crate::{Pager, Zone, show};
 use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
 use rt::api::Reply;
-use rt::frames::{Frame, Shared, Supply};
+use rt::frames::{Colours, Pool, Shared, Supply};
 use rt::pager::{Fault, REFUSAL};
-use rt::sys::abi::PAGE_SIZE;
 use rt::sys::{Rights, TaskId};
 
 /// The colouring pager.
 #[derive(Debug)]
 pub struct Coloured<S> {
     zone: Zone,
-    supply: S,
-    /// Log2 of the size of the blocks it asks for: large enough to have frames of all colours.
-    block_log2: u32,
-    /// Free frames by colour.
-    free: Vec<Vec<Frame>>,
+    pool: Pool<S>,
+    colours: Colours,
     pages: BTreeMap<(TaskId, u64), Shared>,
 }
 
 impl<S: Supply> Coloured<S> {
-    /// A pager for a cache of so many colours, a power of two.
-    pub fn new(zone: Zone, supply: S, colours: usize, block_log2: u32) -> Coloured<S> {
-        assert!(colours.is_power_of_two() && colours << 12 <= 1 << block_log2, "a block has all colours");
-        let free = (0..colours).map(|_| Vec::new()).collect();
-        Coloured { zone, supply, block_log2, free, pages: BTreeMap::new() }
-    }
-
-    fn colour(&self, address: u64) -> usize {
-        (address / PAGE_SIZE) as usize % self.free.len()
-    }
-
-    fn frame(&mut self, colour: usize) -> Option<Frame> {
-        if self.free[colour].is_empty() {
-            for frame in self.supply.block(self.block_log2)?.into_frames() {
-                let colour = self.colour(frame.physical());
-                self.free[colour].push(frame);
-            }
-        }
-        self.free[colour].pop()
+    /// A pager that asks for blocks of this size, each of which has all colours.
+    pub fn new(zone: Zone, supply: S, colours: Colours, block_log2: u32) -> Coloured<S> {
+        assert!(colours.count() << 12 <= 1 << block_log2, "a block has all colours");
+        Coloured { zone, pool: Pool::new(supply, block_log2), colours, pages: BTreeMap::new() }
     }
 
     fn find(&mut self, fault: &Fault) -> Option<Reply> {
         let page = self.zone.page(fault, Rights::RW)?;
         let (key, address) = ((fault.task, page), self.zone.address(page));
         if !self.pages.contains_key(&key) {
-            let mut frame = self.frame(self.colour(address))?;
+            let mut frame = self.pool.take_of(self.colours, address)?;
             frame.bytes_mut().fill(0);
             self.pages.insert(key, frame.share());
         }

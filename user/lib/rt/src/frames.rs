@@ -5,17 +5,21 @@
 //! promise to hand out each piece of memory once; a task that cannot trust its memory server can trust nothing.
 #![allow(unsafe_code)]
 
+mod colours;
 mod places;
+mod pool;
 
 use crate::layout::BLOCKS;
 use crate::page::copy;
 use crate::sync::Mutex;
-use alloc::vec::Vec;
 use core::ptr::with_exposed_provenance_mut;
 use core::sync::atomic::{AtomicU64, Ordering};
 use places::Places;
 use sys::abi::PAGE_SIZE;
 use sys::{Fpage, Rights, Touched, Uid};
+
+pub use colours::Colours;
+pub use pool::Pool;
 
 /// Log2 of the size of a frame.
 pub const FRAME_LOG2: u32 = 12;
@@ -387,83 +391,6 @@ impl View {
     pub fn copy_from(&self, frame: &mut Frame) {
         for (from, to) in frame.bytes_mut().chunks_exact(size_of::<u64>()).zip(self.words()) {
             to.store(u64::from_ne_bytes(from.try_into().unwrap_or_default()), Ordering::Relaxed);
-        }
-    }
-}
-
-/// Free frames, and where more come from.
-#[derive(Debug)]
-pub struct Pool<S> {
-    /// Where blocks come from.
-    pub supply: S,
-    chunk_log2: u32,
-    free: Vec<Frame>,
-    total: u64,
-    /// Bytes that others have got, for which they keep books in memory from this pool.
-    booked: u64,
-}
-
-/// Of so many bytes that a memory manager hands out, it uses one for its books at most: some 200 bytes for a page. A page that was offered costs up to 161: its place in
-/// the task's memory, a count of those who have it, a free frame's place later. The rest is for lists of offers.
-const BOOKS_SHARE: u64 = 20;
-
-/// Memory that a memory manager uses besides: its program and its stacks, in bytes.
-const BOOKS_MIN: u64 = 256 << 10;
-
-impl<S: Supply> Pool<S> {
-    /// An empty pool that asks for `1 << chunk_log2` bytes at a time, and for less if there is no such block.
-    pub const fn new(supply: S, chunk_log2: u32) -> Pool<S> {
-        Pool { supply, chunk_log2, free: Vec::new(), total: 0, booked: 0 }
-    }
-
-    /// Sets memory aside for the books that a client keeps who gets `bytes` to hand out: when nothing is left for anybody, it must
-    /// still be able to take back what it gave. False if there is no memory for that.
-    pub fn book(&mut self, bytes: u64) -> bool {
-        let wanted = (self.booked + bytes) / BOOKS_SHARE + BOOKS_MIN;
-        while self.total * PAGE_SIZE < wanted {
-            if !self.grow() {
-                return false;
-            }
-        }
-        self.booked += bytes;
-        true
-    }
-
-    /// A client does not hand out so many bytes any more.
-    pub fn unbook(&mut self, bytes: u64) {
-        self.booked = self.booked.saturating_sub(bytes);
-    }
-
-    /// Asks for more; false if there is none.
-    fn grow(&mut self) -> bool {
-        let block = (FRAME_LOG2..=self.chunk_log2).rev().find_map(|log2| self.supply.block(log2));
-        let Some(block) = block else { return false };
-        self.total += block.len() / PAGE_SIZE;
-        // Room for all frames, so that none that comes back needs any.
-        self.free.reserve(self.total as usize);
-        self.free.extend(block.into_frames());
-        true
-    }
-
-    /// A frame, if there is one left anywhere.
-    pub fn take(&mut self) -> Option<Frame> {
-        if self.free.is_empty() {
-            self.grow();
-        }
-        self.free.pop()
-    }
-
-    /// Returns a frame.
-    pub fn put(&mut self, frame: Frame) {
-        self.free.push(frame);
-    }
-
-    /// How much memory the pool has, handed out or not.
-    pub fn statistics(&self) -> api::memory::MemoryUse {
-        let bytes = |frames: u64| frames * PAGE_SIZE;
-        api::memory::MemoryUse {
-            total: bytes(self.total),
-            free: bytes(self.free.len() as u64) + self.supply.left(),
         }
     }
 }

@@ -11,7 +11,7 @@
 
 pub mod offers;
 
-use crate::frames::{FRAME_LOG2, Frozen, Pool, Shared, Supply};
+use crate::frames::{Colours, FRAME_LOG2, Frame, Frozen, Pool, Shared, Supply};
 use crate::image::Image;
 use crate::layout;
 use crate::random::{self, Generator};
@@ -94,6 +94,8 @@ pub struct Space {
     image: Image,
     memory: Memory<Shared, Frozen>,
     archive: Option<Archive>,
+    /// Colours by which its pages get their frames; `None`: as they come.
+    colours: Option<Colours>,
     /// Why the last fault was refused, if one was.
     refusal: Refusal,
     /// Blocks that were granted to the task: physical address and log2 of the size.
@@ -107,6 +109,7 @@ impl Space {
             image,
             memory: Memory::new(pages_max),
             archive: None,
+            colours: None,
             refusal: Refusal::NOT_REFUSED,
             blocks: Vec::new(),
         }
@@ -115,6 +118,11 @@ impl Space {
     /// Lets the task read the boot archive.
     pub fn show(&mut self, archive: Archive) {
         self.archive = Some(archive);
+    }
+
+    /// Gives its pages, from now on, frames of their colours, as far as there are such.
+    pub fn colour(&mut self, colours: Colours) {
+        self.colours = Some(colours);
     }
 
     /// Answer to a fault.
@@ -158,7 +166,7 @@ impl Space {
         if !self.memory.has_room(1) {
             return Err(Refusal::LIMIT);
         }
-        let mut frame = pool.take().ok_or(Refusal::NO_MEMORY)?;
+        let mut frame = self.frame(address, pool).ok_or(Refusal::NO_MEMORY)?;
         let bytes = frame.bytes_mut();
         bytes.fill(0);
         if let Some(part) = part {
@@ -168,6 +176,12 @@ impl Space {
         let shown = page.fpage(rights);
         self.memory.add(address, page);
         Ok((shown, address))
+    }
+
+    /// A frame for the page at an address. One of another colour is better than none.
+    fn frame<S: Supply>(&self, address: u64, pool: &mut Pool<S>) -> Option<Frame> {
+        let coloured = self.colours.and_then(|colours| pool.take_of(colours, address));
+        coloured.or_else(|| pool.take())
     }
 
     /// Shows the task the page with its key.
@@ -392,6 +406,11 @@ impl<S: Supply> Manager<S> {
                 let archive = self.archive;
                 self.spaces.get_mut(&TaskId(task)).ok_or(Status::NotFound)?.show(archive);
                 Ok(Answer::ShowArchive(archive.address, archive.bytes.len() as u64).into())
+            }
+            Request::Colour { task, colours } if sender == self.authority => {
+                let colours = Colours::new(colours).ok_or(Status::BadRequest)?;
+                self.spaces.get_mut(&TaskId(task)).ok_or(Status::NotFound)?.colour(colours);
+                Ok(Answer::Colour.into())
             }
             Request::Pages { log2 } if self.is_stacked => {
                 self.client(sender)?;

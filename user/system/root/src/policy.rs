@@ -5,11 +5,17 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-use description::{CONSOLE, Device, FILE, MEMORY_MANAGER, Program, System};
+use description::{COLOURS_MAX, CONSOLE, Device, FILE, MEMORY_MANAGER, Program, System};
+use rt::frames::Colours;
 use rt::sys::Fpage;
 use rt::sys::abi::{Space, archive};
 
 pub use description::MODULES;
+
+const _: () = assert!(
+    COLOURS_MAX as u64 == Colours::MAX,
+    "the memory manager has all colours that a description may ask for"
+);
 
 /// Rights and limits of a program.
 #[derive(Debug)]

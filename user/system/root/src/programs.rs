@@ -152,14 +152,19 @@ impl Supervisor {
 
     fn start_in(&mut self, task: TaskId, policy: &Policy, file: File, argument: u64) -> Result<Uid, Status> {
         let pager = self.pager_for(policy);
-        let entry =
-            memory::register(pager, task, file, policy.pages_max).map_err(|failure| match failure {
-                Failure::Refused(status) => status,
-                _ => {
-                    self.manager_failed(failure);
-                    Status::Busy
-                }
-            })?;
+        let registered = memory::register(pager, task, file, policy.pages_max).and_then(|entry| {
+            if policy.colours != 0 {
+                memory::colour(pager, task, policy.colours.into())?;
+            }
+            Ok(entry)
+        });
+        let entry = registered.map_err(|failure| match failure {
+            Failure::Refused(status) => status,
+            _ => {
+                self.manager_failed(failure);
+                Status::Busy
+            }
+        })?;
         let first = First { priority: policy.priority, pager, handler: self.me, entry, argument };
         start_first(task, first).map_err(status_of)
     }

@@ -110,7 +110,8 @@ impl Server {
             | Request::Release { .. }
             | Request::WhyRefused { .. }
             | Request::Look { .. }
-            | Request::ShowArchive { .. } => return Err(Status::Denied),
+            | Request::ShowArchive { .. }
+            | Request::Colour { .. } => return Err(Status::Denied),
         };
         Ok(answer.into())
     }

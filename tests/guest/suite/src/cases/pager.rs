@@ -18,7 +18,7 @@ use pagers::policy::{First, Last, Policy, SecondChance};
 use pagers::sharing::Sharing;
 use pagers::swap::{Statistics, Store, Swap};
 use rt::api::copies;
-use rt::frames::{Pool, Upstream};
+use rt::frames::{Colours, Pool, Upstream};
 use sys::abi::PAGE_SIZE;
 use sys::{Rights, TaskId, Uid};
 
@@ -321,7 +321,7 @@ extern "C" fn write_scattered(pages: u64) -> u64 {
 /// Every page has a frame of its colour, in whatever order they are touched, in every task.
 pub fn pages_have_their_colours() -> Outcome {
     let upstream = source::uid()?;
-    let make = move || Some(Coloured::new(Zone(zone(64)), Upstream(upstream), COLOURS as usize, 18));
+    let make = move || Some(Coloured::new(Zone(zone(64)), Upstream(upstream), Colours::new(COLOURS)?, 18));
     let stage = Stage::new(make)?;
     let mut client = stage.client()?;
     check_eq!(client.agent.apply(write_scattered, 64)?, 64);
