@@ -31,6 +31,7 @@ use unpack::*;
 mod client;
 mod door;
 mod elements;
+mod offers;
 mod pack;
 mod pages;
 mod references;
@@ -116,12 +117,6 @@ impl Part for Tern {
     }
 
     fn refuses(&self, emitter: &Emitter, _: &Operation, method: &Method) -> Option<String> {
-        if let Some(list) = method.request.offers().next() {
-            let list = list.path.join(".");
-            return Some(format!(
-                "`{list}` has the attribute `copy_on_write`, for which there is no code in C"
-            ));
-        }
         let kept = method.replies().map(|reply| kept_words(emitter, reply)).max().unwrap_or(0);
         let bytes = 8 * KEPT_WORDS_MAX;
         let large = (kept > KEPT_WORDS_MAX)

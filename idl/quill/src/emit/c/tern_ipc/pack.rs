@@ -51,7 +51,7 @@ pub(super) fn pack(c: &Interface, message: &Message, spots: &[Spot], making: Mak
                 let size = count.with("*", Expr::Int(element.size.into()));
                 body.push(Stmt::Do(call("__builtin_memcpy", [address(slot, memory), from, size])));
             }
-            // Refused.
+            // Nobody offers: the word stays 0, and the bytes are sent.
             Leaf::Offer(_) => {}
             Leaf::Tail(_) => {
                 let of = |what| sent(message, slot, what);

@@ -33,6 +33,7 @@ pub(super) fn answer(
     body.extend(take(c, request, &borrowed(&inputs), room, Maker::Server));
     let (variable, wrong) = (|of: usize| name(word(&operation.params[of].name)), || malformed().remove(0));
     body.extend(agree::parameters(c.emitter, operation, false, &variable, &wrong));
+    body.extend(offers::declined(request));
     if let Some(handed) = references::single(method) {
         body.push(references::taken(handed, &borrowed(&inputs)));
     }
