@@ -99,7 +99,14 @@ impl Part for Tern {
             };
         }
         match self.0.begins {
-            true => of_ipc!("\n", include_str!("tern_references.h"), "\n", include_str!("tern_handing.h")),
+            true => of_ipc!(
+                "\n",
+                include_str!("tern_references.h"),
+                "\n",
+                include_str!("tern_handing.h"),
+                "\n",
+                include_str!("tern_offers.h")
+            ),
             false => of_ipc!(),
         }
     }
@@ -162,6 +169,8 @@ impl Part for Tern {
             items.push(client(way, &c, layout, (operation, method)));
             if way.begins {
                 items.extend(references::owner(&c, layout, operation, method));
+                let inner = items.last().and_then(|inner| offers::client(&c, operation, method, inner));
+                items.extend(inner);
             }
             items.extend(answer(way, &c, operation, method, place));
         }
@@ -340,11 +349,13 @@ struct Making<'a> {
     oneway: bool,
     /// Values with references in whose place others come back.
     replaced: &'a [&'a str],
+    /// It may offer lists instead of sending them.
+    offers: bool,
 }
 
 impl Making<'_> {
     fn of(maker: Maker) -> Making<'static> {
-        Making { maker, oneway: false, replaced: &[] }
+        Making { maker, oneway: false, replaced: &[], offers: false }
     }
 }
 
