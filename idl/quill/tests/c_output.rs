@@ -401,6 +401,32 @@ fn references_within_values_arrive_or_are_given_back() {
     at_levels([1], &shop, "several", &["-DON_DOOR", "-I.", "-o", "several", "several.c"]);
 }
 
+/// Lists that a client may offer as pages: by ipc they are sent, and a number of an offer is declined; through a door they are taken, or declined and sent
+/// then, and a method begins once.
+#[test]
+fn what_is_offered_arrives_whichever_way_it_goes() {
+    let kernels: [(&dyn KernelPart, _); 2] = [(&TernIpc, "-DON_TERN"), (&TernDoor, "-DON_DOOR")];
+    for (turn, (kernel, on)) in kernels.into_iter().enumerate() {
+        let shop = Workshop::new(&format!("c-film-{}", kernel.name()));
+        shop.emit_c("film.idl", kernel);
+        ["film.c", "on_tern.h", "registers.h"].iter().for_each(|file| shop.bring(file, file));
+        shop.bring_tern();
+        at_levels([turn], &shop, "film", &[on, "-I.", "-o", "film", "film.c"]);
+    }
+}
+
+/// The library's functions that make and take offers, with a memory manager of the test's.
+#[test]
+fn the_library_offers_and_takes_pages() {
+    let shop = Workshop::new("c-shown");
+    let system = std::fs::read_to_string(workshop::accepted("../../interfaces/system.idl")).unwrap();
+    shop.emit_c_of("system.idl", &system, &TernIpc);
+    shop.bring("shown.c", "shown.c");
+    shop.bring_tern();
+    shop.bring("../../../../user/lib/c/lib/offers.c", "offers.c");
+    at_levels([0], &shop, "shown", &["-I.", "-o", "shown", "shown.c"]);
+}
+
 /// A program may speak several interfaces.
 #[test]
 fn headers_go_together() {

@@ -279,6 +279,7 @@ fn layouts() {
         ("cabinet.idl", &kernels[..2]),
         ("atlas.idl", &kernels[2..]),
         ("fleet.idl", &kernels[2..]),
+        ("film.idl", &kernels[1..]),
     ] {
         let mut out = driver::compile(&accepted(file), Options::default()).unwrap();
         let mut text = String::new();

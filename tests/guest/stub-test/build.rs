@@ -85,7 +85,10 @@ fn main() {
         };
         text += &modules(&tests, module, each);
     }
-    for own in ["office", "src/gallery", "src/lift", "src/offers", "../../../idl/golden/accepted/fleet"] {
+    let accepted = "../../../idl/golden/accepted";
+    let accepted = ["fleet", "film"].map(|file| format!("{accepted}/{file}"));
+    let owns = ["office", "src/gallery", "src/lift", "src/offers"].map(String::from);
+    for own in owns.into_iter().chain(accepted) {
         let own = format!("{own}.idl");
         println!("cargo::rerun-if-changed={own}");
         Build::new().kernel(&TernDoor).rust_in(&own, &out).unwrap_or_else(|why| panic!("\n{why}"));

@@ -20,6 +20,7 @@ use rt::door::{Door, Room};
 use rt::println;
 use sys::{Ipc, Rights, TaskId, Timeout, Uid};
 
+mod film_in_c;
 mod fleet;
 mod fleet_in_c;
 mod gallery;
@@ -52,6 +53,12 @@ mod found {
 #[allow(missing_docs)]
 mod fleet_door {
     include!(concat!(env!("OUT_DIR"), "/fleet.rs"));
+}
+
+/// The interfaces of `film_in_c`.
+#[allow(missing_docs)]
+mod cinema {
+    include!(concat!(env!("OUT_DIR"), "/film.rs"));
 }
 
 /// The interfaces of `several`.
@@ -96,6 +103,7 @@ fn main() -> i32 {
             "serve-door" => return serve_door(number, seed),
             "gallery" => return gallery::serve(number),
             "offers" => return offers::serve(number),
+            "film" => return film_in_c::serve(),
             _ => {}
         }
     }
@@ -115,6 +123,7 @@ fn main() -> i32 {
         + in_c::test()
         + fleet_in_c::test()
         + offers::test()
+        + film_in_c::test()
         + test(rounds, seed)
         + test_doors(rounds, seed);
     println!("SELFTEST-END failed={failed}");

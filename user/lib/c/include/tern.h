@@ -381,6 +381,36 @@ int tern_door_duplicate(uint32_t identifier, uint32_t *copy);
 /* The porter's work, forever. */
 void tern_porter(void) __attribute__((noreturn));
 
+/* ---- pages that a call shows instead of copying them, by stubs (row D13; lib/offers.c) ---- */
+
+/* Pages from which on stubs offer them: to copy fewer is cheaper. */
+#define TERN_OFFER_PAGES_MIN 6ul
+
+/* Offers such bytes, whole pages of this program's own memory: to whoever gets the number, which goes with a call. 0 if they are to be sent: they are
+ * more than 256 pages or not all there yet, somebody else may have some of them, or the memory manager makes no such offer. */
+uint64_t tern_offer(const void *bytes, uint64_t len);
+
+/* The call is over, and perhaps nobody has taken the offer. */
+void tern_offer_withdraw(uint64_t number);
+
+/* An offer that was taken: its pages as they were when it was made. What is written there nobody else sees; each page of it counts as one of this
+ * program's until the offer is over. */
+struct tern_taken {
+    uint64_t number; /* 0: none */
+    uint8_t *bytes;
+    uint64_t len;
+};
+
+/* Takes the offer with this number, if there is one of at most so many bytes, and a place to show it. Returns whether; if not, *taken is as it was. */
+int tern_offer_take(uint64_t number, uint64_t bytes_max, struct tern_taken *taken);
+
+/* It is looked at no more. */
+void tern_offer_done(struct tern_taken *taken);
+
+/* Notes for ever that others may have this memory, or that others' memory is mapped over it: it is sent and not offered, since an offer takes the
+ * right to write from everybody. Who hands out flexpages of its own memory, or opens windows there, says so first. */
+void tern_memory_lent(const void *bytes, uint64_t len);
+
 /* Sets a thread's FS base, for thread-local storage. */
 static inline int tern_thread_set_fs(tern_uid thread, uint64_t base)
 {

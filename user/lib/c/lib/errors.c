@@ -28,6 +28,8 @@ const char *tern_error_text(uint32_t error)
         return "the answer is no valid message";
     case QUILL_NO_METHOD:
         return "the server knows no such method";
+    case QUILL_DECLINED:
+        return "the server takes no pages that are offered";
     case QUILL_TOO_LONG:
         return "an argument is too long";
     case QUILL_OTHER_INBOX:

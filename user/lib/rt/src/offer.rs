@@ -317,3 +317,43 @@ fn windows_used() -> u64 {
 fn leave_window(at: u64) {
     WINDOWS_USED.fetch_and(!(1 << at), Ordering::Release);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The number behind a name that a text in C defines; `1ul << 20` is one, too.
+    fn defined(text: &str, name: &str) -> Option<u64> {
+        let begin = std::format!("#define {name} ");
+        let value = text.lines().find_map(|line| line.strip_prefix(begin.as_str()))?;
+        let number = |text: &str| {
+            let digits = text.trim().trim_matches(['(', ')']).trim_end_matches("ul");
+            match digits.strip_prefix("0x") {
+                Some(digits) => u64::from_str_radix(digits, 16).ok(),
+                None => digits.parse().ok(),
+            }
+        };
+        match value.split_once("<<") {
+            Some((one, shift)) => Some(number(one)? << number(shift)?),
+            None => number(value),
+        }
+    }
+
+    /// The library of C programs has places, sizes and limits of its own, which are these.
+    #[test]
+    fn c_has_the_same_numbers() {
+        let (code, header) = (include_str!("../../c/lib/offers.c"), include_str!("../../c/include/tern.h"));
+        for (text, name, here) in [
+            (code, "KEY", layout::KEY),
+            (code, "WINDOW", layout::WINDOW),
+            (code, "WINDOWS", WINDOWS),
+            (code, "PAGES_MAX", PAGES_MAX),
+            (code, "MEMORY_END", layout::STACKS.end),
+            (code, "FRAMES_OF_WINDOW", FRAMES_OF_WINDOW),
+            (code, "FRAMES_LEFT", FRAMES_LEFT),
+            (header, "TERN_OFFER_PAGES_MIN", PAGES_MIN as u64),
+        ] {
+            assert_eq!(defined(text, name), Some(here), "{name}");
+        }
+    }
+}

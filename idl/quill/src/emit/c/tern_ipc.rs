@@ -31,6 +31,7 @@ use unpack::*;
 mod client;
 mod door;
 mod elements;
+mod offers;
 mod pack;
 mod pages;
 mod references;
@@ -98,7 +99,14 @@ impl Part for Tern {
             };
         }
         match self.0.begins {
-            true => of_ipc!("\n", include_str!("tern_references.h"), "\n", include_str!("tern_handing.h")),
+            true => of_ipc!(
+                "\n",
+                include_str!("tern_references.h"),
+                "\n",
+                include_str!("tern_handing.h"),
+                "\n",
+                include_str!("tern_offers.h")
+            ),
             false => of_ipc!(),
         }
     }
@@ -116,12 +124,6 @@ impl Part for Tern {
     }
 
     fn refuses(&self, emitter: &Emitter, _: &Operation, method: &Method) -> Option<String> {
-        if let Some(list) = method.request.offers().next() {
-            let list = list.path.join(".");
-            return Some(format!(
-                "`{list}` has the attribute `copy_on_write`, for which there is no code in C"
-            ));
-        }
         let kept = method.replies().map(|reply| kept_words(emitter, reply)).max().unwrap_or(0);
         let bytes = 8 * KEPT_WORDS_MAX;
         let large = (kept > KEPT_WORDS_MAX)
@@ -167,6 +169,8 @@ impl Part for Tern {
             items.push(client(way, &c, layout, (operation, method)));
             if way.begins {
                 items.extend(references::owner(&c, layout, operation, method));
+                let inner = items.last().and_then(|inner| offers::client(&c, operation, method, inner));
+                items.extend(inner);
             }
             items.extend(answer(way, &c, operation, method, place));
         }
@@ -345,11 +349,13 @@ struct Making<'a> {
     oneway: bool,
     /// Values with references in whose place others come back.
     replaced: &'a [&'a str],
+    /// It may offer lists instead of sending them.
+    offers: bool,
 }
 
 impl Making<'_> {
     fn of(maker: Maker) -> Making<'static> {
-        Making { maker, oneway: false, replaced: &[] }
+        Making { maker, oneway: false, replaced: &[], offers: false }
     }
 }
 

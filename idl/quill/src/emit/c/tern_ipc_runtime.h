@@ -13,6 +13,7 @@ typedef uint32_t quill_status;
 #define QUILL_OK 0u
 #define QUILL_MALFORMED 0xffff0000u /* what came is no valid message */
 #define QUILL_NO_METHOD 0xffff0001u /* the server knows no such method */
+#define QUILL_DECLINED 0xffff0002u  /* the server takes no offer of pages; its method has not begun */
 #define QUILL_TOO_LONG 0xffff0101u  /* an argument is too long for its type */
 #define QUILL_OTHER_INBOX 0xffff0102u /* the reply arrived elsewhere: another inbox was opened after this one */
 #define QUILL_PAGES_SHORT 0xffff0103u /* only a part of the pages arrived: somebody's quota is exhausted */
@@ -21,7 +22,7 @@ typedef uint32_t quill_status;
 #define QUILL_KERNEL 0xfffd0000u    /* and up: the message did not get through; the kernel's error is added */
 
 /* Whether the way to the server failed, and whether the server did, of a method with so many exceptions. */
-#define QUILL_IS_COMM(status) ((status) >= QUILL_KERNEL && (status) != QUILL_MALFORMED && (status) != QUILL_NO_METHOD)
+#define QUILL_IS_COMM(status) ((status) >= QUILL_KERNEL && ((status) < QUILL_MALFORMED || (status) > QUILL_DECLINED))
 #define QUILL_IS_FAULT(status, exceptions) ((status) > (exceptions) && !QUILL_IS_COMM(status))
 
 /* The words of a message stay in registers only if everything that touches them is one function. */
@@ -99,8 +100,7 @@ QUILL_INLINE uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *
     return quill_ipc((uint64_t)label << 32 | TERN_IPC_CALL, &server, words, there, back);
 }
 
-/* A call with a part in memory, of which the first two words say what it is and where. The last word is lost, whatever it
- * is. */
+/* A call with a part in memory: the first two words say what it is and where. The last word is lost, whatever it is. */
 QUILL_INLINE uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *words, unsigned there,
                                           unsigned back)
 {

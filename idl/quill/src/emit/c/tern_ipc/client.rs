@@ -28,7 +28,8 @@ pub(super) fn client(
     let parameter = |of: usize| c.parameter(operation, of);
     body.extend(agree::parameters(c.emitter, operation, false, &parameter, &refused));
     let replaced = several::replaced(c.emitter, operation, method);
-    let making = Making { maker: Maker::Client, oneway: operation.oneway, replaced: &replaced };
+    let making =
+        Making { maker: Maker::Client, oneway: operation.oneway, replaced: &replaced, offers: way.begins };
     body.extend(pack(c, &method.request, &c.inputs(operation), making));
     let function =
         if way.begins { references::client_name(c, operation, method) } else { c.operation(operation) };
@@ -91,6 +92,9 @@ pub(super) fn client_parameters(
         parameters.extend(several::client_parameters(c.emitter, operation, method));
     }
     parameters.extend(c.parameters(operation));
+    if way.begins && offers::count(method) > 0 {
+        parameters.push(offers::parameter());
+    }
     parameters
 }
 

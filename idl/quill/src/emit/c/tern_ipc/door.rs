@@ -12,7 +12,7 @@ use std::fmt::Write;
 
 use super::super::interface::Interface;
 use super::super::tree::Item;
-use super::{given, has_long_reply, kept_words, looks_twice, references, several, taken};
+use super::{given, has_long_reply, kept_words, looks_twice, offers, references, several, taken};
 use crate::kernel::{KernelPart, TernDoor, table_bits};
 use crate::layout::{InterfaceLayout, Method, Room, interface_id};
 use crate::model::Operation;
@@ -140,7 +140,7 @@ fn begun(c: &Interface, operation: &Operation, method: &Method, number: usize, a
     if twice {
         arguments += if again { ", true" } else { ", false" };
     }
-    let item = item(method);
+    let mut item = item(method);
     let (mut leaves, mut with_item) = (String::new(), String::new());
     if references::has_item(method) {
         arguments += ", &quill_handed";
@@ -149,6 +149,12 @@ fn begun(c: &Interface, operation: &Operation, method: &Method, number: usize, a
     if several::is_carried(method) {
         arguments += ", &quill_came";
         leaves += &carried_away(operation, method);
+    }
+    let offered = offers::taken(&super::DOOR, method);
+    if offered > 0 {
+        arguments += ", quill_taken";
+        let _ = writeln!(item, "    struct tern_taken quill_taken[{offered}] = {{ {{ 0, 0, 0 }} }};");
+        let _ = writeln!(leaves, "    quill_taken_over(quill_taken, {offered});");
     }
     let look = if twice && !again {
         format!(

@@ -51,7 +51,8 @@ pub(super) fn pack(c: &Interface, message: &Message, spots: &[Spot], making: Mak
                 let size = count.with("*", Expr::Int(element.size.into()));
                 body.push(Stmt::Do(call("__builtin_memcpy", [address(slot, memory), from, size])));
             }
-            // Refused.
+            Leaf::Offer(_) if making.offers => body.push(merge(offers::number(message, slot))),
+            // The word stays 0, and the bytes are sent.
             Leaf::Offer(_) => {}
             Leaf::Tail(_) => {
                 let of = |what| sent(message, slot, what);

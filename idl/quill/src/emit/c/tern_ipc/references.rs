@@ -10,7 +10,7 @@ use super::super::Emitter;
 use super::super::interface::{Interface, Spot, status};
 use super::super::tree::{Expr, Item, Parameters, Stmt, Ty, call, name};
 use super::client::handed as with_grant;
-use super::{Maker, has_long_reply, inlined, malformed, several, words};
+use super::{Maker, has_long_reply, inlined, malformed, offers, several, words};
 use crate::layout::{Handed, InterfaceLayout, Message, Method, interface_id};
 use crate::model::{Direction, InterfaceId, Operation, Param, Type, TypeId};
 
@@ -81,7 +81,7 @@ fn is_owned(e: &Emitter, method: &Method) -> bool {
 /// The name of the function that calls.
 pub fn client_name(c: &Interface, operation: &Operation, method: &Method) -> String {
     let inner = || c.function(&format!("{}_called", operation.name));
-    if is_owned(c.emitter, method) { inner() } else { c.operation(operation) }
+    if is_owned(c.emitter, method) { inner() } else { offers::inner_name(c, operation, method) }
 }
 
 /// The value of a reference that is handed over.
@@ -222,12 +222,16 @@ pub fn owner(
         return None;
     }
     let mut parameters = first_parameters(c, layout, method);
+    let own = parameters.len();
     let mut arguments: Vec<Expr> = parameters.iter().map(|(_, parameter)| name(parameter)).collect();
     let brings = brought(e, method);
     arguments.extend(brings.map(|_| name(PLACE)));
     arguments.extend(several::owner_arguments(e, operation, method));
-    arguments.extend(c.parameters(operation).iter().map(|(_, parameter)| name(parameter)));
     parameters.extend(c.parameters(operation));
+    if offers::count(method) > 0 {
+        parameters.push(offers::parameter());
+    }
+    arguments.extend(parameters[own..].iter().map(|(_, parameter)| name(parameter)));
     let called = call(client_name(c, operation, method), arguments);
     let (mut body, sent) = sent(c, operation, method);
     body.extend(match brings {
@@ -243,7 +247,7 @@ pub fn owner(
         body.push(if is_replaced { Stmt::If(done, vec![goes]) } else { goes });
     }
     body.push(Stmt::Return(Some(name("_status"))));
-    Some(Item::Function(inlined(status()), c.operation(operation), parameters, body))
+    Some(Item::Function(inlined(status()), offers::inner_name(c, operation, method), parameters, body))
 }
 
 /// The function that asks an object whether it has the interface.

@@ -33,6 +33,7 @@ pub(super) fn answer(
     body.extend(take(c, request, &borrowed(&inputs), room, Maker::Server));
     let (variable, wrong) = (|of: usize| name(word(&operation.params[of].name)), || malformed().remove(0));
     body.extend(agree::parameters(c.emitter, operation, false, &variable, &wrong));
+    body.extend(offers::take(way, method, &borrowed(&inputs)));
     if let Some(handed) = references::single(method) {
         body.push(references::taken(handed, &borrowed(&inputs)));
     }
@@ -53,12 +54,19 @@ pub(super) fn answer(
     body.push(Stmt::Do(call("quill_clear", [words()])));
     if method.replies_from_memory() {
         let parameter = |of: usize| c.parameter(operation, of);
-        let cases =
-            replies(c, (operation, method), &c.outputs(operation), &parameter, &name("_raised").deref());
+        let cases = replies(
+            way,
+            c,
+            (operation, method),
+            [&[], &c.outputs(operation)],
+            &parameter,
+            &name("_raised").deref(),
+        );
         body.extend(several::replied(c, operation, method));
         return vec![several::reply(c, operation, cases), Item::Function(result, function, parameters, body)];
     }
-    let cases = replies(c, (operation, method), &borrowed(&outputs), &variable, &name("_raised"));
+    let spots = [&borrowed(&inputs)[..], &borrowed(&outputs)];
+    let cases = replies(way, c, (operation, method), spots, &variable, &name("_raised"));
     body.push(Stmt::Switch(name("_status"), cases, Vec::new()));
     body.push(Stmt::Return(Some(name("_status"))));
     vec![Item::Function(result, function, parameters, body)]
@@ -66,9 +74,10 @@ pub(super) fn answer(
 
 /// Statements that make each reply of a method, by what it has said: its results, parameters by their numbers, and what it has raised.
 fn replies(
+    way: &Way,
     c: &Interface,
     (operation, method): (&Operation, &Method),
-    outputs: &[Spot],
+    [inputs, outputs]: [&[Spot]; 2],
     parameter: &dyn Fn(usize) -> Expr,
     raised: &Expr,
 ) -> Vec<(Vec<i128>, Vec<Stmt>)> {
@@ -76,6 +85,7 @@ fn replies(
         let given = references::in_registers(message);
         let mut made: Vec<Stmt> =
             given.into_iter().map(|handed| references::given(c.emitter, handed, spots)).collect();
+        made.extend(offers::apart(way, c.emitter, method, message, [inputs, spots]));
         made.extend(pack(c, message, spots, Making::of(Maker::Server)));
         made.extend(several::leave(message, spots, items_kept(message)));
         if message.long {
@@ -120,6 +130,9 @@ pub(super) fn answer_parameters(way: &Way, c: &Interface, method: &Method, room:
     }
     if way.begins && several::is_carried(method) {
         parameters.push(several::carried());
+    }
+    if offers::taken(way, method) > 0 {
+        parameters.push(offers::place_for_taken());
     }
     parameters
 }

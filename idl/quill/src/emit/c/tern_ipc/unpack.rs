@@ -57,7 +57,7 @@ pub(super) fn unpack(c: &Interface, message: &Message, spots: &[Spot]) -> Vec<St
                 }
                 body.extend(unpack_elements(e, ty, value, count, from, element.size));
             }
-            // Refused.
+            // Looked at when all else is known to be good: see `offers`.
             Leaf::Offer(_) => {}
             Leaf::Tail(_) => body.push(Stmt::Let(Ty::named("uint64_t"), format!("_tail_{i}"), Some(bits))),
         }

@@ -1,0 +1,152 @@
+//! Lists that a client may offer instead of sending them: a word of the request is the offer's number, or 0 if the bytes are sent (decision 0114).
+//!
+//! *A client* through a door has two functions: the inner one makes the call with the numbers that it is given, and the one around it makes the
+//! offers, and calls once more with the bytes if they were declined. *A server* takes what is offered when all else of the request has been looked
+//! at, and gives it back when its reply is made. By ipc nobody offers anything, and a server declines.
+
+use super::super::Emitter;
+use super::super::interface::{Interface, Spot, status};
+use super::super::tree::{Expr, Item, Stmt, Ty, call, name};
+use super::{ARRIVED, Way, elements, inlined, lies_elsewhere, malformed, place};
+use crate::layout::{Chunk, Leaf, Message, Method, Slot};
+use crate::model::Operation;
+
+/// The numbers of a call's offers, in a client.
+pub const OFFERS: &str = "_offers";
+
+/// What a server has taken.
+pub const TAKEN: &str = "_taken";
+
+/// The words of a request that are numbers of offers, in their order.
+fn slots(request: &Message) -> impl Iterator<Item = &Slot> {
+    request.slots.iter().filter(|slot| matches!(slot.leaf, Leaf::Offer(_)))
+}
+
+/// How many lists a method's clients may offer.
+pub fn count(method: &Method) -> u64 {
+    slots(&method.request).count() as u64
+}
+
+/// The number of the offer that has this word, in a client's inner function.
+pub fn number(request: &Message, slot: &Slot) -> Expr {
+    let at = slots(request).position(|other| other.path == slot.path).unwrap_or(0);
+    name(OFFERS).index(Expr::Int(at as i128))
+}
+
+/// The parameter of a client's inner function.
+pub fn parameter() -> (Ty, String) {
+    (Ty::named("uint64_t").constant().to(), OFFERS.into())
+}
+
+/// The name of a client's function that is told the numbers, if there is another one around it.
+pub fn inner_name(c: &Interface, operation: &Operation, method: &Method) -> String {
+    if count(method) > 0 { c.function(&format!("{}_with", operation.name)) } else { c.operation(operation) }
+}
+
+/// How many bytes a list has at most.
+fn bound(request: &Message, slot: &Slot) -> u64 {
+    request.offers().find(|list| list.path == slot.path).and_then(|list| list.bound).unwrap_or(0)
+}
+
+/// The function of a client that makes the offers, around one that is told their numbers.
+pub fn client(c: &Interface, operation: &Operation, method: &Method, inner: &Item) -> Option<Item> {
+    let Item::Function(_, function, parameters, _) = inner else { return None };
+    if count(method) == 0 {
+        return None;
+    }
+    let inputs = c.inputs(operation);
+    let (mut body, mut made, mut sent) = (Vec::new(), Vec::new(), Vec::new());
+    let whole: Vec<Expr> = parameters.iter().map(|(_, parameter)| name(parameter)).collect();
+    let mut arguments = whole.clone();
+    for (at, slot) in slots(&method.request).enumerate() {
+        let list = Interface::at(&inputs, &slot.path);
+        let (offer, copy) = (name(OFFERS).index(Expr::Int(at as i128)), format!("_sent_{at}"));
+        let most = Expr::Int(bound(&method.request, slot).into());
+        let length = list.clone().field("_length");
+        let too_long = vec![Stmt::Return(Some(name("QUILL_TOO_LONG")))];
+        body.push(Stmt::If(length.clone().with(">", most), too_long));
+        let bytes = [list.clone().field("_buffer"), length];
+        made.push(Stmt::Set(offer.clone(), call("quill_offer", bytes)));
+        let is_offered = offer.with("!=", Expr::Int(0));
+        let nothing = Stmt::Set(name(&copy).field("_length"), Expr::Int(0));
+        sent.push(Stmt::Let(list_type(c.emitter, slot), copy.clone(), Some(list.clone())));
+        sent.push(Stmt::If(is_offered, vec![nothing]));
+        let own = list.address();
+        for argument in arguments.iter_mut().filter(|argument| **argument == own) {
+            *argument = name(&copy).address();
+        }
+    }
+    let numbers = Ty { dims: vec![count(method)], ..Ty::named("uint64_t") };
+    let over = call("quill_offers_over", [name(OFFERS), Expr::Int(count(method).into()), name("_status")]);
+    body.push(Stmt::Let(numbers, OFFERS.into(), None));
+    body.extend(made.into_iter().chain(sent));
+    body.push(Stmt::Let(status(), "_status".into(), Some(call(function.clone(), arguments))));
+    body.push(Stmt::If(Expr::Not(Box::new(over)), vec![Stmt::Return(Some(name("_status")))]));
+    // No loop: compilers would not see that whoever is told of a success has all results.
+    body.push(Stmt::Return(Some(call(function.clone(), whole))));
+    let mut parameters = parameters.clone();
+    parameters.pop();
+    Some(Item::Function(inlined(status()), c.operation(operation), parameters, body))
+}
+
+fn list_type(e: &Emitter, slot: &Slot) -> Ty {
+    match slot.leaf {
+        Leaf::Offer(ty) => e.ty(ty),
+        _ => Ty::named("void *"),
+    }
+}
+
+/// How many offers a server takes for a method. It takes none where its reply has references in memory: those lists would have to be looked at elsewhere.
+pub fn taken(way: &Way, method: &Method) -> u64 {
+    if way.begins && !method.replies_from_memory() { count(method) } else { 0 }
+}
+
+/// Statements of a server that takes what is offered or, if it takes nothing, declines: then its method does not begin, and the client sends the
+/// bytes. They stand behind all checks, so that a request that is no message is never declined.
+pub fn take(way: &Way, method: &Method, inputs: &[Spot]) -> Vec<Stmt> {
+    let request = &method.request;
+    let statements = slots(request).enumerate().map(|(at, slot)| {
+        let (words, index, _) = place(slot, ARRIVED);
+        let number = words.index(Expr::Int(index.into()));
+        let has_not = if taken(way, method) > 0 {
+            let list = Interface::at(inputs, &slot.path);
+            let fields = ["_buffer", "_length"].map(|field| list.clone().field(field).address());
+            let most = Expr::Int(bound(request, slot).into());
+            let given = [name(TAKEN).with("+", Expr::Int(at as i128)), number, most];
+            Expr::Not(Box::new(call("quill_take_offer", given.into_iter().chain(fields))))
+        } else {
+            number.with("!=", Expr::Int(0))
+        };
+        Stmt::If(has_not, vec![Stmt::Return(Some(name("QUILL_DECLINED")))])
+    });
+    statements.collect()
+}
+
+/// Statements of a server that refuses a reply with a list that lies in one that may have been taken: when that leaves, the offer is over. They
+/// are the same if the bytes were sent, so that a program behaves alike whichever way they took.
+pub fn apart(
+    way: &Way,
+    e: &Emitter,
+    method: &Method,
+    reply: &Message,
+    [inputs, outputs]: [&[Spot]; 2],
+) -> Vec<Stmt> {
+    if taken(way, method) == 0 {
+        return Vec::new();
+    }
+    let is_elsewhere = |list: &&Chunk| list.element.is_some() && lies_elsewhere(e, list);
+    let lists = reply.chunks.iter().filter(is_elsewhere);
+    let pairs = lists.flat_map(|list| slots(&method.request).map(move |slot| (list, slot)));
+    let refuse = |(list, slot): (&Chunk, &Slot)| {
+        let first = elements(e, list.ty, Interface::at(outputs, &list.path));
+        let given = Interface::at(inputs, &slot.path);
+        let given = ["_buffer", "_length"].map(|field| given.clone().field(field));
+        Stmt::If(call("quill_lies_in", [first].into_iter().chain(given)), malformed())
+    };
+    pairs.map(refuse).collect()
+}
+
+/// The parameter of a server's function that takes offers.
+pub fn place_for_taken() -> (Ty, String) {
+    (Ty::named("struct tern_taken").to(), TAKEN.into())
+}
