@@ -177,7 +177,6 @@ fn a_program_that_goes_has_sent_everything() {
         written += writer.to_send.write(&all[written..]).unwrap();
         turn(&mut host, &mut flows);
     }
-    drop(writer);
     let mut is_closed = false;
     for _ in 0..400 {
         if !is_closed && flows[0].1.drain(&mut host.stack, near) {
