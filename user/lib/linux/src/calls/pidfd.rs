@@ -11,6 +11,7 @@ use crate::open::{Object, Open};
 use crate::process::SIGNALS;
 use crate::signal::{Cause, Signal};
 use crate::socket::READABLE;
+use crate::special::Special;
 use crate::system::{Answer, System};
 use alloc::collections::BTreeMap;
 use alloc::rc::{Rc, Weak};
@@ -113,7 +114,15 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if flags as u32 != 0 {
             return Err(EINVAL);
         }
-        let (pid, _) = self.process_of(tid, fd)?;
+        // The directory of a process stands for it, too: for whoever has its number now.
+        let directory = match &self.open_file(tid, fd)?.object {
+            Object::Directory { inode, .. } => Special::of(*inode),
+            _ => None,
+        };
+        let pid = match directory {
+            Some(Special::Process(pid)) => Some(pid),
+            _ => self.process_of(tid, fd)?.0,
+        };
         if number > SIGNALS as u64 {
             return Err(EINVAL);
         }

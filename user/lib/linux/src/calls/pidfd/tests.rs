@@ -181,3 +181,24 @@ fn signals_have_causes_that_are_true() {
     assert!(taken > 0);
     assert_eq!(rig.call(nr::__NR_pidfd_getfd, &[fd, 99, 0]), error(EBADF));
 }
+
+/// The directory of a process in `/proc` stands for it when a signal is sent, as long as it is there.
+#[test]
+fn directories_of_processes_take_signals() {
+    let mut rig = Rig::begun();
+    let child = rig.fork();
+    let open = |rig: &mut Rig, path: &str| {
+        let at = rig.put(&[path.as_bytes(), &[0]].concat());
+        rig.call(nr::__NR_open, &[at, nr::O_DIRECTORY.into(), 0]) as u64
+    };
+    let [directory, other] =
+        [std::format!("/proc/{child}"), "/proc".into()].map(|path| open(&mut rig, &path));
+    let send = |rig: &mut Rig, fd: u64, signal: u32| {
+        rig.call(nr::__NR_pidfd_send_signal, &[fd, signal.into(), 0, 0])
+    };
+    assert_eq!((send(&mut rig, directory, 0), send(&mut rig, other, 0)), (0, error(EBADF)));
+    assert_eq!(rig.call(nr::__NR_pidfd_getfd, &[directory, 0, 0]), error(EBADF));
+    assert_eq!(send(&mut rig, directory, SIGKILL), 0);
+    assert_eq!(rig.call(nr::__NR_wait4, &[child.into(), 0, WNOHANG.into(), 0]), child.into());
+    assert_eq!(send(&mut rig, directory, SIGKILL), error(ESRCH));
+}
