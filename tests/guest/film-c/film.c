@@ -88,7 +88,7 @@ static quill_status cut(void *self, const Cinema_Bytes *film, uint32_t from, uin
     (void)self;
     if (count > sizeof piece || from > film->_length || count > film->_length - from)
         return 5;
-    /* What is given back must not lie in what may be gone by then. */
+    /* A result must not lie in what may be gone by then. */
     *result = (Cinema_Piece){ count, from == 0 ? film->_buffer : piece };
     memcpy(piece, film->_buffer + from, count);
     return QUILL_OK;
@@ -150,7 +150,7 @@ static void call_with_films(Cinema_Projector projector, int are_taken)
         CHECK(Cinema_Projector_both(projector, &film, &other, &seen) == QUILL_OK && seen.sum == sum + 1000 * others);
         CHECK((seen.at != 0) == are_taken);
         CHECK(Cinema_Projector_both(projector, &part, &film, &seen) == QUILL_OK && seen.sum == sum - bytes[0] + 1000 * sum);
-        /* What was offered is the program's own to write. */
+        /* Pages that were offered are the program's own to write. */
         bytes[3 * PAGE]++, sum = sum_of(bytes, LEN);
     }
     free(bytes);

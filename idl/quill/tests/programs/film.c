@@ -57,7 +57,7 @@ __attribute__((unused)) void tern_offer_done(struct tern_taken *it)
 /* --- the server --- */
 
 static int begun;
-/* What `cut` gives back lies in what it was given. */
+/* Whether `cut` gives back a part of what it was given. */
 static bool gives_what_it_was_given;
 
 static uint64_t sum_of(const uint8_t *bytes, uint64_t len)
@@ -224,7 +224,7 @@ static void check_taken(void)
     CHECK(CALL(both, &none, &part, &seen) == QUILL_OK && seen.sum == 1000 * sum_of(film, LEN - 4096));
     CHECK(request[2] == 0 && request[3] == 0);
     COUNTS(1, 1, 0, 0, 0);
-    /* What fails is no success: perhaps nobody has taken it. */
+    /* A call that fails leaves open whether somebody has taken it. */
     CHECK(CALL(show, "torn", &whole, &seen, &raised) == 1 && raised.Torn.frame == 24);
     COUNTS(1, 1, one, one, one);
     CHECK(CALL(show, "nothing", &whole, &seen, &raised) == 7);
@@ -239,7 +239,7 @@ static void check_taken(void)
     COUNTS(0, 0, 0, 0, 0);
 }
 
-/* What comes back does not lie in what may be gone then; it is the same if that was sent. */
+/* Results do not lie in what may be gone by then; and not in what was sent, either. */
 static void check_cut(void)
 {
     Cinema_Bytes whole = { LEN, film };
@@ -315,7 +315,7 @@ static void check_hostile(void)
             CHECK(words[word] == 0);
         COUNTS(1, 0, 0, 0, 0);
     }
-    /* What is no message is not declined. */
+    /* Damaged requests are refused and not declined. */
     uint64_t block[4] = { (uintptr_t)"caf\351", 4, (uintptr_t)film, 0 };
     uint64_t words[QUILL_WORDS] = { 2 << 12, (uintptr_t)block, 1 };
     CHECK(quill_ipc_call_long(PEER_NUMBER, 0, words, QUILL_WORDS, QUILL_WORDS) == ((uint64_t)QUILL_MALFORMED << 32 | TERN_KIND_REPLY));

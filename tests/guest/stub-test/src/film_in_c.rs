@@ -143,7 +143,7 @@ fn taken(its: &Door) -> Result<(), String> {
             same("one of both", (one.at, one.sum), (0, part.sum + 1000 * sum))?;
             let torn = matches!(its.show("torn", &film), Err(Projector::ShowError::Torn(Torn { frame: 24 })));
             same("torn", torn, true)?;
-            // What it paints nobody sees here.
+            // Nobody here sees what it paints.
             its.show("painted", &film).map_err(failed)?;
             same("after it was painted", sum_of(&film), sum)?;
         }

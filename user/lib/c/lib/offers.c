@@ -1,7 +1,7 @@
 /* Pages that a call through a door shows instead of copying them (row D13): both ends of a parameter that a description marks `copy_on_write`, for
  * stubs. The twin in C of user/lib/rt/src/offer.rs, which says how client, server and memory manager keep to each other.
  *
- * Who takes an offer pays for it with kernel memory, and is ended if there is none: so a program with little of it takes none. */
+ * Kernel memory for what is looked at is the taker's, who is ended if there is none: so a program with little of it takes no offer. */
 
 #include <system.h>
 #include <tern.h>
@@ -139,7 +139,7 @@ static uint64_t count_windows(void)
     return count;
 }
 
-/* What may be mapped in a window from before goes, so many pages from its begin. Nobody looks there now. */
+/* Takes back what may be mapped in a window from before, so many pages from its begin. Nobody looks there now. */
 static void clear(uint64_t at, uint64_t pages)
 {
     uint64_t log2 = 12;

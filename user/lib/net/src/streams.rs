@@ -28,6 +28,8 @@ struct Ends {
     memory: Memory,
     to_send: Writer<'static, Half>,
     received: Reader<'static, Half>,
+    /// Nothing more is written.
+    is_shut: bool,
 }
 
 impl Ends {
@@ -35,14 +37,20 @@ impl Ends {
         let (words, half) = memory.to_send();
         let to_send = Writer::new(words, half)?;
         let (words, half) = memory.received();
-        Some(Ends { memory, to_send, received: Reader::new(words, half)? })
+        Some(Ends { memory, to_send, received: Reader::new(words, half)?, is_shut: false })
+    }
+
+    /// Fails if the server has ended: then zeroes are where it was.
+    fn check(&self) -> core::result::Result<(), Broken> {
+        if self.memory.begun().load(Ordering::Relaxed) == 0 { Err(Broken) } else { Ok(()) }
     }
 
     /// Writes as much as there is room for. Whether the server is to be woken.
     ///
     /// The server says by an answer to a call why nothing can be written any more.
     fn write(&mut self, bytes: &[u8]) -> core::result::Result<(Tried<usize>, bool), Broken> {
-        if self.to_send.is_over() {
+        self.check()?;
+        if self.is_shut || self.to_send.is_over() {
             return Ok((None, false));
         }
         let count = self.to_send.write(bytes)?;
@@ -55,6 +63,7 @@ impl Ends {
     ///
     /// The server says by an answer to a call how a connection has ended.
     fn read(&mut self, len_max: usize) -> core::result::Result<(Tried<Vec<u8>>, bool), Broken> {
+        self.check()?;
         let mut to = Vec::new();
         let append = |half: &Half, at, len| half.append(at, len, &mut to);
         let count = self.received.read_with(len_max, append)?;
@@ -87,7 +96,7 @@ fn give_back(memory: Memory) {
 enum Way {
     /// By calls, so many of them until now.
     Calls(usize),
-    /// By calls for ever: there is no memory, or what is in it makes no sense.
+    /// By calls for ever: what is in its memory makes no sense.
     CallsOnly,
     Memory(Ends),
 }
@@ -158,6 +167,9 @@ impl<'a> Stream<'a> {
 
     /// Nothing more will be written.
     pub fn shutdown(&self) -> Result<()> {
+        if let Way::Memory(ends) = &mut *self.way.lock() {
+            ends.is_shut = true;
+        }
         Ok(self.stream.shutdown()?)
     }
 
@@ -174,7 +186,8 @@ impl<'a> Stream<'a> {
         let mut way = self.way.lock();
         let Way::Memory(ends) = &mut *way else { return None };
         let Ok((outcome, wakes)) = act(ends) else {
-            // The server has ended, and says so when it is called.
+            // The server has ended, and says so when it is called. If it has not, it hears that the memory is not used any more.
+            ends.memory.begun().store(0, Ordering::Release);
             *way = Way::CallsOnly;
             return None;
         };
@@ -194,7 +207,8 @@ impl<'a> Stream<'a> {
         if let Way::Calls(moved) = &mut *way {
             *moved += len;
             if *moved >= SHARED_FROM {
-                *way = self.share().map_or(Way::CallsOnly, Way::Memory);
+                // If there is none now, there may be after as many bytes again.
+                *way = self.share().map_or(Way::Calls(0), Way::Memory);
             }
         }
     }

@@ -58,6 +58,16 @@ impl<S: Store> Flow<S> {
         !self.is_broken && self.begun.load(Ordering::Acquire) != 0
     }
 
+    /// Whether bytes that have come wait for the program in its stream, so that whoever read from the socket would overtake it.
+    pub fn holds_received(&self) -> bool {
+        self.is_used() && self.received.waiting().unwrap_or(0) > 0
+    }
+
+    /// Whether the program has written nonsense, so that bytes which were to be sent are lost.
+    pub fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
     /// Moves bytes, as far as there is room. Says whether the stack has something to do: bytes to send, or room to tell of.
     pub fn turn(&mut self, stack: &mut Stack, id: Id) -> bool {
         if !self.is_used() {

@@ -157,6 +157,23 @@ impl Stack {
         self.table.slots.get(&id).map(|slot| slot.owner).ok_or(Refusal::Closed)
     }
 
+    /// Its owner has a connection no more, and not all that was written can be sent: the other side hears that it is broken off.
+    pub fn break_off(&mut self, id: Id) {
+        match self.table.slots.remove(&id) {
+            Some(Slot { entry: Entry::Tcp(handle), owner }) => {
+                self.table.orphans.refuse(self.now, &mut self.sockets, owner, handle);
+            }
+            Some(slot) => drop(self.table.slots.insert(id, slot)),
+            None => {}
+        }
+    }
+
+    /// Makes a socket somebody else's: it counts as his. Gives back whose it was.
+    pub fn hand_over(&mut self, id: Id, owner: u64) -> Option<u64> {
+        let slot = self.table.slots.get_mut(&id)?;
+        Some(core::mem::replace(&mut slot.owner, owner))
+    }
+
     /// How many sockets an owner has.
     pub fn owned(&self, owner: u64) -> usize {
         self.table.slots.values().filter(|slot| slot.owner == owner).map(Slot::weight).sum()

@@ -11,6 +11,12 @@ use tcpip::{Flow, Id, Refusal, Stack, State};
 /// Connections with memory, of all programs. Others go by calls.
 const ALL_MAX: usize = 64;
 
+/// Connections with memory, also those that are closed and have bytes to be sent.
+const KEPT_MAX: usize = 96;
+
+/// Owner of sockets that nobody has any more. No task has this number.
+const NOBODY: u64 = u64::MAX;
+
 /// Such connections of one program.
 const OWN_MAX: usize = 16;
 
@@ -30,6 +36,23 @@ struct Shared {
     memory: Memory,
     flow: Flow<Half>,
     ending: Option<Ending>,
+}
+
+impl Shared {
+    fn is_closed(&self) -> bool {
+        matches!(self.ending, Some(Ending::Close { .. }))
+    }
+
+    /// Closes the connection for good. If bytes that were to be sent are lost, the other side must not take what it has for all of it.
+    fn end(&self, stack: &mut Stack, id: Id, is_late: bool) {
+        if is_late || self.flow.is_broken() {
+            stack.break_off(id);
+        } else {
+            stack.hand_over(id, self.owner);
+            stack.close(id);
+        }
+        self.memory.wipe();
+    }
 }
 
 /// All of them.
@@ -54,8 +77,9 @@ impl Flows {
         if self.all.contains_key(&id) {
             return Err(Refusal::InUse);
         }
-        let own = self.all.values().filter(|shared| shared.owner == owner).count();
-        if own >= OWN_MAX || self.all.len() >= ALL_MAX {
+        let open = || self.all.values().filter(|shared| !shared.is_closed());
+        let own = open().filter(|shared| shared.owner == owner).count();
+        if own >= OWN_MAX || open().count() >= ALL_MAX || self.all.len() >= KEPT_MAX {
             return Err(Refusal::Limit);
         }
         let memory = self.spare.pop().or_else(Memory::new).ok_or(Refusal::Limit)?;
@@ -80,9 +104,9 @@ impl Flows {
                     }
                 }
                 Some(Ending::Close { until_ns }) => {
-                    if shared.flow.drain(stack, id) || until_ns <= now_ns {
-                        stack.close(id);
-                        shared.memory.wipe();
+                    let is_drained = shared.flow.drain(stack, id);
+                    if is_drained || until_ns <= now_ns {
+                        shared.end(stack, id, !is_drained);
                         spare.push(shared.memory);
                         has_more = true;
                         return false;
@@ -112,13 +136,39 @@ impl Flows {
         };
         shared.ending = Some(Ending::Close { until_ns: now_ns.saturating_add(CLOSING_NS) });
         shared.memory.region().take_back();
-        if shared.flow.drain(stack, id) {
-            let memory = shared.memory;
-            self.all.remove(&id);
-            stack.close(id);
-            memory.wipe();
-            self.spare.push(memory);
+        if !shared.flow.drain(stack, id) {
+            // It counts as nobody's from now on.
+            stack.hand_over(id, NOBODY);
+            return;
         }
+        if let Some(shared) = self.all.remove(&id) {
+            shared.end(stack, id, false);
+            self.spare.push(shared.memory);
+        }
+    }
+
+    /// When the time of the next one is over that is closed and has bytes to be sent.
+    pub fn next_ns(&self) -> Option<u64> {
+        let until = |shared: &Shared| match shared.ending {
+            Some(Ending::Close { until_ns }) => Some(until_ns),
+            _ => None,
+        };
+        self.all.values().filter_map(until).min()
+    }
+
+    /// Whether a connection has memory.
+    pub fn has(&self, id: Id) -> bool {
+        self.all.contains_key(&id)
+    }
+
+    /// Whether a call that reads would overtake bytes in memory.
+    pub fn holds_received(&self, id: Id) -> bool {
+        self.all.get(&id).is_some_and(|shared| shared.flow.holds_received())
+    }
+
+    /// Whether nothing more is written to a connection, since that was said, and not everything has been sent yet.
+    pub fn is_ending(&self, id: Id) -> bool {
+        self.all.get(&id).is_some_and(|shared| shared.ending.is_some())
     }
 
     /// Says for what a socket is ready, of which the stack says `of_socket`.

@@ -92,7 +92,9 @@ impl SharedStream::Relay for Socket {
         Ok(self.id)
     }
     fn connect(&self, to: &Endpoint) -> Result<(), Failure> {
-        self.act(|stack, id| stack.connect(id, socket_address(to)))
+        self.shared.connect(self.id, socket_address(to)).map_err(refused)?;
+        let _ = self.shared.poke();
+        Ok(())
     }
     fn phase(&self) -> Result<Sockets::State, Failure> {
         let (state, _) = self.look(Stack::state)?;
@@ -107,7 +109,9 @@ impl SharedStream::Relay for Socket {
         peer.map(endpoint).ok_or(refused(Refusal::Closed))
     }
     fn write(&self, data: &[u8]) -> Result<u32, Failure> {
-        self.act(|stack, id| stack.write(id, data)).map(|len| len as u32)
+        let len = self.shared.write(self.id, data).map_err(refused)?;
+        let _ = self.shared.poke();
+        Ok(len as u32)
     }
     fn read<'a>(
         &'a self,
@@ -116,10 +120,9 @@ impl SharedStream::Relay for Socket {
     ) -> Result<&'a [u8], Failure> {
         let mut was_crowded = false;
         let bytes = hold.fill(len_max.min(Sockets::BYTES_MAX) as usize, |bytes| {
-            self.look(|stack, id| {
-                was_crowded = stack.is_crowded(id);
-                stack.read(id, bytes)
-            })
+            let (len, is_crowded) = self.shared.read(self.id, bytes).map_err(refused)?;
+            was_crowded = is_crowded;
+            Ok(len)
         })?;
         if was_crowded {
             let _ = self.shared.poke();

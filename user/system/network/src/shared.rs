@@ -2,6 +2,7 @@
 
 use crate::flows::Flows;
 use alloc::sync::Arc;
+use core::net::SocketAddr;
 use net::ring::{Broken, Consumer, PACKET_MAX, Producer};
 use net::sockets::Entrance::Client;
 use rt::door::Door;
@@ -69,6 +70,28 @@ impl Shared {
     pub fn share(&self, id: Id) -> Result<Fpage, Refusal> {
         let State { stack, flows, .. } = &mut *self.state.lock();
         flows.share(stack, id)
+    }
+
+    /// Begins a connection. One that has memory has been one already.
+    pub fn connect(&self, id: Id, to: SocketAddr) -> Result<(), Refusal> {
+        let State { stack, flows, .. } = &mut *self.state.lock();
+        if flows.has(id) { Err(Refusal::Bad) } else { stack.connect(id, to) }
+    }
+
+    /// Writes to a connection.
+    pub fn write(&self, id: Id, bytes: &[u8]) -> Result<usize, Refusal> {
+        let State { stack, flows, .. } = &mut *self.state.lock();
+        if flows.is_ending(id) { Err(Refusal::Closed) } else { stack.write(id, bytes) }
+    }
+
+    /// Reads from a connection, and says whether the other side may wait for room. Bytes that lie in memory come before those of the socket.
+    pub fn read(&self, id: Id, to: &mut [u8]) -> Result<(usize, bool), Refusal> {
+        let State { stack, flows, .. } = &mut *self.state.lock();
+        if flows.holds_received(id) {
+            return Err(Refusal::Again);
+        }
+        let was_crowded = stack.is_crowded(id);
+        stack.read(id, to).map(|len| (len, was_crowded))
     }
 
     /// Nothing more is written to a connection.
@@ -140,7 +163,11 @@ impl State {
         let State { stack, flows, .. } = self;
         flows.turn(stack, now_ns);
         let next_us = stack.turn(now_ns / 1000);
-        if flows.turn(stack, now_ns) { Some(0) } else { next_us }
+        if flows.turn(stack, now_ns) {
+            return Some(0);
+        }
+        let flows_us = flows.next_ns().map(|until_ns| until_ns.saturating_sub(now_ns).div_ceil(1000));
+        [next_us, flows_us].into_iter().flatten().min()
     }
 
     /// Gives the stack what has come, as far as it has room. Says whether there is more.

@@ -53,8 +53,12 @@ impl<S: Supply> Pool<S> {
 
     /// Asks for more; false if there is none.
     fn grow(&mut self) -> bool {
-        let block = (FRAME_LOG2..=self.chunk_log2).rev().find_map(|log2| self.supply.block(log2));
-        let Some(block) = block else { return false };
+        (FRAME_LOG2..=self.chunk_log2).rev().any(|log2| self.grow_by(log2))
+    }
+
+    /// Asks for a block of this size; false if there is none.
+    fn grow_by(&mut self, log2: u32) -> bool {
+        let Some(block) = self.supply.block(log2) else { return false };
         self.total += block.len() / PAGE_SIZE;
         // Room for all frames, so that none that comes back needs any.
         self.free.reserve(self.total as usize);
@@ -75,7 +79,7 @@ impl<S: Supply> Pool<S> {
     pub fn take_of(&mut self, colours: Colours, address: u64) -> Option<Frame> {
         let wanted = colours.of(address);
         let mut at = self.last_of(colours, wanted);
-        if at.is_none() && self.free.len() < looked_at(colours) && self.grow() {
+        if at.is_none() && self.free.len() < looked_at(colours) && self.grow_by(self.chunk_log2) {
             at = self.last_of(colours, wanted);
         }
         at.map(|at| self.free.swap_remove(at))

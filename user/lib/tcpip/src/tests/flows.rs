@@ -193,6 +193,53 @@ fn a_program_that_goes_has_sent_everything() {
     assert!(is_closed && read == all[..written], "{} of {written} bytes", read.len());
 }
 
+/// When there was no time for all bytes, the other side hears that, and does not take what it has for all of it.
+#[test]
+fn a_connection_that_is_broken_off_has_no_orderly_end() {
+    let mut host = Host::new(35, None);
+    let (_, near, far) = connection(&mut host, "127.0.0.1:80");
+    let (flow, mut writer) = shared();
+    let mut flows = [(near, flow)];
+    let mut written = 0;
+    for _ in 0..40 {
+        written += writer.to_send.write(&[1; 3000]).unwrap();
+        turn(&mut host, &mut flows);
+    }
+    assert!(!flows[0].1.drain(&mut host.stack, near), "nobody reads");
+    host.stack.break_off(near);
+    host.turn(20);
+    let (mut read, mut bytes) = (0, [0; 999]);
+    let end = loop {
+        match host.stack.read(far, &mut bytes) {
+            Ok(len) if len > 0 => read += len,
+            end => break end,
+        }
+    };
+    assert!(end == Err(Refusal::Closed) && read < written, "{end:?} after {read} of {written} bytes");
+    assert_eq!((host.stack.owned(1), host.stack.ready(near)), (0, Err(Refusal::Closed)));
+}
+
+/// A call that read would overtake bytes that wait in memory.
+#[test]
+fn what_waits_in_memory_comes_first() {
+    let mut host = Host::new(36, None);
+    let (_, near, far) = connection(&mut host, "127.0.0.1:80");
+    let (flow, mut program) = shared();
+    let mut flows = [(near, flow)];
+    assert!(!flows[0].1.holds_received());
+    host.stack.write(far, b"first").unwrap();
+    turn(&mut host, &mut flows);
+    assert!(flows[0].1.holds_received());
+    let mut bytes = [0; 9];
+    assert_eq!(program.received.read(&mut bytes), Ok(5));
+    assert!(!flows[0].1.holds_received());
+    // A program that uses it no more gets the rest by calls.
+    host.stack.write(far, b"second").unwrap();
+    turn(&mut host, &mut flows);
+    program.words[0].store(0, Ordering::Release);
+    assert!(!flows[0].1.holds_received());
+}
+
 /// A program hears of the other side's end, and of a connection that is broken off, after what came before.
 #[test]
 fn ends_are_told() {

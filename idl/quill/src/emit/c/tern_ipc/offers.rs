@@ -14,7 +14,7 @@ use crate::model::Operation;
 /// The numbers of a call's offers, in a client.
 pub const OFFERS: &str = "_offers";
 
-/// What a server has taken.
+/// Offers that a server has taken.
 pub const TAKEN: &str = "_taken";
 
 /// The words of a request that are numbers of offers, in their order.
