@@ -22,6 +22,6 @@ impl Colours {
 
     /// Colour of what lies at an address, from 0 on.
     pub const fn of(self, address: u64) -> u64 {
-        address / PAGE_SIZE & (self.0 - 1)
+        (address / PAGE_SIZE) & (self.0 - 1)
     }
 }
