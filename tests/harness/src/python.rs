@@ -10,6 +10,7 @@ use libtest_mimic::{Failed, Trial};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 use xtask::paths;
 
@@ -97,15 +98,15 @@ fn disk(scratch: &Scratch, package: &Path) -> Result<String, Failed> {
     }
     std::os::unix::fs::symlink("/usr/bin/dash", root.join("bin/sh"))?;
     std::os::unix::fs::symlink("python3.11", root.join("usr/bin/python3"))?;
-    for file in ["/etc/passwd", "/etc/group", "/etc/services", "/etc/protocols"] {
+    for file in ["/etc/passwd", "/etc/group"] {
         fs::copy(file, root.join(file.trim_start_matches('/')))?;
     }
     fs::write(root.join("etc/hosts"), "127.0.0.1 localhost\n::1 localhost\n")?;
-    tool("dpkg-deb", &["-x", &package.display().to_string(), &root.display().to_string()])?;
-    // No script of a package has compiled what it brings, and there each program would.
-    let library = root.join(LIBRARY.trim_start_matches('/')).display().to_string();
-    let compile = ["-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", "-x", "bad", &library];
-    tool("/usr/bin/python3.11", &compile)?;
+    tool("/usr/bin/dpkg-deb", &["-x", &package.display().to_string(), &root.display().to_string()])?;
+    // No script of a package has compiled what it brings, and there each program would. Some files are wrong on purpose, so the status says nothing.
+    let library = root.join(LIBRARY.trim_start_matches('/'));
+    let how = ["-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"];
+    Command::new("/usr/bin/python3.11").args(how).arg(library).output()?;
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../linux/tests.py");
     fs::copy(program, root.join("lists/tests.py"))?;
     let disk = scratch.0.join("disk.img").display().to_string();
