@@ -51,7 +51,7 @@ const ONE_IN: usize = 8;
 const AT_ONCE: usize = 15;
 
 /// Copies a file to the same path below a root, with the libraries that it is linked with.
-fn bring(root: &Path, file: &Path, known: &mut BTreeSet<PathBuf>) -> Result<(), Failed> {
+pub fn bring(root: &Path, file: &Path, known: &mut BTreeSet<PathBuf>) -> Result<(), Failed> {
     if !known.insert(file.to_path_buf()) {
         return Ok(());
     }
@@ -69,7 +69,7 @@ fn bring(root: &Path, file: &Path, known: &mut BTreeSet<PathBuf>) -> Result<(), 
 }
 
 /// Copies a folder, with the libraries of what is in it.
-fn bring_folder(root: &Path, folder: &Path, known: &mut BTreeSet<PathBuf>) -> Result<(), Failed> {
+pub fn bring_folder(root: &Path, folder: &Path, known: &mut BTreeSet<PathBuf>) -> Result<(), Failed> {
     for entry in fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

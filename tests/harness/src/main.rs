@@ -34,6 +34,7 @@ mod person;
 mod pipes;
 mod policies;
 mod power_cuts;
+mod python;
 mod realtime;
 mod restarts;
 mod sandboxes;
@@ -82,6 +83,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(web::trials(world));
     trials.extend(linux::trials(world));
     trials.extend(debian::trials(world));
+    trials.extend(python::trials(world));
     trials.extend(files::trials(world));
     trials.extend(edges::trials(world));
     trials.extend(pipes::trials(world));
