@@ -3,12 +3,12 @@
 use crate::frames::{Bytes, Frame, PAGE};
 use crate::machine::{Machine, Tid};
 use crate::memory::{Fault, FileNumber, Rights};
-use crate::open::Object;
+use crate::open::{Object, Open};
 use crate::process::{Process, Status};
 use crate::signal::{Cause, Signal};
 use crate::start::FIRST;
 use crate::system::System;
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use linux_raw_sys::general::{self, SIGBUS, SIGKILL, SIGSEGV};
 use vfs::FileSystem;
 
@@ -21,6 +21,15 @@ mod error {
     pub const WRITE: u64 = 2;
     pub const USER: u64 = 4;
     pub const FETCH: u64 = 16;
+}
+
+/// Memory behind a process's descriptors.
+fn objects(process: &Process) -> BTreeSet<FileNumber> {
+    let object = |open: &Open| match &open.object {
+        Object::Memory(file) => Some(file.object),
+        _ => None,
+    };
+    process.descriptors.iter().filter_map(|(_, descriptor)| object(&descriptor.open)).collect()
 }
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
@@ -57,25 +66,25 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if !self.store.frames.was_out {
             return false;
         }
+        let mut holders: BTreeMap<FileNumber, u64> = BTreeMap::new();
+        for object in self.processes.values().flat_map(objects) {
+            *holders.entry(object).or_default() += 1;
+        }
         let others = self.processes.iter().filter(|(pid, process)| **pid != FIRST && process.ended.is_none());
-        let largest = others.max_by_key(|(_, process)| self.kept_bytes(process)).map(|(pid, _)| *pid);
+        let largest =
+            others.max_by_key(|(_, process)| self.kept_bytes(process, &holders)).map(|(pid, _)| *pid);
         let Some(pid) = largest.filter(|pid| *pid != own) else { return false };
         self.end_process(pid, Status::killed(SIGKILL));
         self.settle();
         true
     }
 
-    /// Bytes that a process keeps in frames: where it has them mapped, and in memory behind its descriptors.
-    fn kept_bytes(&self, process: &Process) -> u64 {
-        let objects =
-            process.descriptors.iter().filter_map(|(_, descriptor)| match &descriptor.open.object {
-                Object::Memory(file) => Some(file.object),
-                _ => None,
-            });
+    /// Bytes that a process keeps in frames: where it has them mapped, and in memory behind its descriptors, of which each of its `holders` keeps a part.
+    fn kept_bytes(&self, process: &Process, holders: &BTreeMap<FileNumber, u64>) -> u64 {
         let (frames, memory) = (&self.store.frames, &process.room.borrow().memory);
-        let objects: BTreeSet<FileNumber> = objects.collect();
-        let behind = objects.into_iter().map(|object| {
-            frames.object_bytes(object).saturating_sub(memory.mapped_of_object(frames, object))
+        let behind = objects(process).into_iter().map(|object| {
+            let part = frames.object_bytes(object) / holders.get(&object).copied().unwrap_or(1);
+            part.saturating_sub(memory.mapped_of_object(frames, object))
         });
         memory.sizes().1 + behind.sum::<u64>()
     }

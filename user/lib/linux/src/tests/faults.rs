@@ -120,10 +120,10 @@ fn largest_makes_room(mut world: World) {
     assert!(!world.system.make_room(1), "it is alone");
 }
 
-/// Memory behind a descriptor is its process's as what that has mapped, and counts once if it is both.
+/// Memory behind a descriptor is its process's as what that has mapped, and counts once if it is both. Of several who have it, each has a part.
 #[test]
 fn memory_behind_descriptors_is_of_its_process() {
-    for (holds, has_mapped) in [(400, false), (150, false), (150, true)] {
+    for (holds, has_mapped, children) in [(400, false, 0), (150, false, 0), (150, true, 0), (400, false, 3)] {
         let mut world = World::new();
         let [small, large, holder] = [(); 3].map(|()| world.fork(1));
         let fill = |world: &mut World, tid, pages: u64, fd: Option<u64>| {
@@ -142,11 +142,14 @@ fn memory_behind_descriptors_is_of_its_process() {
         if has_mapped {
             fill(&mut world, holder, holds, Some(fd));
         }
+        for _ in 0..children {
+            world.fork(holder);
+        }
         fill(&mut world, large, 200, None);
         fill(&mut world, 1, 2000, None);
         assert_eq!(world.system.fault(small, OWN, Rights::WRITE), Err(Fault::NoMemory));
         assert!(world.system.make_room(small));
-        let (ends, stays) = if holds > 200 { (holder, large) } else { (large, holder) };
+        let (ends, stays) = if holds / (children + 1) > 200 { (holder, large) } else { (large, holder) };
         assert_eq!((world.status(1, ends), world.status(1, stays)), (Some(SIGKILL), None));
         assert!(world.system.store.frames.left() > 150);
     }
