@@ -111,7 +111,7 @@ impl<S: Store> Flow<S> {
                 break;
             }
         }
-        // What waits for room in the socket is moved in the turn that makes room. Nobody has to say so.
+        // Bytes that wait for room in the socket are moved in the turn that makes room. Nobody has to say so.
         if self.to_send.waiting()? > 0 || self.to_send.is_asleep() || self.to_send.may_sleep()? {
             return Ok(has_moved);
         }

@@ -152,7 +152,7 @@ impl Stack {
         }
     }
 
-    /// Whose a socket is.
+    /// The owner of a socket.
     pub fn owner(&self, id: Id) -> Result<u64, Refusal> {
         self.table.slots.get(&id).map(|slot| slot.owner).ok_or(Refusal::Closed)
     }

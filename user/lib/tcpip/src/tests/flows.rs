@@ -163,7 +163,7 @@ fn who_waits_is_told_by_the_streams() {
     assert_eq!(ready(&mut host, &flows[0].1, near), WRITABLE);
 }
 
-/// What was written arrives when the program is gone, as it does without streams.
+/// Bytes that were written arrive when the program is gone, as they do without streams.
 #[test]
 fn a_program_that_goes_has_sent_everything() {
     let mut host = Host::new(31, None);
@@ -172,7 +172,7 @@ fn a_program_that_goes_has_sent_everything() {
     let mut flows = [(near, flow)];
     let all = pattern(30_000);
     let (mut written, mut read, mut bytes) = (0, Vec::new(), [0; 999]);
-    // As much as the socket keeps on both sides, and as the stream has room for.
+    // It fills what the sockets keep on both sides, and the stream.
     for _ in 0..40 {
         written += writer.to_send.write(&all[written..]).unwrap();
         turn(&mut host, &mut flows);
@@ -219,7 +219,7 @@ fn a_connection_that_is_broken_off_has_no_orderly_end() {
     assert_eq!((host.stack.owned(1), host.stack.ready(near)), (0, Err(Refusal::Closed)));
 }
 
-/// A call that read would overtake bytes that wait in memory.
+/// Bytes that wait in memory are known, since a call that read would overtake them.
 #[test]
 fn what_waits_in_memory_comes_first() {
     let mut host = Host::new(36, None);
