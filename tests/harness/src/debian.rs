@@ -1,6 +1,6 @@
 //! Programs of Debian with the libraries that they are linked with, as they are on this machine: lists of command lines print on Tern what they print on Linux.
 
-use crate::files::{check_disk, tool};
+use crate::files::{check_disk, root_disk};
 use crate::linux::{linux, same_output};
 use crate::world::{Named, Scratch, Verdict, World};
 use libtest_mimic::{Failed, Trial};
@@ -132,12 +132,7 @@ fn programs_print_what_they_print_on_linux(world: &'static World) -> Verdict {
     for (number, list) in lists.iter().enumerate() {
         fs::write(root.join(format!("lists/{number}")), list)?;
     }
-    let disk = scratch.0.join("disk.img").display().to_string();
-    let folder = scratch.0.join("disk").display().to_string();
-    tool(
-        "mke2fs",
-        &["-q", "-t", "ext4", "-b", "4096", "-E", "root_owner=0:0", "-d", &folder, &disk, "512M"],
-    )?;
+    let disk = root_disk(&scratch, "512M")?;
     for number in 0..lists.len() {
         let list = root.join(format!("lists/{number}"));
         let output = Command::new("/usr/bin/dash")

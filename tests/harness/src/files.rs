@@ -108,6 +108,13 @@ fn the_message_of_the_day(world: &'static World) -> Verdict {
     reply.check_contains(&text)
 }
 
+/// Makes the disk `disk.img` of this size, of all that is in the folder `disk`, which belongs to root there. Gives back its path.
+pub fn root_disk(scratch: &Scratch, size: &str) -> Result<String, libtest_mimic::Failed> {
+    let [folder, disk] = ["disk", "disk.img"].map(|name| scratch.0.join(name).display().to_string());
+    tool("mke2fs", &["-q", "-t", "ext4", "-b", "4096", "-E", "root_owner=0:0", "-d", &folder, &disk, size])?;
+    Ok(disk)
+}
+
 /// Runs one of Linux's tools.
 pub fn tool(name: &str, arguments: &[&str]) -> Result<String, libtest_mimic::Failed> {
     let output = Command::new(Path::new("/usr/sbin").join(name)).args(arguments).output()?;

@@ -1,6 +1,6 @@
 //! Programs of Linux, as Debian ships them: what they print on Linux they print here.
 
-use crate::files::{check_disk, tool};
+use crate::files::{check_disk, root_disk, tool};
 use crate::world::{Named, Reply, Scratch, Verdict, World};
 use libtest_mimic::{Failed, Trial};
 use std::fs;
@@ -65,13 +65,7 @@ impl Root {
 
     /// The disk, made of the folder as it is now.
     fn disk(&self) -> Result<String, Failed> {
-        let disk = self.scratch.0.join("disk.img").display().to_string();
-        let folder = self.scratch.0.join("disk").display().to_string();
-        tool(
-            "mke2fs",
-            &["-q", "-t", "ext4", "-b", "4096", "-E", "root_owner=0:0", "-d", &folder, &disk, "64M"],
-        )?;
-        Ok(disk)
+        root_disk(&self.scratch, "64M")
     }
 
     /// Output of a list of command lines on this machine.

@@ -4,7 +4,7 @@
 //! many of its tests pass, and which do not; the plain test runs the first ones of the list alone.
 
 use crate::debian::{bring, bring_folder};
-use crate::files::{check_disk, tool};
+use crate::files::{check_disk, root_disk, tool};
 use crate::world::{Reply, Scratch, Verdict, World, run_within};
 use libtest_mimic::{Failed, Trial};
 use std::collections::BTreeSet;
@@ -109,13 +109,7 @@ fn disk(scratch: &Scratch, package: &Path) -> Result<String, Failed> {
     Command::new("/usr/bin/python3.11").args(how).arg(library).output()?;
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../linux/tests.py");
     fs::copy(program, root.join("lists/tests.py"))?;
-    let disk = scratch.0.join("disk.img").display().to_string();
-    let folder = scratch.0.join("disk").display().to_string();
-    tool(
-        "mke2fs",
-        &["-q", "-t", "ext4", "-b", "4096", "-E", "root_owner=0:0", "-d", &folder, &disk, "512M"],
-    )?;
-    Ok(disk)
+    root_disk(scratch, "512M")
 }
 
 /// Runs a module, whose tests all pass but those of the list.

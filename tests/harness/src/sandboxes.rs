@@ -1,6 +1,6 @@
 //! Two sandboxes of Linux on one disk, in the system `sandboxes`: a hostile program in one reaches nothing of the other. And what is told of calls.
 
-use crate::files::{check_disk, tool};
+use crate::files::{check_disk, root_disk};
 use crate::linux::compile;
 use crate::world::{LIMIT, Named, Scratch, Verdict, World};
 use libtest_mimic::{Failed, Trial};
@@ -43,12 +43,6 @@ fn disk(scratch: &Scratch, roots: &[&str]) -> Result<String, Failed> {
         }
     }
     Ok(scratch.0.join("disk.img").display().to_string())
-}
-
-fn make(scratch: &Scratch, disk: &str) -> Verdict {
-    let folder = scratch.0.join("disk").display().to_string();
-    tool("mke2fs", &["-q", "-t", "ext4", "-b", "4096", "-E", "root_owner=0:0", "-d", &folder, disk, "64M"])?;
-    Ok(())
 }
 
 /// Builds one of the programs of `tests/linux/sandbox.c`.
@@ -96,7 +90,7 @@ fn boot(world: &World, scratch: &Scratch, disk: &str, limit: Duration) -> Result
     program("victim", &scratch.0.join("disk/two/bin/victim"))?;
     start(scratch, "two", "/bin/victim")?;
     fs::write(scratch.0.join("disk/two/secret"), "of two\n")?;
-    make(scratch, disk)?;
+    root_disk(scratch, "64M")?;
     let archive = scratch.0.join("boot.cpio");
     paths::write(&archive, &pack(&world.entries_of(|files| xtask::system::read("sandboxes", files))?))?;
     // A shell that takes commands without a prompt.
@@ -152,7 +146,7 @@ fn calls_are_told_of(world: &'static World) -> Verdict {
     let scratch = Scratch::create()?;
     let disk = disk(&scratch, &["linux"])?;
     fs::write(scratch.0.join("disk/linux/text"), "a line\n")?;
-    make(&scratch, &disk)?;
+    root_disk(&scratch, "64M")?;
     let reply = world.tern(
         &["run", "--disk", &disk, "--strace", "--profile", "--linux", "cat", "/text", "/nosuch"],
         b"",
@@ -200,7 +194,7 @@ fn a_program_tells_of_no_calls(world: &'static World) -> Verdict {
     fs::write(scratch.0.join("disk/linux/text"), format!("before\n{text}\nbehind\n"))?;
     // Each byte is a call of its own.
     let script = "cat /text; while IFS= read -r -n1 byte; do printf '%s' \"$byte\"; done < /text; exit 3";
-    make(&scratch, &disk)?;
+    root_disk(&scratch, "64M")?;
     let reply = world.tern(&["run", "--disk", &disk, "--strace", "--linux", "sh", "-c", script], b"")?;
     reply.check_code(3)?;
     if reply.err.lines().any(|line| line.starts_with("forged")) {
