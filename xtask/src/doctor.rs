@@ -35,7 +35,7 @@ const fn path(name: &'static str, path: &'static str, verbs: &'static str, packa
     Need { name, look: Look::Path(path), verbs, package }
 }
 
-const NEEDS: [Need; 26] = [
+const NEEDS: [Need; 27] = [
     run("Rust", &["rustc", "--version"], "all", "rustup"),
     run("C compiler", &["gcc", "--version"], "all", "build-essential"),
     path("C library", newlib::SOURCE, "build run test bench image", newlib::PACKAGE),
@@ -52,6 +52,7 @@ const NEEDS: [Need; 26] = [
     path("bash, static", "/bin/bash-static", "test", "bash-static"),
     path("Python", "/usr/bin/python3.11", "test", "python3"),
     path("SQLite", "/usr/bin/sqlite3", "test", "sqlite3"),
+    path("redis", "/usr/bin/redis-check-rdb", "test", "redis-tools"),
     path("Lua", "/usr/bin/lua5.4", "test", "lua5.4"),
     path("tcc", "/usr/bin/tcc", "test", "tcc"),
     path("git", "/usr/bin/git", "test", "git"),

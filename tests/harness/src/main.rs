@@ -15,6 +15,7 @@ mod clusters;
 mod colours;
 mod consoles;
 mod crashes;
+mod databases;
 mod debian;
 mod doors;
 mod drivers;
@@ -84,6 +85,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(linux::trials(world));
     trials.extend(debian::trials(world));
     trials.extend(python::trials(world));
+    trials.extend(databases::trials(world));
     trials.extend(files::trials(world));
     trials.extend(edges::trials(world));
     trials.extend(pipes::trials(world));

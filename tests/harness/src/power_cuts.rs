@@ -86,7 +86,7 @@ fn ask(machine: &Machine, arguments: &str, limit: Duration) -> Result<String, Fa
 }
 
 /// A disk whose writes are recorded, as arguments of the emulator.
-fn recorded(disk: &Path, log: &Path, disk_as: DiskAs, machine: &mut Machine) {
+pub fn recorded(disk: &Path, log: &Path, disk_as: DiskAs, machine: &mut Machine) {
     let path = |path: &Path| path.display().to_string().replace(',', ",,");
     let node = format!(
         "driver=blklogwrites,node-name=disk,file.driver=file,file.filename={},log.driver=file,log.filename={}",
@@ -116,6 +116,35 @@ fn below(random: &mut u64, end: usize) -> usize {
     (*random >> 33) as usize % end.max(1)
 }
 
+/// Places at which power is lost: the number of an entry is the one before it. One is behind each entry that makes others safe, and there are others at random, but none before `first`.
+pub fn cuts(entries: &[Entry], first: usize, least: usize) -> Vec<usize> {
+    let count = entries.len();
+    let makes_safe = |number: &usize| entries[number - 1].is_flush || entries[number - 1].is_fua;
+    let mut cuts: Vec<usize> = (first.max(1)..=count).filter(makes_safe).collect();
+    let mut random = 1;
+    while cuts.len() < least.min(count.saturating_sub(first)) {
+        let cut = first + below(&mut random, count + 1 - first);
+        if !cuts.contains(&cut) {
+            cuts.push(cut);
+        }
+    }
+    // A handful more lie between flushes, however many of these there are.
+    cuts.extend((0..least / 4).map(|_| first + below(&mut random, count + 1 - first)));
+    cuts.sort_unstable();
+    cuts.dedup();
+    cuts
+}
+
+/// Writes an entry to a disk.
+pub fn apply(entry: &Entry, image: &mut [u8]) -> Verdict {
+    if let Kind::Write { at, bytes } = entry.kind {
+        let at = at as usize;
+        let place = image.get_mut(at..at + bytes.len()).ok_or("a write goes beyond the disk")?;
+        place.copy_from_slice(bytes);
+    }
+    Ok(())
+}
+
 impl Record<'_> {
     /// The mark of an entry, if it is one.
     fn mark(&self, number: usize) -> Option<Mark> {
@@ -125,44 +154,16 @@ impl Record<'_> {
         }
     }
 
-    /// Places between two entries at which power is lost: behind each that makes others safe, and others at random. The first is behind the first mark.
+    /// Places between two entries at which power is lost, of which the first is behind the first mark.
     fn cuts(&self, least: usize) -> Result<Vec<usize>, Failed> {
-        let count = self.entries.len();
-        let first = (0..count).find(|&number| self.mark(number).is_some());
-        let first = first.ok_or("nothing was marked in the record")? + 1;
-        let makes_safe = |number: &usize| {
-            let before = &self.entries[number - 1];
-            before.is_flush || before.is_fua
-        };
-        let mut cuts: Vec<usize> = (first..=count).filter(makes_safe).collect();
-        let mut random = 1;
-        while cuts.len() < least.min(count - first) {
-            let cut = first + below(&mut random, count + 1 - first);
-            if !cuts.contains(&cut) {
-                cuts.push(cut);
-            }
-        }
-        // A handful more lie between flushes, however many of these there are.
-        cuts.extend((0..least / 4).map(|_| first + below(&mut random, count + 1 - first)));
-        cuts.sort_unstable();
-        cuts.dedup();
-        Ok(cuts)
+        let first = (0..self.entries.len()).find(|&number| self.mark(number).is_some());
+        Ok(cuts(&self.entries, first.ok_or("nothing was marked in the record")? + 1, least))
     }
 
     /// How many steps were acknowledged, and how many begun, before an entry.
     fn steps(&self, cut: usize) -> (usize, usize) {
         let mark = (0..cut).rev().find_map(|number| self.mark(number));
         mark.map_or((0, 0), |mark| (mark.acknowledged as usize, mark.begun as usize))
-    }
-
-    /// Writes an entry to a disk.
-    fn apply(&self, number: usize, image: &mut [u8]) -> Verdict {
-        if let Some(Entry { kind: Kind::Write { at, bytes }, .. }) = self.entries.get(number) {
-            let at = *at as usize;
-            let place = image.get_mut(at..at + bytes.len()).ok_or("a write goes beyond the disk")?;
-            place.copy_from_slice(bytes);
-        }
-        Ok(())
     }
 }
 
@@ -212,7 +213,7 @@ fn run(world: &World, seed: u64, disk_as: DiskAs) -> Verdict {
         (1..=counts.boots).map(|number| cuts[(cuts.len() - 1) * number / (counts.boots + 1)]).collect();
     for &cut in &cuts {
         while applied < cut {
-            record.apply(applied, &mut image)?;
+            apply(&record.entries[applied], &mut image)?;
             applied += 1;
         }
         let (acknowledged, begun) = record.steps(cut);

@@ -3,11 +3,12 @@
 use crate::disk::Memory;
 use crate::judge::{Found, History};
 use mix::{DIRECTORIES, Name};
+use std::collections::BTreeMap;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use vfs::{How, Kind, Volume};
+use vfs::{How, Inode, Kind, Volume};
 
 /// Entries of a directory that are read at a time.
 const ENTRIES: usize = 14;
@@ -48,35 +49,65 @@ pub fn by_tern(image: Vec<u8>) -> Result<Replayed, String> {
 }
 
 fn replayed(image: Vec<u8>) -> Result<Replayed, String> {
-    let disk = Memory::of(image);
-    let mut volume = Volume::new(ext4::Mounted::new(disk.clone(), || 0).map_err(told("it is not mounted"))?);
+    let (disk, mut volume) = mounted(image)?;
     let mut found = Found::new();
     for directory in DIRECTORIES {
-        let root = volume.root();
-        let inside = volume.enter(root, directory.as_bytes()).map_err(told(directory))?;
-        let mut cursor = 0;
-        loop {
-            let entries = volume.readdir(inside, cursor, ENTRIES).map_err(told("a directory"))?;
-            let Some(last) = entries.last() else { break };
-            cursor = last.next;
-            for entry in &entries {
-                let path = format!("{directory}/{}", String::from_utf8_lossy(&entry.name));
-                let name = Name::of(&path).filter(|_| entry.kind == Kind::File);
-                let name = name.ok_or_else(|| format!("{path} is there"))?;
-                let file = volume.open(inside, &entry.name, How::default(), 0).map_err(told("to open"))?;
-                let mut content = vec![0; volume.len(file).map_err(told("a length"))? as usize];
-                let len = volume.read(file, 0, &mut content).map_err(told("to read"))?;
-                if len != content.len() || found.insert(name, content).is_some() {
-                    return Err(format!("{path} is not read whole, or is there twice"));
-                }
-                volume.close(file).map_err(told("to close"))?;
+        for (entry, content) in inside(&mut volume, directory)? {
+            let path = format!("{directory}/{entry}");
+            let (name, content) = Name::of(&path).zip(content).ok_or_else(|| format!("{path} is there"))?;
+            if found.insert(name, content).is_some() {
+                return Err(format!("{path} is there twice"));
             }
         }
-        volume.close(inside).map_err(told("to close"))?;
     }
     volume.into_inner().unmount().map_err(told("to unmount"))?;
     let image = disk.0.take();
     Ok(Replayed { found, image })
+}
+
+/// Contents of the files of a directory, by their names, when Tern's file system has brought the journal to its end. What is no file is left out.
+pub fn files_by_tern(image: Vec<u8>, directory: &str) -> Result<BTreeMap<String, Vec<u8>>, String> {
+    let (_, mut volume) = mounted(image)?;
+    let all = inside(&mut volume, directory)?;
+    Ok(all.into_iter().filter_map(|(name, content)| Some((name, content?))).collect())
+}
+
+type Mounted = Volume<ext4::Mounted<Memory>>;
+
+fn mounted(image: Vec<u8>) -> Result<(Memory, Mounted), String> {
+    let disk = Memory::of(image);
+    let volume = ext4::Mounted::new(disk.clone(), || 0).map_err(told("it is not mounted"))?;
+    Ok((disk, Volume::new(volume)))
+}
+
+/// Names in a directory, and the contents of those that are files.
+type Inside = Vec<(String, Option<Vec<u8>>)>;
+
+fn inside(volume: &mut Mounted, directory: &str) -> Result<Inside, String> {
+    let root = volume.root();
+    let inside = volume.enter(root, directory.as_bytes()).map_err(told("a directory"))?;
+    let (mut all, mut cursor) = (Inside::new(), 0);
+    loop {
+        let entries = volume.readdir(inside, cursor, ENTRIES).map_err(told("a directory's names"))?;
+        let Some(last) = entries.last() else { break };
+        cursor = last.next;
+        for entry in &entries {
+            let is_file = entry.kind == Kind::File;
+            let content = is_file.then(|| content(volume, inside, &entry.name)).transpose()?;
+            all.push((String::from_utf8_lossy(&entry.name).into_owned(), content));
+        }
+    }
+    volume.close(inside).map_err(told("to close"))?;
+    Ok(all)
+}
+
+/// The bytes of a file.
+fn content(volume: &mut Mounted, directory: Inode, name: &[u8]) -> Result<Vec<u8>, String> {
+    let file = volume.open(directory, name, How::default(), 0).map_err(told("to open"))?;
+    let mut content = vec![0; volume.len(file).map_err(told("a length"))? as usize];
+    let len = volume.read(file, 0, &mut content).map_err(told("to read"))?;
+    volume.close(file).map_err(told("to close"))?;
+    if len == content.len() { Ok(content) } else { Err(format!("{len} of {} bytes are read", content.len())) }
 }
 
 fn tool(arguments: &[&str]) -> Result<Output, String> {
