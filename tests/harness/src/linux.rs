@@ -1,7 +1,7 @@
 //! Programs of Linux, as Debian ships them: what they print on Linux they print here.
 
 use crate::files::{check_disk, root_disk, tool};
-use crate::world::{Named, Reply, Scratch, Verdict, World};
+use crate::world::{Named, Reply, Scratch, Verdict, World, run};
 use libtest_mimic::{Failed, Trial};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,11 +10,13 @@ use std::process::Command;
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 6] = [
+    let trials: [Named; 8] = [
         ("a_terminal_edits_lines", a_terminal_edits_lines),
         ("what_is_no_program_is_told", what_is_no_program_is_told),
         ("registers_are_what_they_were", registers_are_what_they_were),
         ("corners_are_those_of_linux", corners_are_those_of_linux),
+        ("threads_and_code_that_is_made", threads_and_code_that_is_made),
+        ("what_the_standard_library_of_rust_does", what_the_standard_library_of_rust_does),
         ("busybox_prints_what_it_prints_on_linux", busybox_prints_what_it_prints_on_linux),
         ("bash_prints_what_it_prints_on_linux", bash_prints_what_it_prints_on_linux),
     ];
@@ -137,9 +139,14 @@ fn bash_prints_what_it_prints_on_linux(world: &'static World) -> Verdict {
     compare(world, "bin/bash-static", "lists/bash.txt")
 }
 
+/// Path of a program of `tests/linux`.
+fn source(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../linux").join(name).display().to_string()
+}
+
 /// Compiles a program of `tests/linux` that needs no C library.
-pub fn compile(source: &str, options: &[&str], to: &Path) -> Verdict {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../linux").join(source).display().to_string();
+pub fn compile(name: &str, options: &[&str], to: &Path) -> Verdict {
+    let source = source(name);
     let to = to.display().to_string();
     let flags =
         ["-O1", "-static", "-nostdlib", "-ffreestanding", "-fno-stack-protector", "-fno-pie", "-no-pie"];
@@ -157,6 +164,50 @@ fn registers_are_what_they_were(world: &'static World) -> Verdict {
     let reply = linux(world, &disk, &["registers"], b"")?;
     reply.check_contains(&wanted)?;
     reply.check_code(0)
+}
+
+/// Runs a program of a root here, where it has a directory of its own, and there. It prints one text.
+fn prints_one_text(world: &World, root: &Root, name: &str) -> Verdict {
+    let place = root.scratch.0.join("place").display().to_string();
+    fs::create_dir_all(&place)?;
+    let wanted = tool(&root.folder().join("bin").join(name).display().to_string(), &[&place])?;
+    let disk = root.disk()?;
+    let reply = linux(world, &disk, &[name, "/tmp"], b"")?;
+    check_disk(&disk)?;
+    if wanted != reply.out.replace('\r', "") || !wanted.ends_with("all is well\n") {
+        return Err(reply.failed(&format!("expected\n{wanted}")));
+    }
+    reply.check_code(0)
+}
+
+/// Locks of each kind, threads that are cancelled or get signals, children of programs with threads, code that a program makes and changes: by the C library.
+fn threads_and_code_that_is_made(world: &'static World) -> Verdict {
+    let root = Root::new()?;
+    let source = source("threads.c");
+    let program = root.folder().join("bin/threads").display().to_string();
+    tool("/usr/bin/gcc", &["-O2", "-static", "-pthread", "-s", "-o", &program, &source])?;
+    prints_one_text(world, &root, "threads")
+}
+
+/// Threads, channels, files, processes, sockets and clocks of Rust's standard library.
+fn what_the_standard_library_of_rust_does(world: &'static World) -> Verdict {
+    let root = Root::new()?;
+    let program = root.folder().join("bin/standard");
+    let mut command = Command::new("rustc");
+    command.args([
+        "--edition",
+        "2024",
+        "-O",
+        "-C",
+        "target-feature=+crt-static",
+        "-C",
+        "strip=symbols",
+        "-o",
+    ]);
+    command.arg(program).arg(source("standard.rs"));
+    let reply = run(command, b"")?;
+    reply.check_code(0)?;
+    prints_one_text(world, &root, "standard")
 }
 
 /// Handlers of several signals, descriptors that are closed while others wait with them, places, empty paths and numbers of calls: a program prints what they do, here and there.
