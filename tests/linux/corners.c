@@ -1,5 +1,5 @@
 /* Corners of calls, without a C library: `corners DIRECTORY` prints what they do on Linux, and on Tern they do the same. Handlers of several signals that wait, and stops between them, files that
- * one thread closes while another one waits for them by `poll` or `select`, what is open as a place alone, empty paths, and numbers of calls. */
+ * one thread closes while another one waits for them by `poll` or `select`, what is open as a place alone, empty paths, objects of System V's ipc, and numbers of calls. */
 
 #include "calls.h"
 
@@ -393,6 +393,8 @@ static void empty_paths(void)
 	tell("begun", begun, COUNT(begun));
 }
 
+#include "ipc.h"
+
 /* Numbers of calls: negative ones, those of another interface, and some with more bits than count. */
 static void numbers(void)
 {
@@ -425,6 +427,7 @@ void __attribute__((noreturn, used)) begin(word *stack)
 			closed_meanwhile(calls[i].name, calls[i].call, way == 1, way == 2);
 	places();
 	empty_paths();
+	objects();
 	numbers();
 	say("all corners\n");
 	end(0);

@@ -1,5 +1,6 @@
 //! How threads and processes end, and what is given back then.
 
+use crate::calls::segments::Change;
 use crate::frames::Bytes;
 use crate::locks::Owner;
 use crate::machine::{Machine, Space, Tid};
@@ -91,6 +92,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.budget.end(pid);
         self.end_session(pid);
         self.forget_locks(Owner::Process(pid));
+        self.undo_operations(pid);
         self.store.view.borrow_mut().processes.remove(&pid);
         self.process_ended(pid);
         if pid == 1 {
@@ -126,6 +128,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         for pid in all {
             self.end_process(pid, Status::killed(SIGKILL));
         }
+        self.forget_ipc();
         for file in self.store.written_files() {
             let _ = self.store.write_back_all(file);
         }
@@ -137,7 +140,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if Rc::strong_count(&process.room) > 1 {
             return;
         }
-        let mut room = process.room.borrow_mut();
+        let shared = process.room.clone();
+        self.segments_change(pid, &shared.borrow().memory, Change::Detached);
+        let mut room = shared.borrow_mut();
         self.machine.end_space(room.space);
         let written = room.memory.shared_files(0..END);
         room.memory.clear(&mut self.store.frames);
@@ -146,6 +151,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             let _ = self.store.write_back_all(Inode(file.0));
         }
         self.let_removed_files_go();
+        self.let_removed_segments_go();
     }
 
     /// Files of which something is mapped. All memories are those of processes when it is called.

@@ -85,7 +85,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Fails if a process would have more mapped than it may.
-    fn check_limit(&mut self, tid: Tid, more: u64) -> Result<()> {
+    pub(super) fn check_limit(&mut self, tid: Tid, more: u64) -> Result<()> {
         let limit = self.process(tid)?.limits[RLIMIT_AS as usize][0];
         if limit == u64::MAX {
             return Ok(());
@@ -133,11 +133,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Gives files what a process has written to pages that it does not have any more: nobody would look for it at its end. What cannot be written stays, and
     /// is told by a sync, as in Linux.
-    fn bring_unmapped(&mut self, written: BTreeSet<FileNumber>) {
+    pub(super) fn bring_unmapped(&mut self, written: BTreeSet<FileNumber>) {
         for file in written {
             let _ = self.store.write_back_all(Inode(file.0));
         }
         self.let_removed_files_go();
+        self.let_removed_segments_go();
     }
 
     pub(crate) fn sys_mprotect(&mut self, tid: Tid, [at, len, protection, ..]: [u64; 6]) -> Answer {

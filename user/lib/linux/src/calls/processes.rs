@@ -1,5 +1,6 @@
 //! How processes and threads begin, are waited for, and end.
 
+use super::segments::Change;
 use super::time::SECOND;
 use super::{done, number};
 use crate::budget::Share;
@@ -185,6 +186,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                         return Err(error);
                     }
                 };
+                self.segments_change(pid, &memory, Change::Attached);
                 Rc::new(RefCell::new(Room { space, memory }))
             }
         };

@@ -145,6 +145,22 @@ pub enum Kind {
     ValueOut,
     /// Kind and permissions of a file.
     NodeMode,
+    /// Key of an object of System V's ipc.
+    Key,
+    /// Flags of the call that makes such an object, with its permissions.
+    Made(&'static Names),
+    /// Structure of the command before it, of a segment.
+    Segment,
+    /// That, of a set of semaphores.
+    Semaphores,
+    /// That, of a queue of messages.
+    Queue,
+    /// Operations with semaphores; the next argument is their number.
+    Operations,
+    /// A message with its kind; the next argument is its length.
+    Text,
+    /// That kind, which the process gets; the result is its length.
+    TextOut,
     /// A command of `prctl`, and the arguments that it has.
     Prctl,
     /// All six, of which nothing is known.
@@ -181,6 +197,10 @@ impl Kind {
                 | Length
                 | MessageOut
                 | ValueOut
+                | Segment
+                | Semaphores
+                | Queue
+                | TextOut
         )
     }
 }

@@ -102,6 +102,11 @@ impl<B: Bytes> Frames<B> {
         self.objects.all.values().map(|object| OBJECT_BYTES + object.pages.bytes()).sum()
     }
 
+    /// Whether an object is there.
+    pub fn has_object(&self, number: FileNumber) -> bool {
+        self.objects.all.contains_key(&number)
+    }
+
     /// Bytes of an object.
     pub fn object_len(&self, number: FileNumber) -> u64 {
         self.objects.all.get(&number).map_or(0, |object| object.len)
@@ -282,6 +287,37 @@ impl Memory {
                 .count() as u64;
         }
         count * PAGE
+    }
+
+    /// Whether some of an object is mapped.
+    pub fn has_object(&self, number: FileNumber) -> bool {
+        self.objects.contains(&number)
+    }
+
+    /// Pieces of an object that are mapped.
+    pub fn pieces_of_object(&self, number: FileNumber) -> u64 {
+        let is_it = |kind: &Kind| kind.source.is_some_and(|source| source.file == number);
+        if self.has_object(number) {
+            self.regions().filter(|(_, _, kind)| is_it(kind)).count() as u64
+        } else {
+            0
+        }
+    }
+
+    /// What shows an object that is meant so that it begins at an address: the object that comes first, and its pieces, as far as they are where they were mapped.
+    pub fn shown_from(
+        &self,
+        at: u64,
+        is_meant: impl Fn(FileNumber) -> bool,
+    ) -> Option<(FileNumber, Vec<Range<u64>>)> {
+        let shown = |(&start, region): (&u64, &Region)| {
+            let source = region.kind.source.filter(|source| source.offset == start - at)?;
+            Some((source.file, start..region.end))
+        };
+        let mut shown = self.regions.range(at..).filter_map(shown);
+        let (object, first) = shown.find(|(file, _)| is_meant(*file))?;
+        let more = shown.filter(|(file, _)| *file == object).map(|(_, piece)| piece);
+        Some((object, core::iter::once(first).chain(more).collect()))
     }
 
     /// Whether some of an object is mapped so that what is written there is the object's.

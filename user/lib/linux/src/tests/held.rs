@@ -45,7 +45,8 @@ impl World {
         let rooms = self.system.processes.values().map(|process| (Rc::as_ptr(&process.room), &process.room));
         let rooms: BTreeMap<_, _> = rooms.collect();
         let tables: usize = rooms.values().map(|room| room.borrow().memory.table_bytes()).sum();
-        tables + self.system.store.frames.object_tables() + self.system.terminals.pairs() * PAIR_BYTES
+        let terminals = self.system.terminals.pairs() * PAIR_BYTES;
+        tables + self.system.store.frames.object_tables() + terminals + self.system.kept.ipc.held()
     }
 
     /// Open files that descriptors lead to, those in messages, and those that threads wait with.
