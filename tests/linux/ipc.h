@@ -1,7 +1,7 @@
 /* Corners of System V's ipc, a part of `corners.c`: shared memory, semaphores and messages. Identifiers are other ones on each machine, so none is printed. */
 
 enum {
-	MPROTECT = 10, MUNMAP = 11, SHMGET = 29, SHMAT = 30, SHMCTL = 31, SEMGET = 64, SEMOP = 65, SEMCTL = 66, SHMDT = 67, MSGGET = 68, MSGSND = 69, MSGRCV = 70,
+	MPROTECT = 10, SHMGET = 29, SHMAT = 30, SHMCTL = 31, SEMGET = 64, SEMOP = 65, SEMCTL = 66, SHMDT = 67, MSGGET = 68, MSGSND = 69, MSGRCV = 70,
 	MSGCTL = 71, SETUID = 105, SEMTIMEDOP = 220,
 	CREATE = 01000, EXCLUSIVE = 02000, NOWAIT = 04000, REMOVE = 0, TELLS = 2, READ_ONLY = 010000, ROUNDS = 020000, REPLACES = 040000, UNDO = 010000,
 	GET_VALUE = 12, GET_WAITERS = 14, GET_ZERO_WAITERS = 15, SET_VALUE = 16, ANY_TEXT = 010000, EXCEPT = 020000, COPY = 040000,

@@ -571,29 +571,4 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             _ => Err(EINVAL),
         }
     }
-
-    pub(crate) fn sys_fallocate(&mut self, tid: Tid, [fd, mode, at, len, ..]: [u64; 6]) -> Answer {
-        let open = self.open_file(tid, fd)?;
-        if let Object::Memory(file) = &open.object {
-            return self.allocate_memory(tid, file, mode, (at, len));
-        }
-        let Object::File { inode, .. } = &open.object else { return Err(ESPIPE) };
-        if position(at).is_err() || len == 0 || len > i64::MAX as u64 {
-            return Err(EINVAL);
-        }
-        if mode != 0 {
-            return Err(crate::errno::EOPNOTSUPP);
-        }
-        if !open.is_writable() {
-            return Err(EBADF);
-        }
-        let end = position(at + len).map_err(|_| EFBIG)?;
-        let before = self.store.volume.len(*inode)?;
-        self.check_length(tid, before, end)?;
-        if before < end {
-            self.store.truncate(*inode, end)?;
-        }
-        self.noticed(*inode, IN_MODIFY);
-        DONE
-    }
 }

@@ -324,7 +324,7 @@ calls! {
     signalfd __NR_signalfd Number: Fd Set Size;
     timerfd_create __NR_timerfd_create Number: One(CLOCKS) Flags(TIMER_DESCRIPTOR);
     eventfd __NR_eventfd Number: Uint;
-    fallocate __NR_fallocate Number: Fd Int Off Off;
+    fallocate __NR_fallocate Number: Fd Flags(FALLOCATE) Off Off;
     timerfd_settime __NR_timerfd_settime Number: Fd Flags(TIMER) TimerValue TimerValueOut;
     timerfd_gettime __NR_timerfd_gettime Number: Fd TimerValueOut;
     accept4 __NR_accept4 Number: Fd AddressOut Length Flags(SOCKET);

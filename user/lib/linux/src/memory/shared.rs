@@ -6,7 +6,7 @@
 use super::pages::Pages;
 use super::{Access, Fault, FileNumber, Kind, Memory, Region, Rights, Source};
 use crate::budget::Share;
-use crate::errno::{EFBIG, ENOMEM, Result};
+use crate::errno::{EACCES, EFBIG, EINVAL, ENOMEM, EOPNOTSUPP, Result};
 use crate::frames::{Bytes, Frame, Frames, PAGE};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
@@ -138,6 +138,28 @@ impl<B: Bytes> Frames<B> {
         Ok(())
     }
 
+    /// Frame that a page of an object has.
+    fn object_frame(&self, number: FileNumber, page: u64) -> Option<Frame> {
+        self.objects.all.get(&number)?.pages.get(page)
+    }
+
+    /// Makes a part of an object zeros, and gives back the frames of whole pages. Whoever has such a page mapped [loses](Memory::forget_pages) it before.
+    pub fn clear_object(&mut self, number: FileNumber, hole: &Range<u64>) {
+        let whole = whole_pages(hole);
+        let Some(object) = self.objects.all.get_mut(&number) else { return };
+        let gone = object.pages.take(whole.clone());
+        self.count_object(number);
+        gone.into_iter().for_each(|(_, frame)| self.release(frame));
+        // Pages at its ends, which may be one.
+        let ends = [hole.start, hole.end.saturating_sub(1)].map(|at| at / PAGE);
+        for page in ends.into_iter().filter(|page| !whole.contains(page)).collect::<BTreeSet<_>>() {
+            let (from, to) = (hole.start.max(page * PAGE), hole.end.min((page + 1) * PAGE));
+            if let Some(frame) = self.object_frame(number, page).filter(|_| from < to) {
+                self.bytes.write(frame, (from % PAGE) as usize, &vec![0; (to - from) as usize]);
+            }
+        }
+    }
+
     fn count_object(&mut self, number: FileNumber) {
         let Some(object) = self.objects.all.get_mut(&number) else { return };
         object.share.set(OBJECT_BYTES + object.pages.bytes());
@@ -210,7 +232,55 @@ impl<B: Bytes> Frames<B> {
     }
 }
 
+/// Pages that lie in a range of bytes as a whole.
+pub fn whole_pages(range: &Range<u64>) -> Range<u64> {
+    let (first, end) = (range.start.div_ceil(PAGE), range.end / PAGE);
+    first..end.max(first)
+}
+
 impl Memory {
+    /// Pages of an object have no frames here any more. Those that were copied stay as they are.
+    pub fn forget_pages<B: Bytes>(&mut self, frames: &mut Frames<B>, number: FileNumber, gone: &Range<u64>) {
+        if !self.has_object(number) {
+            return;
+        }
+        let mut lost = Vec::new();
+        for (start, end, kind) in self.regions() {
+            let Some(source) = kind.source.filter(|source| source.file == number) else { continue };
+            let (first, here) = (source.offset / PAGE, start / PAGE);
+            let shown = gone.start.max(first)..gone.end.min(first.saturating_add((end - start) / PAGE));
+            if shown.is_empty() {
+                continue;
+            }
+            let mapped = self.pages.among(shown.start - first + here..shown.end - first + here);
+            let is_its = |page: u64, frame| frames.object_frame(number, page - here + first) == Some(frame);
+            lost.extend(mapped.filter(|(page, frame)| is_its(*page, *frame)).map(|(page, _)| page));
+        }
+        for page in lost {
+            self.forget(frames, page * PAGE..(page + 1) * PAGE);
+        }
+    }
+
+    /// Objects that a range shows to be shared, and the bytes of each, for a hole there. `EINVAL`: some of it shows no file; `EACCES`: it may not be written to;
+    /// `EOPNOTSUPP`: a file of a file system has no holes.
+    pub fn objects_in(&self, start: u64, len: u64) -> Result<Vec<(FileNumber, Range<u64>)>> {
+        let range = Memory::range(start, len).map_err(|_| ENOMEM)?;
+        let first = self.region(range.start).map_or(range.start, |(start, _)| start);
+        let mut shown = Vec::new();
+        for (&start, region) in self.regions.range(first..range.end) {
+            let source = region.kind.source.ok_or(EINVAL)?;
+            if !region.kind.is_shared || region.kind.is_read_only {
+                return Err(EACCES);
+            }
+            if !source.file.is_object() {
+                return Err(EOPNOTSUPP);
+            }
+            let (from, to) = (start.max(range.start), region.end.min(range.end));
+            shown.push((source.file, source.offset + (from - start)..source.offset + (to - start)));
+        }
+        Ok(shown)
+    }
+
     /// Some of an object is mapped from now on.
     pub(super) fn use_object<B: Bytes>(&mut self, frames: &mut Frames<B>, kind: Kind) {
         if let Some(Source { file, .. }) = kind.source
