@@ -1,10 +1,11 @@
-/* Corners of System V's ipc, a part of `corners.c`: shared memory, semaphores and messages. Identifiers are other ones on each machine, so none is printed. */
+/* Corners of System V's ipc, a part of `corners.c`: shared memory, semaphores and messages, and of queues that have names. Identifiers are other ones on each machine, so none is printed. */
 
 enum {
 	MPROTECT = 10, SHMGET = 29, SHMAT = 30, SHMCTL = 31, SEMGET = 64, SEMOP = 65, SEMCTL = 66, SHMDT = 67, MSGGET = 68, MSGSND = 69, MSGRCV = 70,
-	MSGCTL = 71, SETUID = 105, SEMTIMEDOP = 220,
+	MSGCTL = 71, SETUID = 105, SEMTIMEDOP = 220, MQ_OPEN = 240, MQ_UNLINK = 241, MQ_TIMEDSEND = 242, MQ_TIMEDRECEIVE = 243, MQ_NOTIFY = 244, MQ_GETSETATTR = 245,
 	CREATE = 01000, EXCLUSIVE = 02000, NOWAIT = 04000, REMOVE = 0, TELLS = 2, READ_ONLY = 010000, ROUNDS = 020000, REPLACES = 040000, UNDO = 010000,
 	GET_VALUE = 12, GET_WAITERS = 14, GET_ZERO_WAITERS = 15, SET_VALUE = 16, ANY_TEXT = 010000, EXCEPT = 020000, COPY = 040000,
+	CREATES = 0100, ALONE = 0200, BOTH = 2, NONBLOCK = 04000,
 };
 
 struct operation {
@@ -145,9 +146,62 @@ static void messages(void)
 	}
 }
 
+static number open_queue(const char *name, number flags, number most, number bytes)
+{
+	number attributes[8] = { 0, most, bytes };
+	return CALL(MQ_OPEN, name, flags, 0600, most ? attributes : 0);
+}
+
+static number send_to_queue(number queue, const char *text, word priority)
+{
+	return call6(MQ_TIMEDSEND, (word)queue, (word)text, length(text), priority, 0, 0);
+}
+
+/* Result, priority and first byte of a message that is received by a time. */
+static void receive_from_queue(const char *name, number queue, word len, const word *time)
+{
+	unsigned priority = 0;
+	char text[16] = { 0 };
+	number done = call6(MQ_TIMEDRECEIVE, (word)queue, (word)text, len, (word)&priority, (word)time, 0);
+	TELL(name, done, priority, text[0]);
+}
+
+static void named_queues(void)
+{
+	CALL(MQ_UNLINK, "corners", 0, 0, 0);
+	number queue = open_queue("corners", CREATES | BOTH, 3, 16), attributes[8] = { 0 };
+	TELL("a queue", queue > 0, open_queue("corners", CREATES | ALONE | BOTH, 3, 16), open_queue("none", 0, 0, 0), open_queue("/corners", CREATES, 0, 0),
+	     open_queue("", CREATES, 0, 0), open_queue("..", CREATES, 0, 0), open_queue("other", CREATES, -1, 1), open_queue("other", CREATES, 1, 0), CALL(FCNTL, queue, 1, 0, 0));
+	TELL("sent", send_to_queue(queue, "low", 1), send_to_queue(queue, "high", 9), send_to_queue(queue, "also low", 1), send_to_queue(queue, "01234567890123456", 0),
+	     send_to_queue(queue, "none", 32768), send_to_queue(0, "none", 0), send_to_queue(99, "none", 0));
+	struct { int fd; short wanted, found; } poll = { (int)queue, 5, 0 };
+	CALL(POLL, &poll, 1, 0, 0);
+	TELL("it is full", poll.found, CALL(MQ_GETSETATTR, queue, 0, attributes, 0), attributes[0], attributes[1], attributes[2], attributes[3]);
+	static const word past[2] = { 1, 0 }, wrong[2] = { 1, 1000000000 };
+	receive_from_queue("too short", queue, 15, 0);
+	receive_from_queue("the highest", queue, 16, past);
+	receive_from_queue("the first", queue, 16, 0);
+	receive_from_queue("the second", queue, 16, 0);
+	receive_from_queue("too late", queue, 16, past);
+	receive_from_queue("no time", queue, 16, wrong);
+	word event[8] = { 7, SIGUSR1 }, none[8] = { 0, 1ul << 32 };
+	handle(SIGUSR1, 0, 0);
+	count = 0;
+	TELL("somebody hears of it", CALL(MQ_NOTIFY, queue, event, 0, 0), CALL(MQ_NOTIFY, queue, none, 0, 0), send_to_queue(queue, "told", 0), count,
+	     CALL(MQ_NOTIFY, queue, event, 0, 0), send_to_queue(queue, "not told", 0), count, CALL(MQ_NOTIFY, queue, 0, 0, 0), CALL(MQ_NOTIFY, queue, none, 0, 0));
+	count = 0;
+	number set[8] = { NONBLOCK };
+	TELL("nobody waits", CALL(MQ_GETSETATTR, queue, set, 0, 0), CALL(MQ_UNLINK, "corners", 0, 0, 0), CALL(MQ_UNLINK, "corners", 0, 0, 0));
+	receive_from_queue("a message", queue, 16, 0);
+	receive_from_queue("another", queue, 16, 0);
+	receive_from_queue("none", queue, 16, 0);
+	CALL(CLOSE, queue, 0, 0, 0);
+}
+
 static void objects(void)
 {
 	segments();
 	semaphores();
 	messages();
+	named_queues();
 }

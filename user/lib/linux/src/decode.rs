@@ -256,6 +256,7 @@ impl Argument<'_> {
             Kind::One(names) => print_one(names, i64::from(value as i32) as u64, line),
             Kind::Key if value as u32 == 0 => line.push_str("IPC_PRIVATE"),
             Kind::Key => add(line, format_args!("{:#x}", value as u32)),
+            Kind::MadeLimits if self.arg(1) as u32 & O_CREAT == 0 => {}
             Kind::Made(names) => ipc::print_made(names, value & 0xffff_ffff, line),
             Kind::Open => print_open(value & 0xffff_ffff, line),
             Kind::Mode => {

@@ -5,6 +5,7 @@ use crate::frames::Bytes;
 use crate::locks::Owner;
 use crate::machine::{Machine, Space, Tid};
 use crate::memory::{END, FileNumber, Memory};
+use crate::open::Object;
 use crate::process::{Event, PROCESS_BYTES, Room, Status};
 use crate::signal::Cause;
 use crate::system::System;
@@ -87,6 +88,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         process.alarm.0 = None;
         self.times_changed = true;
         for descriptor in descriptors {
+            if let Object::Queue(queue) = &descriptor.open.object {
+                queue.forget_notice(pid);
+            }
             self.close(descriptor.open);
         }
         self.budget.end(pid);

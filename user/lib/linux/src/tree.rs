@@ -44,7 +44,7 @@ pub const CHOICES: usize = 1;
 pub const IPC: usize = 58;
 
 /// All entries, by number. A directory stands in front of what is in it.
-static ALL: [Entry; 69] = [
+static ALL: [Entry; 75] = [
     Entry(SYSTEM, "", Directory),
     Entry(CHOICES, "", Directory),
     // /sys
@@ -118,6 +118,12 @@ static ALL: [Entry; 69] = [
     Entry(24, "msgmax", Text("8192\n")),
     Entry(24, "msgmnb", Text("16384\n")),
     Entry(24, "msgmni", Text("1024\n")),
+    Entry(48, "mqueue", Directory),
+    Entry(69, "queues_max", Text("256\n")),
+    Entry(69, "msg_max", Text("10\n")),
+    Entry(69, "msgsize_max", Text("8192\n")),
+    Entry(69, "msg_default", Text("10\n")),
+    Entry(69, "msgsize_default", Text("8192\n")),
 ];
 
 /// Entries of a directory with their numbers.

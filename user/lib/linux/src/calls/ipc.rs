@@ -1,5 +1,6 @@
 //! Calls of System V's ipc have this in common: how an object is found by its key or made, who may do what with it, and commands that all kinds know.
 
+use super::named_queues::NamedQueues;
 use super::number;
 use super::permissions::Subject;
 use super::queues::Queue;
@@ -33,6 +34,8 @@ pub struct Ipc {
     pub semaphores: Ids<Semaphores>,
     /// Queues of messages.
     pub queues: Ids<Queue>,
+    /// Queues of POSIX.
+    pub named: NamedQueues,
 }
 
 /// A kind of objects.

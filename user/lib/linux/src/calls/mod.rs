@@ -20,6 +20,7 @@ pub mod locks;
 pub mod memfd;
 pub mod memory;
 pub mod messages;
+pub mod named_queues;
 pub mod names;
 mod neighbours;
 mod openat2;
@@ -441,7 +442,7 @@ const fn about_the_machine<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> 
     })
 }
 
-/// What processes share by numbers.
+/// What processes share by numbers, or by names that are no files.
 const fn about_ipc<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M, B, F>> {
     Some(match number {
         nr::__NR_shmget => System::sys_shmget,
@@ -456,6 +457,12 @@ const fn about_ipc<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<C
         nr::__NR_msgsnd => System::sys_msgsnd,
         nr::__NR_msgrcv => System::sys_msgrcv,
         nr::__NR_msgctl => System::sys_msgctl,
+        nr::__NR_mq_open => System::sys_mq_open,
+        nr::__NR_mq_unlink => System::sys_mq_unlink,
+        nr::__NR_mq_timedsend => System::sys_mq_timedsend,
+        nr::__NR_mq_timedreceive => System::sys_mq_timedreceive,
+        nr::__NR_mq_notify => System::sys_mq_notify,
+        nr::__NR_mq_getsetattr => System::sys_mq_getsetattr,
         _ => return None,
     })
 }

@@ -279,12 +279,12 @@ calls! {
     mbind __NR_mbind Number: Unknown;
     set_mempolicy __NR_set_mempolicy Number: Unknown;
     get_mempolicy __NR_get_mempolicy Number: Unknown;
-    mq_open __NR_mq_open Number: Unknown;
-    mq_unlink __NR_mq_unlink Number: Unknown;
-    mq_timedsend __NR_mq_timedsend Number: Unknown;
-    mq_timedreceive __NR_mq_timedreceive Number: Unknown;
-    mq_notify __NR_mq_notify Number: Unknown;
-    mq_getsetattr __NR_mq_getsetattr Number: Unknown;
+    mq_open __NR_mq_open Number: Path Open Mode MadeLimits;
+    mq_unlink __NR_mq_unlink Number: Path;
+    mq_timedsend __NR_mq_timedsend Number: Fd Bytes Size Uint Time;
+    mq_timedreceive __NR_mq_timedreceive Number: Fd Read Size Priority Time;
+    mq_notify __NR_mq_notify Number: Fd Notice;
+    mq_getsetattr __NR_mq_getsetattr Number: Fd Limits LimitsOut;
     kexec_load __NR_kexec_load Number: Unknown;
     waitid __NR_waitid Number: One(WAIT_KINDS) Int Information Flags(WAIT) Usage;
     add_key __NR_add_key Number: Unknown;

@@ -7,6 +7,7 @@ use super::{TEXT_MAX, print_flags, print_known, print_octal, print_quoted};
 use crate::ipc::numbers::*;
 use alloc::format;
 use alloc::string::String;
+use linux_raw_sys::general::SIGEV_THREAD;
 
 /// Operations that are printed, at most.
 const OPERATIONS_MAX: u64 = 32;
@@ -127,6 +128,36 @@ pub(super) fn message(at: u64, len: u64, memory: &mut dyn Memory) -> Option<Stri
     Some(text + "}")
 }
 
+/// Flags and limits of a queue of POSIX: `struct mq_attr`.
+pub(super) fn limits(at: u64, memory: &mut dyn Memory) -> Option<String> {
+    let [flags, messages, bytes, now] = memory.words(at)?;
+    let mut text = String::from("{mq_flags=");
+    print_flags(&flags::NAMED_QUEUE, flags, &mut text);
+    Some(text + &format!(", mq_maxmsg={messages}, mq_msgsize={bytes}, mq_curmsgs={now}}}"))
+}
+
+/// How somebody wants to hear of something: `struct sigevent`.
+pub(super) fn notice(at: u64, memory: &mut dyn Memory) -> Option<String> {
+    let [value, kind] = memory.words(at)?;
+    let (signal, kind) = (kind as u32, (kind >> 32) as u32);
+    let mut text = String::from("{");
+    if value != 0 {
+        text += &format!("sigev_value={{sival_int={}, sival_ptr={value:#x}}}, ", value as i32);
+    }
+    text.push_str("sigev_signo=");
+    super::print_signal(signal, &mut text);
+    text.push_str(", sigev_notify=");
+    super::print_one(&flags::NOTICES, kind.into(), &mut text);
+    if kind == SIGEV_THREAD {
+        let [function, attributes] = memory.words(at.wrapping_add(16))?;
+        for (name, at) in [("function", function), ("attributes", attributes)] {
+            text += &format!(", sigev_notify_{name}=");
+            super::print_address(at, &mut text);
+        }
+    }
+    Some(text + "}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::{Pieces, format};
@@ -191,6 +222,38 @@ mod tests {
         let line = "semctl(4, 0, IPC_STAT, {sem_perm={uid=0, gid=0, mode=0644, key=0, cuid=0, cgid=0}, sem_otime=21, sem_ctime=22, \
                     sem_nsems=3}) = 0";
         check(__NR_semctl, &[4, 0, IPC_STAT.into(), AT_ARGUMENT], &bytes(&words), 0, line);
+    }
+
+    #[test]
+    fn queues_of_posix() {
+        let call = |number, args: &[i64], bytes: &[u8], result, expected: &str| {
+            let mut memory = Pieces::default();
+            memory.put(AT, bytes);
+            memory.put(0x2000, b"foo\0");
+            let mut all = [0; 6];
+            all.iter_mut().zip(args).for_each(|(to, from)| *to = *from as u64);
+            assert_eq!(format(u64::from(number), &all, &mut memory, result), expected);
+        };
+        let limits = bytes(&[0, 3, 20, 1]);
+        let line = "mq_open(\"foo\", O_RDWR|O_CREAT|O_NONBLOCK, 0600, {mq_flags=0, mq_maxmsg=3, mq_msgsize=20, mq_curmsgs=1}) = 3";
+        call(__NR_mq_open, &[0x2000, 0o4102, 0o600, AT_ARGUMENT], &limits, 3, line);
+        let line = "mq_open(\"foo\", O_RDONLY|O_CLOEXEC)      = 4";
+        call(__NR_mq_open, &[0x2000, 0o2000000, 0, AT_ARGUMENT], &limits, 4, line);
+        let line = "mq_open(\"foo\", O_RDONLY|O_CREAT, 0600, NULL) = 5";
+        call(__NR_mq_open, &[0x2000, 0o100, 0o600, 0], &[], 5, line);
+        let line =
+            "mq_getsetattr(3, NULL, {mq_flags=O_NONBLOCK, mq_maxmsg=3, mq_msgsize=20, mq_curmsgs=1}) = 0";
+        call(__NR_mq_getsetattr, &[3, 0, AT_ARGUMENT], &bytes(&[0o4000, 3, 20, 1]), 0, line);
+        let line = "mq_timedsend(3, \"foo\", 3, 5, NULL)      = 0";
+        call(__NR_mq_timedsend, &[3, 0x2000, 3, 5, 0], &[], 0, line);
+        let line = "mq_timedreceive(3, \"foo\", 30, [5], NULL) = 3";
+        call(__NR_mq_timedreceive, &[3, 0x2000, 30, AT_ARGUMENT, 0], &bytes(&[5]), 3, line);
+        let line = "mq_notify(3, {sigev_value={sival_int=9, sival_ptr=0x9}, sigev_signo=SIGUSR2, sigev_notify=SIGEV_SIGNAL}) = 0";
+        call(__NR_mq_notify, &[3, AT_ARGUMENT], &bytes(&[9, 12]), 0, line);
+        let line = "mq_notify(3, {sigev_signo=0, sigev_notify=SIGEV_THREAD, sigev_notify_function=NULL, sigev_notify_attributes=NULL}) \
+                    = -1 EFAULT (Bad address)";
+        call(__NR_mq_notify, &[3, AT_ARGUMENT], &bytes(&[0, 2 << 32, 0, 0]), 14u64.wrapping_neg(), line);
+        call(__NR_mq_unlink, &[0x2000], &[], 0, "mq_unlink(\"foo\")                        = 0");
     }
 
     #[test]

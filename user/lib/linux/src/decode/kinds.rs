@@ -161,6 +161,16 @@ pub enum Kind {
     Text,
     /// That kind, which the process gets; the result is its length.
     TextOut,
+    /// Limits of a queue of POSIX, which are there only if flags create one.
+    MadeLimits,
+    /// Flags and limits of such a queue.
+    Limits,
+    /// That kind, which the process gets.
+    LimitsOut,
+    /// Priority of a message, which the process gets.
+    Priority,
+    /// How somebody wants to hear of something.
+    Notice,
     /// A command of `prctl`, and the arguments that it has.
     Prctl,
     /// All six, of which nothing is known.
@@ -201,6 +211,8 @@ impl Kind {
                 | Semaphores
                 | Queue
                 | TextOut
+                | LimitsOut
+                | Priority
         )
     }
 }

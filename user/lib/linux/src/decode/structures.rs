@@ -67,6 +67,9 @@ pub(super) fn structure(
         Kind::Operations => ipc::operations(at, next & 0xffff_ffff, memory),
         Kind::Text => ipc::message(at, next, memory),
         Kind::TextOut => ipc::message(at, brought, memory),
+        Kind::MadeLimits | Kind::Limits | Kind::LimitsOut => ipc::limits(at, memory),
+        Kind::Priority => memory.numbers(at).map(|[priority]| format!("[{priority}]")),
+        Kind::Notice => ipc::notice(at, memory),
         Kind::Address => sockets::address(memory, at, next & 0xffff_ffff),
         Kind::AddressOut => {
             let [len] = memory.numbers(next)?;

@@ -17,7 +17,7 @@ const WORK_MAX: u64 = 8 << 20;
 const THREADS_MAX: usize = 8;
 
 /// Calls that change more than others, and come more often.
-const OFTEN: [u32; 73] = [
+const OFTEN: [u32; 79] = [
     nr::__NR_read,
     nr::__NR_write,
     nr::__NR_readv,
@@ -91,6 +91,12 @@ const OFTEN: [u32; 73] = [
     nr::__NR_msgsnd,
     nr::__NR_msgrcv,
     nr::__NR_msgctl,
+    nr::__NR_mq_open,
+    nr::__NR_mq_unlink,
+    nr::__NR_mq_timedsend,
+    nr::__NR_mq_timedreceive,
+    nr::__NR_mq_notify,
+    nr::__NR_mq_getsetattr,
 ];
 
 /// Paths that are written to the data of processes.
