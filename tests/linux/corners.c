@@ -1,17 +1,18 @@
 /* Corners of calls, without a C library: `corners DIRECTORY` prints what they do on Linux, and on Tern they do the same. Handlers of several signals that wait, and stops between them, files that
- * one thread closes while another one waits for them by `poll` or `select`, what is open as a place alone, empty paths, and numbers of calls. */
+ * one thread closes while another one waits for them by `poll` or `select`, what is open as a place alone, empty paths, what children have of memory, objects of System V's ipc, and numbers of calls. */
 
 #include "calls.h"
 
 enum {
-	READ = 0, WRITE = 1, OPEN = 2, CLOSE = 3, FSTAT = 5, POLL = 7, LSEEK = 8, MMAP = 9, RT_SIGACTION = 13, RT_SIGPROCMASK = 14, IOCTL = 16,
-	PREAD64 = 17, PIPE = 22, SELECT = 23, SCHED_YIELD = 24, DUP = 32, DUP2 = 33, SENDFILE = 40, GETPID = 39, CLONE = 56, FORK = 57, EXIT = 60,
+	READ = 0, WRITE = 1, OPEN = 2, CLOSE = 3, FSTAT = 5, POLL = 7, LSEEK = 8, MMAP = 9, MUNMAP = 11, RT_SIGACTION = 13, RT_SIGPROCMASK = 14, IOCTL = 16,
+	PREAD64 = 17, PWRITE64 = 18, MADVISE = 28, PIPE = 22, SELECT = 23, SCHED_YIELD = 24, DUP = 32, DUP2 = 33, SENDFILE = 40, GETPID = 39, CLONE = 56, FORK = 57, EXIT = 60,
 	WAIT4 = 61, KILL = 62, FCNTL = 72, FLOCK = 73, FSYNC = 74, FTRUNCATE = 77, GETDENTS64 = 217, CHDIR = 80, RENAME = 82, MKDIR = 83, UNLINK = 87,
 	SYMLINK = 88, READLINK = 89, FCHMOD = 91, FCHOWN = 93, SETPGID = 109, RT_SIGSUSPEND = 130, SIGALTSTACK = 131, FSTATFS = 138, GETTID = 186, TKILL = 200,
 	FADVISE64 = 221, EXIT_GROUP = 231, EPOLL_WAIT = 232, EPOLL_CTL = 233, FCHOWNAT = 260, LINKAT = 265, READLINKAT = 267, PSELECT6 = 270, PPOLL = 271, SPLICE = 275,
-	UTIMENSAT = 280, FALLOCATE = 285, EPOLL_CREATE1 = 291, SYNCFS = 306, EXECVEAT = 322, FCHMODAT2 = 452,
+	UTIMENSAT = 280, FALLOCATE = 285, EPOLL_CREATE1 = 291, SYNCFS = 306, MEMFD_CREATE = 319, EXECVEAT = 322, FCHMODAT2 = 452,
 	SIGUSR1 = 10, SIGUSR2 = 12, SIGPIPE = 13, SIGCONT = 18, SIGSTOP = 19, SIGTSTP = 20, QUEUED = 40, BLOCK = 0, UNBLOCK = 1, SET = 2,
 	SA_ONSTACK = 0x08000000, SA_RESTART = 0x10000000, SA_RESTORER = 0x04000000, EMPTY_PATH = 0x1000,
+	HOLE = 9, LEAVE_AT_FORK = 10, WIPE_ON_FORK = 18, KEEP = 1, PUNCH = 2,
 	HERE = -100, O_PLACE = 010000000, O_NOFOLLOW = 0400000, O_DIRECTORY = 0200000, THREAD_FLAGS = 0x50f00, STACK = 16384,
 };
 
@@ -393,6 +394,35 @@ static void empty_paths(void)
 	tell("begun", begun, COUNT(begun));
 }
 
+/* What a child has of memory of which somebody has said so, and holes in memory that both have. */
+static void copies(void)
+{
+	volatile char *own = (volatile char *)call6(MMAP, 0, 4 * 4096, 3, 0x22, -1ul, 0), *shared = (volatile char *)call6(MMAP, 0, 4 * 4096, 3, 0x21, -1ul, 0);
+	for (int page = 0; page < 4; page++)
+		own[page * 4096] = shared[page * 4096] = 'x';
+	TELL("advice", CALL(MADVISE, own + 4096, 4096, WIPE_ON_FORK, 0), CALL(MADVISE, own + 8192, 4096, LEAVE_AT_FORK, 0), CALL(MADVISE, shared, 4096, WIPE_ON_FORK, 0),
+	     CALL(MADVISE, own, 4096, HOLE, 0), CALL(MADVISE, own + 1, 4096, LEAVE_AT_FORK, 0), CALL(MADVISE, own, 4096, 7777, 0));
+	number child = CALL(FORK, 0, 0, 0, 0);
+	if (child == 0) {
+		int ends[2];
+		CALL(PIPE, ends, 0, 0, 0);
+		TELL("in a child", own[0], own[4096], CALL(WRITE, ends[1], own + 8192, 1, 0), own[12288]);
+		TELL("a hole", CALL(MADVISE, shared + 4096, 8192, HOLE, 0));
+		end(0);
+	}
+	CALL(WAIT4, child, 0, 0, 0);
+	TELL("in its parent", own[4096], own[8192], shared[0], shared[4096], shared[8192], shared[12288]);
+	number file = CALL(MEMFD_CREATE, "holes", 0, 0, 0), done = CALL(FTRUNCATE, file, 8192, 0, 0);
+	char byte = 'x';
+	CALL(PWRITE64, file, &byte, 1, 4095), CALL(PWRITE64, file, &byte, 1, 4096);
+	TELL("behind a descriptor", done, CALL(FALLOCATE, file, PUNCH, 0, 4096), CALL(FALLOCATE, file, PUNCH | KEEP, 0, 4096), CALL(FALLOCATE, file, KEEP, 0, 65536),
+	     CALL(LSEEK, file, 0, 2, 0), CALL(PREAD64, file, &byte, 1, 4095), byte, CALL(PREAD64, file, &byte, 1, 4096), byte);
+	CALL(CLOSE, file, 0, 0, 0);
+	CALL(MUNMAP, own, 4 * 4096, 0, 0), CALL(MUNMAP, shared, 4 * 4096, 0, 0);
+}
+
+#include "ipc.h"
+
 /* Numbers of calls: negative ones, those of another interface, and some with more bits than count. */
 static void numbers(void)
 {
@@ -425,6 +455,8 @@ void __attribute__((noreturn, used)) begin(word *stack)
 			closed_meanwhile(calls[i].name, calls[i].call, way == 1, way == 2);
 	places();
 	empty_paths();
+	copies();
+	objects();
 	numbers();
 	say("all corners\n");
 	end(0);

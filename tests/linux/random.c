@@ -6,11 +6,11 @@
 #include "calls.h"
 
 enum {
-	READ = 0, WRITE = 1, OPEN = 2, CLOSE = 3, MMAP = 9, MPROTECT = 10, RT_SIGACTION = 13, RT_SIGPROCMASK = 14, RT_SIGRETURN = 15, PIPE = 22,
+	READ = 0, WRITE = 1, OPEN = 2, CLOSE = 3, MMAP = 9, SHMCTL = 31, SEMCTL = 66, MSGCTL = 71, MPROTECT = 10, RT_SIGACTION = 13, RT_SIGPROCMASK = 14, RT_SIGRETURN = 15, PIPE = 22,
 	DUP2 = 33, NANOSLEEP = 35, SETITIMER = 38, GETPID = 39, SOCKET = 41, SOCKETPAIR = 53, CLONE = 56, FORK = 57, VFORK = 58, EXIT = 60,
 	WAIT4 = 61, KILL = 62, FCNTL = 72, CHDIR = 80, MKDIR = 83, CHMOD = 90, SETUID = 105, SETGID = 106, SETSID = 112, RT_SIGQUEUEINFO = 129,
-	SETRLIMIT = 160, TKILL = 200, GETDENTS64 = 217, EXIT_GROUP = 231, TGKILL = 234, INOTIFY_INIT1 = 294, UNLINKAT = 263, TIMERFD_CREATE = 283,
-	EVENTFD2 = 290, EPOLL_CREATE1 = 291, RT_TGSIGQUEUEINFO = 297, PRLIMIT64 = 302, MEMFD_CREATE = 319, PIDFD_OPEN = 434, CLONE3 = 435, CLOSE_RANGE = 436,
+	SETRLIMIT = 160, TKILL = 200, GETDENTS64 = 217, EXIT_GROUP = 231, TGKILL = 234, INOTIFY_INIT1 = 294, MQ_OPEN = 240, MQ_UNLINK = 241, UNLINKAT = 263, TIMERFD_CREATE = 283,
+	EVENTFD2 = 290, SHM_STAT = 13, SEM_STAT = 18, MSG_STAT = 11, PLACES_MAX = 2048, EPOLL_CREATE1 = 291, RT_TGSIGQUEUEINFO = 297, PRLIMIT64 = 302, MEMFD_CREATE = 319, PIDFD_OPEN = 434, CLONE3 = 435, CLOSE_RANGE = 436,
 	PAGE = 4096, ARENA = 0x20000000, ARENA_PAGES = 16, STACKS = 0x30000000, STACK = 16 * PAGE, STACKS_MAX = 8,
 	WORKERS = 3, AT_ONCE = 5000, PATHS_AT = 12 * PAGE, PATH = 64, HERE = -100, AT_REMOVEDIR = 0x200,
 	SA_RESTORER = 0x04000000, CLONE_VM = 0x100, THREAD_FLAGS = 0x50f00,
@@ -97,8 +97,12 @@ static const struct { unsigned short number; char kinds[7]; } often[] = {
 	{ 296, "fdnll" }, { 297, "iisd" }, { 298, "d" }, { 299, "fdlnd" }, { 302, "indd" }, { 306, "f" }, { 307, "fdln" }, { 309, "ddz" }, { 316, "hphpn" },
 	{ 318, "dln" }, { 319, "pn" }, { 322, "hpddn" }, { 324, "nn" }, { 326, "fdfdln" }, { 327, "fdnlln" }, { 328, "fdnlln" }, { 332, "hpnnd" },
 	{ 424, "fsdn" }, { 434, "in" }, { 435, "dl" }, { 436, "ffn" }, { 437, "hpdl" }, { 438, "ffn" }, { 439, "hpmn" }, { 441, "fdndd8" }, { 449, "dnnd" },
-	{ 452, "hpmn" },
+	{ 452, "hpmn" }, { 29, "nlm" }, { 30, "nzn" }, { 31, "nnd" }, { 64, "nnm" }, { 65, "ndn" }, { 66, "nnnd" }, { 67, "a" }, { 68, "nm" }, { 69, "ndln" },
+	{ 70, "ndlnn" }, { 71, "nnd" }, { 220, "ndnd" }, { 240, "pomd" }, { 241, "p" }, { 242, "fdlnd" }, { 243, "fdldd" }, { 244, "fd" }, { 245, "fdd" },
 };
+
+/* Names of queues: nobody could remove one whose name he does not know. */
+static const char *const queues[] = { "one", "other" };
 
 static word place(struct random *random)
 {
@@ -284,6 +288,8 @@ static void one(struct random *random)
 		return share(random, below(random, 2) ? THREAD_FLAGS : arguments[0]);
 	if (n == CLONE && below(random, 4))
 		arguments[1] = 0;
+	if (n == MQ_OPEN || n == MQ_UNLINK)
+		arguments[0] = (word)queues[below(random, COUNT(queues))];
 	if (is_spared(random, n, arguments))
 		return;
 	number result = call6(n, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]);
@@ -411,6 +417,20 @@ static int answers(const int pipes[4])
 	return CALL(WRITE, pipes[1], &byte, 1, 0) == 1 && (byte = 0, CALL(READ, pipes[2], &byte, 1, 0) == 1) && byte == 'a';
 }
 
+/* Objects of System V's ipc and queues outlast their processes: whoever outlasts them, too, removes them. */
+static void remove_objects(void)
+{
+	for (word i = 0; i < COUNT(queues); i++)
+		CALL(MQ_UNLINK, queues[i], 0, 0, 0);
+	char told[128];
+	for (number place = 0; place < PLACES_MAX; place++) {
+		number segment = CALL(SHMCTL, place, SHM_STAT, told, 0), set = CALL(SEMCTL, place, 0, SEM_STAT, told), queue = CALL(MSGCTL, place, MSG_STAT, told, 0);
+		CALL(SHMCTL, segment, 0, 0, 0);
+		CALL(SEMCTL, set, 0, 0, 0);
+		CALL(MSGCTL, queue, 0, 0, 0);
+	}
+}
+
 /* Lets workers make so many random calls: those that end are followed by others, and those that stand still are ended. Gives back how many it were. */
 static word round(word seed, word wanted)
 {
@@ -446,6 +466,7 @@ static word round(word seed, word wanted)
 		CALL(KILL, -1, 9, 0, 0);
 		CALL(NANOSLEEP, while_others_work, 0, 0, 0);
 	}
+	remove_objects();
 	/* Memory that was written over says anything. */
 	return all == 0 ? 1 : all > 2 * wanted ? wanted : all;
 }

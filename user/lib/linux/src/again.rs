@@ -5,8 +5,8 @@ use crate::process::{Blocked, Event};
 use crate::signal::Action;
 use linux_raw_sys::general;
 
-/// Calls that end with `EINTR` after a handler, whatever the action says: those that wait for signals or for a time.
-pub const NOT_MADE_AGAIN: [u32; 12] = [
+/// Calls that end with `EINTR` after a handler, whatever the action says: those that wait for signals or for a time, and those of System V.
+pub const NOT_MADE_AGAIN: [u32; 16] = [
     general::__NR_poll,
     general::__NR_select,
     general::__NR_nanosleep,
@@ -19,6 +19,10 @@ pub const NOT_MADE_AGAIN: [u32; 12] = [
     general::__NR_pselect6,
     general::__NR_ppoll,
     general::__NR_clock_nanosleep,
+    general::__NR_semop,
+    general::__NR_semtimedop,
+    general::__NR_msgsnd,
+    general::__NR_msgrcv,
 ];
 
 /// Calls that end with `EINTR` after a handler if they wait at a socket until a time: a call that begins again would not keep the limit of the socket.

@@ -1,11 +1,12 @@
 //! Calls as text, as strace prints them: `openat(AT_FDCWD, "/etc/passwd", O_RDONLY) = 3`.
 //!
 //! A call has two parts: [`begin`] prints what is known when it is made, and [`end`] the arguments that it brings, and its result. In reading order: [`memory`],
-//! of the process; [`kinds`], [`calls`], [`flags`], `errors`; [`structures`], [`signals`], [`sockets`].
+//! of the process; [`kinds`], [`calls`], [`flags`], `errors`; [`structures`], [`signals`], [`sockets`], [`ipc`].
 
 mod calls;
 mod errors;
 mod flags;
+mod ipc;
 mod kinds;
 mod memory;
 mod signals;
@@ -253,6 +254,10 @@ impl Argument<'_> {
             Kind::Path | Kind::Bytes | Kind::Read => self.print_text(kind, line),
             Kind::Flags(names) => print_flags(names, value & 0xffff_ffff, line),
             Kind::One(names) => print_one(names, i64::from(value as i32) as u64, line),
+            Kind::Key if value as u32 == 0 => line.push_str("IPC_PRIVATE"),
+            Kind::Key => add(line, format_args!("{:#x}", value as u32)),
+            Kind::MadeLimits if self.arg(1) as u32 & O_CREAT == 0 => {}
+            Kind::Made(names) => ipc::print_made(names, value & 0xffff_ffff, line),
             Kind::Open => print_open(value & 0xffff_ffff, line),
             Kind::Mode => {
                 let flags = self.arg(self.at.wrapping_sub(1)) as u32;

@@ -1,9 +1,11 @@
 //! How threads and processes end, and what is given back then.
 
+use crate::calls::segments::Change;
 use crate::frames::Bytes;
 use crate::locks::Owner;
 use crate::machine::{Machine, Space, Tid};
 use crate::memory::{END, FileNumber, Memory};
+use crate::open::Object;
 use crate::process::{Event, PROCESS_BYTES, Room, Status};
 use crate::signal::Cause;
 use crate::system::System;
@@ -86,11 +88,15 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         process.alarm.0 = None;
         self.times_changed = true;
         for descriptor in descriptors {
+            if let Object::Queue(queue) = &descriptor.open.object {
+                queue.forget_notice(pid);
+            }
             self.close(descriptor.open);
         }
         self.budget.end(pid);
         self.end_session(pid);
         self.forget_locks(Owner::Process(pid));
+        self.undo_operations(pid);
         self.store.view.borrow_mut().processes.remove(&pid);
         self.process_ended(pid);
         if pid == 1 {
@@ -126,6 +132,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         for pid in all {
             self.end_process(pid, Status::killed(SIGKILL));
         }
+        self.forget_ipc();
         for file in self.store.written_files() {
             let _ = self.store.write_back_all(file);
         }
@@ -137,7 +144,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if Rc::strong_count(&process.room) > 1 {
             return;
         }
-        let mut room = process.room.borrow_mut();
+        let shared = process.room.clone();
+        self.segments_change(pid, &shared.borrow().memory, Change::Detached);
+        let mut room = shared.borrow_mut();
         self.machine.end_space(room.space);
         let written = room.memory.shared_files(0..END);
         room.memory.clear(&mut self.store.frames);
@@ -146,6 +155,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             let _ = self.store.write_back_all(Inode(file.0));
         }
         self.let_removed_files_go();
+        self.let_removed_segments_go();
     }
 
     /// Files of which something is mapped. All memories are those of processes when it is called.

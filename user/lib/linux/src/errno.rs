@@ -59,6 +59,8 @@ errors! {
     EPIPE "nobody reads"
     EDOM "outside of what is defined"
     ERANGE "too large, or no room for the answer"
+    ENOMSG "no message of that kind"
+    EIDRM "removed meanwhile"
     EDEADLK "would wait for ever"
     ENAMETOOLONG "the name is too long"
     ENOSYS "no such call"

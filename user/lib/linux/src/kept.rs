@@ -3,6 +3,7 @@
 use crate::calls::alarms::Alarms;
 use crate::calls::fifo::Fifos;
 use crate::calls::inotify::Notices;
+use crate::calls::ipc::Ipc;
 use crate::calls::pidfd::Pidfds;
 use alloc::vec::Vec;
 
@@ -17,6 +18,8 @@ pub struct Kept {
     pub fifos: Fifos,
     /// Name of the sandbox, if it was given another one.
     pub host_name: Option<Vec<u8>>,
+    /// Objects of System V's ipc.
+    pub ipc: Ipc,
     /// Lists of watches of files.
     pub notices: Notices,
     /// Descriptors of processes.

@@ -5,6 +5,7 @@
 //! [`Bytes::withdraw`], which take it from all that have it: the others get it back by another fault.
 
 mod access;
+mod forks;
 mod pages;
 mod recent;
 mod rights;
@@ -15,10 +16,11 @@ use crate::errno::{EACCES, EEXIST, EFAULT, EINVAL, ENOMEM, Result};
 use crate::frames::{Bytes, Frame, Frames, PAGE};
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::ops::Range;
+pub use forks::AtFork;
 use pages::Pages;
 use recent::Recent;
 pub use rights::Rights;
-pub use shared::Objects;
+pub use shared::{Objects, whole_pages};
 
 /// Lowest address that can be mapped: an access through a null pointer with an offset must fail.
 pub const FIRST: u64 = 0x1_0000;
@@ -55,12 +57,15 @@ pub struct Kind {
     pub is_read_only: bool,
     /// Place in a file that its first page shows. Without one, zeros.
     pub source: Option<Source>,
+    /// What becomes of it in a copy.
+    pub at_fork: AtFork,
 }
 
 impl Kind {
     /// Private memory of zeros.
     pub const fn private(rights: Rights) -> Kind {
-        Kind { rights, is_shared: false, grows_down: false, is_read_only: false, source: None }
+        let at_fork = AtFork::COPIED;
+        Kind { rights, is_shared: false, grows_down: false, is_read_only: false, source: None, at_fork }
     }
 
     /// The kind `bytes` further up.
@@ -151,6 +156,12 @@ impl Memory {
         let has_room =
             self.regions.len() + more <= REGIONS_MAX && frames.budget.has_room(more * REGION_BYTES);
         if has_room { Ok(()) } else { Err(ENOMEM) }
+    }
+
+    /// Fails if there is no room for the regions into which a range is cut out of others.
+    fn check_cuts<B: Bytes>(&self, frames: &Frames<B>, range: &Range<u64>) -> Result<()> {
+        let more = [range.start, range.end].into_iter().filter(|at| self.is_inside(*at)).count();
+        if more > 0 { self.check_regions(frames, more) } else { Ok(()) }
     }
 
     /// Whether an address has parts of one region on both sides.
@@ -345,10 +356,7 @@ impl Memory {
         if rights.has(Rights::WRITE) && self.kinds(&range).any(|kind| kind.is_read_only) {
             return Err(EACCES);
         }
-        let more = [range.start, range.end].into_iter().filter(|at| self.is_inside(*at)).count();
-        if more > 0 {
-            self.check_regions(frames, more)?;
-        }
+        self.check_cuts(frames, &range)?;
         self.cut(&range);
         let mut at = range.start;
         // Also where nothing changes, so that pieces which were cut apart are one again. One that had these rights may be a part of the one before by now.
@@ -470,25 +478,6 @@ impl Memory {
         }
         self.count(frames);
         Ok(at)
-    }
-
-    /// A copy for another process, at whose cost its tables are: it is the one that is served. What is private is written to by neither before it has been copied.
-    pub fn copy<B: Bytes>(&self, frames: &mut Frames<B>) -> Result<Memory> {
-        self.recent.forget();
-        let share = frames.budget.take(self.table_bytes()).ok_or(ENOMEM)?;
-        for (&start, region) in &self.regions {
-            let is_writable = !region.kind.is_shared && region.kind.rights.has(Rights::WRITE);
-            self.pages.among(start / PAGE..region.end / PAGE).for_each(|(_, frame)| {
-                frames.share(frame);
-                if is_writable {
-                    frames.protect(frame);
-                }
-            });
-        }
-        let (regions, pages, objects) = (self.regions.clone(), self.pages.clone(), self.objects.clone());
-        objects.iter().for_each(|object| frames.hold_object(*object));
-        let recent = Recent::default();
-        Ok(Memory { regions, pages, recent, heap: self.heap, share: Some(share), objects })
     }
 
     /// Gives all of it back, of an address space that is gone or has nothing mapped.

@@ -3,6 +3,7 @@
 use crate::budget::{Budget, Share};
 use crate::calls::fifo::Fifo;
 use crate::calls::memfd::MemoryFile;
+use crate::calls::named_queues::NamedQueue;
 use crate::calls::pidfd::Pidfd;
 use crate::calls::timers::SignalList;
 use crate::epoll::Epoll;
@@ -113,6 +114,8 @@ pub enum Object {
     Process(Rc<Pidfd>),
     /// Signals that are read.
     Signals(SignalList),
+    /// A queue of messages.
+    Queue(Rc<NamedQueue>),
 }
 
 /// A symbolic link that is open itself.
@@ -209,6 +212,7 @@ impl Open {
             Object::Inotify(_) => b"anon_inode:inotify".to_vec(),
             Object::Memory(file) => file.name.clone(),
             Object::Process(_) => b"anon_inode:[pidfd]".to_vec(),
+            Object::Queue(queue) => queue.name.clone(),
             Object::Socket(socket) => alloc::format!("socket:[{}]", socket.number).into_bytes(),
             Object::Inet(inet) => alloc::format!("socket:[{}]", inet.number).into_bytes(),
         }

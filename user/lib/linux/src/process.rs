@@ -215,7 +215,7 @@ pub struct Blocked {
     pub on: Vec<Event>,
     /// When it waits no longer.
     pub until: Option<u64>,
-    /// Bits of a futex's waiter.
+    /// What of it is waited for: bits of a futex's waiter, or a semaphore of a set.
     pub bits: u32,
     /// Share of the budget that the events have, if they are many.
     pub share: Option<Share>,
@@ -296,7 +296,7 @@ pub struct Thread {
     pub polled: Polled,
     /// The futex at which it waits: that of the call which is made again, or one to which others have moved it.
     pub futex: Option<Word>,
-    /// Bits of the futex that the call which is being made waits for.
+    /// What the call which is being made waits for, of a futex or of a set of semaphores: see [`Blocked::bits`].
     pub bits: u32,
     /// Set if what it waited for came.
     pub is_woken: bool,

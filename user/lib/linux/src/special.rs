@@ -31,7 +31,7 @@ pub enum Special {
     Descriptors(u32),
     /// A descriptor there.
     Descriptor(u32, u32),
-    /// An entry of `/sys` or `/proc/sys`, by its number.
+    /// An entry of `/sys`, `/proc/sys` or `/proc/sysvipc`, by its number.
     Tree(usize),
     /// A symbolic link, such as `/proc/self` or `/dev/fd`.
     Link(Link),
@@ -287,6 +287,7 @@ impl Special {
                 "thread-self" => Some(Special::Link(Link::Thread)),
                 "mounts" => Some(Special::Link(Link::Mounts)),
                 "sys" => Some(Special::Tree(tree::CHOICES)),
+                "sysvipc" => Some(Special::Tree(tree::IPC)),
                 _ => number()
                     .filter(|number| is_there(*number))
                     .map(Special::Process)
@@ -320,7 +321,8 @@ impl Special {
             }
             Special::Terminals => Vec::from(["0"]),
             Special::Processes => {
-                ABOUT.iter().map(|(name, _)| *name).chain(["self", "thread-self", "mounts", "sys"]).collect()
+                let others = ["self", "thread-self", "mounts", "sys", "sysvipc"];
+                ABOUT.iter().map(|(name, _)| *name).chain(others).collect()
             }
             Special::Process(_) => OF_PROCESS.iter().map(|(name, _)| *name).chain(["fd", "task"]).collect(),
             Special::Task(..) => OF_PROCESS.iter().map(|(name, _)| *name).chain(["fd"]).collect(),

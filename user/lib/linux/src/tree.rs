@@ -1,4 +1,4 @@
-//! Files of `/sys` and `/proc/sys` that programs read: what libraries ask for, and nothing that can be changed.
+//! Files of `/sys`, `/proc/sys` and `/proc/sysvipc` that programs read: what libraries ask for, and nothing that can be changed.
 
 use Content::{Directory, Text, Told};
 
@@ -22,6 +22,14 @@ pub enum Teller {
     Uuid,
     /// A number that stays until the machine ends.
     BootId,
+    /// Pages that segments of shared memory may have together.
+    SegmentPages,
+    /// Segments of shared memory.
+    Segments,
+    /// Sets of semaphores.
+    Semaphores,
+    /// Queues of messages.
+    Queues,
 }
 
 /// An entry: number of its directory, name, contents.
@@ -32,9 +40,11 @@ struct Entry(usize, &'static str, Content);
 pub const SYSTEM: usize = 0;
 /// Number of `/proc/sys`.
 pub const CHOICES: usize = 1;
+/// Number of `/proc/sysvipc`.
+pub const IPC: usize = 58;
 
 /// All entries, by number. A directory stands in front of what is in it.
-static ALL: [Entry; 58] = [
+static ALL: [Entry; 75] = [
     Entry(SYSTEM, "", Directory),
     Entry(CHOICES, "", Directory),
     // /sys
@@ -95,6 +105,25 @@ static ALL: [Entry; 58] = [
     Entry(52, "max_queued_events", Text("16384\n")),
     Entry(CHOICES, "net", Directory),
     Entry(56, "unix", Directory),
+    // /proc/sysvipc
+    Entry(IPC, "", Directory),
+    Entry(IPC, "shm", Told(Teller::Segments)),
+    Entry(IPC, "sem", Told(Teller::Semaphores)),
+    Entry(IPC, "msg", Told(Teller::Queues)),
+    // /proc/sys/kernel: limits of what is in there
+    Entry(24, "shmmax", Text("18446744073692774399\n")),
+    Entry(24, "shmall", Told(Teller::SegmentPages)),
+    Entry(24, "shmmni", Text("1024\n")),
+    Entry(24, "sem", Text("32000\t256000\t500\t1024\n")),
+    Entry(24, "msgmax", Text("8192\n")),
+    Entry(24, "msgmnb", Text("16384\n")),
+    Entry(24, "msgmni", Text("1024\n")),
+    Entry(48, "mqueue", Directory),
+    Entry(69, "queues_max", Text("256\n")),
+    Entry(69, "msg_max", Text("10\n")),
+    Entry(69, "msgsize_max", Text("8192\n")),
+    Entry(69, "msg_default", Text("10\n")),
+    Entry(69, "msgsize_default", Text("8192\n")),
 ];
 
 /// Entries of a directory with their numbers.
@@ -120,17 +149,22 @@ pub fn content(number: usize) -> Option<Content> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALL, Content, content, find, names};
+    use super::{ALL, CHOICES, Content, IPC, SYSTEM, content, find, names};
 
     #[test]
     fn each_entry_has_a_directory_and_a_name() {
-        for (number, entry) in ALL.iter().enumerate().skip(2) {
+        for (number, entry) in ALL.iter().enumerate() {
+            if [SYSTEM, CHOICES, IPC].contains(&number) {
+                assert_eq!((entry.0, entry.1), (number, ""));
+                continue;
+            }
             assert!(entry.0 < number && content(entry.0) == Some(Content::Directory), "{entry:?}");
             assert_eq!(find(entry.0, entry.1), Some(number));
         }
         let path = ["kernel", "mm", "transparent_hugepage", "enabled"];
-        let found = path.iter().try_fold(super::SYSTEM, |directory, name| find(directory, name));
+        let found = path.iter().try_fold(SYSTEM, |directory, name| find(directory, name));
         assert!(found.and_then(content).is_some_and(|found| matches!(found, Content::Text(_))));
-        assert_eq!(names(super::CHOICES).collect::<std::vec::Vec<_>>(), ["kernel", "vm", "fs", "net"]);
+        assert_eq!(names(IPC).collect::<std::vec::Vec<_>>(), ["shm", "sem", "msg"]);
+        assert_eq!(names(CHOICES).collect::<std::vec::Vec<_>>(), ["kernel", "vm", "fs", "net"]);
     }
 }

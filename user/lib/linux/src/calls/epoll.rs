@@ -283,6 +283,7 @@ fn source_of(object: &Object) -> Option<Source> {
         Object::Timer(timer) => Some(timer.number),
         Object::Process(pidfd) => Some(pidfd.number),
         Object::Inotify(list) => Some(list.number),
+        Object::Queue(queue) => Some(queue.number),
         Object::Terminal { number, .. } | Object::Master { number, .. } => {
             Some(TERMINALS + u64::from(*number))
         }

@@ -5,9 +5,7 @@ use super::pieces::{Moved, Piece};
 use super::pty::is_typed;
 use super::whole::{is_row, moved_at_once};
 use super::{done, number};
-use crate::errno::{
-    EAGAIN, EBADF, EFAULT, EFBIG, EINVAL, EISDIR, ENOENT, ENOSPC, EPIPE, ESPIPE, ESRCH, Result,
-};
+use crate::errno::{EAGAIN, EBADF, EFAULT, EINVAL, EISDIR, ENOENT, ENOSPC, EPIPE, ESPIPE, ESRCH, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open};
@@ -238,7 +236,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Inotify(list) => self.take_notices(list, to),
             Object::Timer(timer) => self.take_expirations(timer, to),
             Object::Signals(list) => self.take_signals(list, to),
-            Object::Epoll(_) | Object::Process(_) => Err(EINVAL),
+            Object::Epoll(_) | Object::Process(_) | Object::Queue(_) => Err(EINVAL),
             Object::Writer(_) | Object::Link(_) => Err(EBADF),
         }
     }
@@ -272,6 +270,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Timer(timer) => timer.number,
             Object::Inotify(list) => list.number,
             Object::Process(pidfd) => pidfd.number,
+            Object::Queue(queue) => queue.number,
             Object::Signals(_) => return self.signal_event(),
             _ => return None,
         };
@@ -419,7 +418,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             Object::Socket(socket) => self.put_socket(socket, from),
             Object::Inet(inet) => self.put_inet(inet, from),
-            Object::Epoll(_) | Object::Timer(_) | Object::Signals(_) | Object::Process(_) => Err(EINVAL),
+            Object::Epoll(_) | Object::Timer(_) | Object::Signals(_) => Err(EINVAL),
+            Object::Process(_) | Object::Queue(_) => Err(EINVAL),
             Object::Reader(_) | Object::Inotify(_) | Object::Link(_) => Err(EBADF),
         }
     }
@@ -570,30 +570,5 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             _ => Err(EINVAL),
         }
-    }
-
-    pub(crate) fn sys_fallocate(&mut self, tid: Tid, [fd, mode, at, len, ..]: [u64; 6]) -> Answer {
-        let open = self.open_file(tid, fd)?;
-        if let Object::Memory(file) = &open.object {
-            return self.allocate_memory(tid, file, mode, (at, len));
-        }
-        let Object::File { inode, .. } = &open.object else { return Err(ESPIPE) };
-        if position(at).is_err() || len == 0 || len > i64::MAX as u64 {
-            return Err(EINVAL);
-        }
-        if mode != 0 {
-            return Err(crate::errno::EOPNOTSUPP);
-        }
-        if !open.is_writable() {
-            return Err(EBADF);
-        }
-        let end = position(at + len).map_err(|_| EFBIG)?;
-        let before = self.store.volume.len(*inode)?;
-        self.check_length(tid, before, end)?;
-        if before < end {
-            self.store.truncate(*inode, end)?;
-        }
-        self.noticed(*inode, IN_MODIFY);
-        DONE
     }
 }

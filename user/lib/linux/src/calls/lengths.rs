@@ -1,12 +1,13 @@
-//! How long files may become: `RLIMIT_FSIZE`.
+//! How long files may become, by `RLIMIT_FSIZE`, and room that is set aside in them.
 
-use crate::errno::{EFBIG, Result};
+use super::files::position;
+use crate::errno::{EBADF, EFBIG, EINVAL, EOPNOTSUPP, ESPIPE, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open};
 use crate::signal::Cause;
-use crate::system::System;
-use linux_raw_sys::general::{O_APPEND, RLIMIT_FSIZE, SIGXFSZ};
+use crate::system::{Answer, DONE, System};
+use linux_raw_sys::general::{IN_MODIFY, O_APPEND, RLIMIT_FSIZE, SIGXFSZ};
 use vfs::FileSystem;
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
@@ -55,5 +56,30 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Fails if a process may not make a file so long.
     pub(super) fn check_length(&mut self, tid: Tid, before: u64, len: u64) -> Result<()> {
         if len > before && len > self.longest_file(tid)? { self.refuse_length(tid) } else { Ok(()) }
+    }
+
+    pub(crate) fn sys_fallocate(&mut self, tid: Tid, [fd, mode, at, len, ..]: [u64; 6]) -> Answer {
+        let open = self.open_file(tid, fd)?;
+        if let Object::Memory(file) = &open.object {
+            return self.allocate_memory(tid, (&open, file), mode, (at, len));
+        }
+        let Object::File { inode, .. } = &open.object else { return Err(ESPIPE) };
+        if position(at).is_err() || len == 0 || len > i64::MAX as u64 {
+            return Err(EINVAL);
+        }
+        if mode != 0 {
+            return Err(EOPNOTSUPP);
+        }
+        if !open.is_writable() {
+            return Err(EBADF);
+        }
+        let end = position(at + len).map_err(|_| EFBIG)?;
+        let before = self.store.volume.len(*inode)?;
+        self.check_length(tid, before, end)?;
+        if before < end {
+            self.store.truncate(*inode, end)?;
+        }
+        self.noticed(*inode, IN_MODIFY);
+        DONE
     }
 }

@@ -198,13 +198,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.take_lock(tid, Kind::File, inode, wanted, operation & LOCK_NB == 0)
     }
 
-    /// A process closes a descriptor: its locks of the file go.
+    /// A process closes a descriptor: its locks of the file go, and it hears of no message in a queue.
     pub(super) fn close_descriptor(&mut self, tid: Tid, open: Rc<Open>) {
         if let (Some(inode), Ok(pid)) = (inode_of(&open.object), self.pid(tid)) {
             let all = Lock { owner: Owner::Process(pid), is_exclusive: false, first: 0, last: LAST };
             if self.locks.remove(Kind::Bytes, inode, &all) {
                 self.tell(Event::FileLock(inode));
             }
+        }
+        if let (Object::Queue(queue), Ok(pid)) = (&open.object, self.pid(tid)) {
+            queue.forget_notice(pid);
         }
         self.close(open);
     }

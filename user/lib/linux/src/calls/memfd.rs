@@ -2,17 +2,18 @@
 
 use super::files::position;
 use super::number;
-use crate::errno::{EBUSY, EFBIG, EINVAL, ENAMETOOLONG, ENFILE, EOPNOTSUPP, EPERM, Result};
+use crate::errno::{EBADF, EBUSY, EFBIG, EINVAL, ENAMETOOLONG, ENFILE, EOPNOTSUPP, EPERM, Result};
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
-use crate::memory::{FileNumber, Source};
+use crate::memory::{FileNumber, Source, whole_pages};
 use crate::open::{OPEN_BYTES, Object, Open};
 use crate::system::{Answer, DONE, System};
 use alloc::vec::Vec;
 use core::cell::Cell;
+use core::ops::Range;
 use linux_raw_sys::general::{
-    F_SEAL_FUTURE_WRITE, F_SEAL_GROW, F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_WRITE, MFD_ALLOW_SEALING,
-    MFD_CLOEXEC, MFD_EXEC, MFD_NOEXEC_SEAL, O_RDWR,
+    F_SEAL_FUTURE_WRITE, F_SEAL_GROW, F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_WRITE, FALLOC_FL_KEEP_SIZE,
+    FALLOC_FL_PUNCH_HOLE, MFD_ALLOW_SEALING, MFD_CLOEXEC, MFD_EXEC, MFD_NOEXEC_SEAL, O_RDWR,
 };
 use vfs::FileSystem;
 
@@ -88,24 +89,44 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(())
     }
 
-    /// Makes memory behind a descriptor long enough for a piece.
+    /// Makes memory behind a descriptor long enough for a piece, or makes a hole in it.
     pub(super) fn allocate_memory(
         &mut self,
         tid: Tid,
-        file: &MemoryFile,
+        (open, file): (&Open, &MemoryFile),
         mode: u64,
         (at, len): (u64, u64),
     ) -> Answer {
-        if mode != 0 {
+        let end = position(at)?.checked_add(len).filter(|_| len > 0).ok_or(EINVAL)?;
+        let mode = mode as u32;
+        let is_hole = mode == FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+        if !is_hole && mode & !FALLOC_FL_KEEP_SIZE != 0 {
             return Err(EOPNOTSUPP);
         }
-        let end = position(at)?.checked_add(len).filter(|_| len > 0).ok_or(EINVAL)?;
+        if !open.is_writable() {
+            return Err(EBADF);
+        }
+        position(end).map_err(|_| EFBIG)?;
         let before = self.store.frames.object_len(file.object);
-        self.check_length(tid, before, end)?;
-        if end > before {
-            self.truncate_memory(file, end)?;
+        if is_hole {
+            file.check(before, before, true)?;
+            self.make_hole(file.object, &(at..end));
+        } else if mode == 0 {
+            self.check_length(tid, before, end)?;
+            if end > before {
+                self.truncate_memory(file, end)?;
+            }
         }
         DONE
+    }
+
+    /// Makes a part of memory without a file zeros, for all that have it mapped, and gives back its frames.
+    pub(super) fn make_hole(&mut self, object: FileNumber, hole: &Range<u64>) {
+        let pages = whole_pages(hole);
+        for process in self.processes.values() {
+            process.room.borrow_mut().memory.forget_pages(&mut self.store.frames, object, &pages);
+        }
+        self.store.frames.clear_object(object, hole);
     }
 
     /// Adds seals to what is open.

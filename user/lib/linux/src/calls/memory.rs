@@ -4,17 +4,17 @@ use super::{done, number};
 use crate::errno::{EACCES, EFAULT, EINVAL, ENODEV, ENOMEM, EOVERFLOW, Result};
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
-use crate::memory::{END, FileNumber, Kind, Move, Rights, Source};
+use crate::memory::{AtFork, END, FileNumber, Kind, Move, Rights, Source};
 use crate::open::Object;
 use crate::special::{Device, Special};
 use crate::system::{Answer, DONE, System};
 use alloc::collections::BTreeSet;
 use linux_raw_sys::general::{
-    MADV_COLLAPSE, MADV_DODUMP, MADV_DOFORK, MADV_DONTNEED, MADV_DONTNEED_LOCKED, MADV_FREE, MADV_KEEPONFORK,
-    MADV_NORMAL, MADV_POPULATE_WRITE, MADV_WILLNEED, MAP_ANONYMOUS, MAP_FIXED, MAP_FIXED_NOREPLACE,
-    MAP_GROWSDOWN, MAP_PRIVATE, MAP_SHARED, MAP_SHARED_VALIDATE, MAP_TYPE, MREMAP_FIXED, MREMAP_MAYMOVE,
-    MS_ASYNC, MS_INVALIDATE, MS_SYNC, PROT_EXEC, PROT_GROWSDOWN, PROT_GROWSUP, PROT_READ, PROT_WRITE,
-    RLIMIT_AS,
+    MADV_COLD, MADV_COLLAPSE, MADV_DODUMP, MADV_DOFORK, MADV_DONTFORK, MADV_DONTNEED, MADV_DONTNEED_LOCKED,
+    MADV_FREE, MADV_KEEPONFORK, MADV_MERGEABLE, MADV_NORMAL, MADV_POPULATE_WRITE, MADV_REMOVE, MADV_WILLNEED,
+    MADV_WIPEONFORK, MAP_ANONYMOUS, MAP_FIXED, MAP_FIXED_NOREPLACE, MAP_GROWSDOWN, MAP_PRIVATE, MAP_SHARED,
+    MAP_SHARED_VALIDATE, MAP_TYPE, MREMAP_FIXED, MREMAP_MAYMOVE, MS_ASYNC, MS_INVALIDATE, MS_SYNC, PROT_EXEC,
+    PROT_GROWSDOWN, PROT_GROWSUP, PROT_READ, PROT_WRITE, RLIMIT_AS,
 };
 use vfs::{FileSystem, Inode};
 
@@ -65,7 +65,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let grows_down = flags & MAP_GROWSDOWN != 0 && source.is_none();
         let is_read_only = is_shared && source.is_some_and(|(_, may_write)| !may_write);
         let source = source.map(|(source, _)| source);
-        let kind = Kind { rights, is_shared, grows_down, is_read_only, source };
+        let kind = Kind { rights, is_shared, grows_down, is_read_only, source, at_fork: AtFork::COPIED };
         let room = self.room(tid)?;
         let mut room = room.borrow_mut();
         let frames = &mut self.store.frames;
@@ -85,7 +85,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Fails if a process would have more mapped than it may.
-    fn check_limit(&mut self, tid: Tid, more: u64) -> Result<()> {
+    pub(super) fn check_limit(&mut self, tid: Tid, more: u64) -> Result<()> {
         let limit = self.process(tid)?.limits[RLIMIT_AS as usize][0];
         if limit == u64::MAX {
             return Ok(());
@@ -133,11 +133,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Gives files what a process has written to pages that it does not have any more: nobody would look for it at its end. What cannot be written stays, and
     /// is told by a sync, as in Linux.
-    fn bring_unmapped(&mut self, written: BTreeSet<FileNumber>) {
+    pub(super) fn bring_unmapped(&mut self, written: BTreeSet<FileNumber>) {
         for file in written {
             let _ = self.store.write_back_all(Inode(file.0));
         }
         self.let_removed_files_go();
+        self.let_removed_segments_go();
     }
 
     pub(crate) fn sys_mprotect(&mut self, tid: Tid, [at, len, protection, ..]: [u64; 6]) -> Answer {
@@ -185,10 +186,20 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             MADV_DONTNEED | MADV_FREE | MADV_DONTNEED_LOCKED => {
                 done(room.borrow_mut().memory.discard(&mut self.store.frames, at, len))
             }
-            // Advice that changes nothing. Others have an effect that programs count on, such as MADV_WIPEONFORK: who asks for it hears that it is not there.
+            MADV_DONTFORK | MADV_DOFORK | MADV_WIPEONFORK | MADV_KEEPONFORK => {
+                done(room.borrow_mut().memory.advise(&mut self.store.frames, (at, len), advice as u32))
+            }
+            MADV_REMOVE => {
+                let shown = room.borrow().memory.objects_in(at, len);
+                for (object, hole) in shown? {
+                    self.make_hole(object, &hole);
+                }
+                done(room.borrow().memory.check_mapped(at, len))
+            }
+            // Advice that changes nothing. Others may have an effect that programs count on: who asks for it hears that it is not there.
             MADV_NORMAL..=MADV_WILLNEED
-            | MADV_DOFORK..=MADV_DODUMP
-            | MADV_KEEPONFORK..=MADV_POPULATE_WRITE
+            | MADV_MERGEABLE..=MADV_DODUMP
+            | MADV_COLD..=MADV_POPULATE_WRITE
             | MADV_COLLAPSE => done(room.borrow().memory.check_mapped(at, len)),
             _ => Err(EINVAL),
         }
@@ -239,3 +250,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         DONE
     }
 }
+
+#[cfg(test)]
+mod tests;

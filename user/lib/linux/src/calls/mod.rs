@@ -14,11 +14,13 @@ mod held;
 pub mod identity;
 pub mod inet;
 pub mod inotify;
+pub mod ipc;
 mod lengths;
 pub mod locks;
 pub mod memfd;
 pub mod memory;
 pub mod messages;
+pub mod named_queues;
 pub mod names;
 mod neighbours;
 mod openat2;
@@ -32,9 +34,12 @@ pub mod proc;
 pub mod processes;
 pub mod program;
 mod pty;
+pub mod queues;
 #[cfg(test)]
 mod rig;
 mod scheduling;
+pub mod segments;
+pub mod semaphores;
 pub mod signals;
 pub mod sockets;
 pub mod splice;
@@ -134,6 +139,7 @@ const fn find<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M
         about_waiting(number),
         about_owners(number),
         about_events(number),
+        about_ipc(number),
         about_the_machine(number),
     ];
     let mut kind = 0;
@@ -432,6 +438,31 @@ const fn about_the_machine<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> 
         | nr::__NR_ptrace
         | nr::__NR_vhangup
         | nr::__NR_open_by_handle_at => System::sys_refused,
+        _ => return None,
+    })
+}
+
+/// What processes share by numbers, or by names that are no files.
+const fn about_ipc<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M, B, F>> {
+    Some(match number {
+        nr::__NR_shmget => System::sys_shmget,
+        nr::__NR_shmat => System::sys_shmat,
+        nr::__NR_shmdt => System::sys_shmdt,
+        nr::__NR_shmctl => System::sys_shmctl,
+        nr::__NR_semget => System::sys_semget,
+        nr::__NR_semop => System::sys_semop,
+        nr::__NR_semtimedop => System::sys_semtimedop,
+        nr::__NR_semctl => System::sys_semctl,
+        nr::__NR_msgget => System::sys_msgget,
+        nr::__NR_msgsnd => System::sys_msgsnd,
+        nr::__NR_msgrcv => System::sys_msgrcv,
+        nr::__NR_msgctl => System::sys_msgctl,
+        nr::__NR_mq_open => System::sys_mq_open,
+        nr::__NR_mq_unlink => System::sys_mq_unlink,
+        nr::__NR_mq_timedsend => System::sys_mq_timedsend,
+        nr::__NR_mq_timedreceive => System::sys_mq_timedreceive,
+        nr::__NR_mq_notify => System::sys_mq_notify,
+        nr::__NR_mq_getsetattr => System::sys_mq_getsetattr,
         _ => return None,
     })
 }

@@ -119,7 +119,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
-    /// Text of an entry of `/sys` or `/proc/sys`.
+    /// Text of an entry of `/sys`, `/proc/sys` or `/proc/sysvipc`.
     fn tree_text(&self, number: usize) -> Result<Rc<[u8]>> {
         let name = || self.kept.host_name.clone().unwrap_or_else(|| b"tern".to_vec());
         let text = match tree::content(number).ok_or(ENOENT)? {
@@ -129,6 +129,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             // It tells runs of the machine apart, and nothing else.
             Content::Told(Teller::BootId) => uuid(self.kept.began),
             Content::Told(Teller::Uuid) => uuid(self.machine.date()),
+            Content::Told(Teller::SegmentPages) => format!("{}\n", self.segment_pages_max()).into_bytes(),
+            Content::Told(Teller::Segments) => self.segments_text().into_bytes(),
+            Content::Told(Teller::Semaphores) => self.semaphores_text().into_bytes(),
+            Content::Told(Teller::Queues) => self.queues_text().into_bytes(),
         };
         Ok(text.into())
     }

@@ -1,5 +1,6 @@
 //! How processes and threads begin, are waited for, and end.
 
+use super::segments::Change;
 use super::time::SECOND;
 use super::{done, number};
 use crate::budget::Share;
@@ -41,6 +42,9 @@ const ARCH_SET_FS: u64 = 0x1002;
 const ARCH_GET_FS: u64 = 0x1003;
 /// See [`ARCH_SET_GS`].
 const ARCH_GET_GS: u64 = 0x1004;
+
+/// Bytes of queues of messages of a user, as Linux has them if nobody says anything else.
+const QUEUES_BYTES: u64 = 819_200;
 
 /// Bytes of `struct rusage`.
 const USAGE_BYTES: usize = 144;
@@ -185,6 +189,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                         return Err(error);
                     }
                 };
+                self.segments_change(pid, &memory, Change::Attached);
                 Rc::new(RefCell::new(Room { space, memory }))
             }
         };
@@ -528,6 +533,7 @@ pub fn limits() -> [[u64; 2]; LIMITS] {
     limits[general::RLIMIT_STACK as usize] = [crate::memory::STACK_MAX, u64::MAX];
     limits[general::RLIMIT_CORE as usize] = [0, u64::MAX];
     limits[general::RLIMIT_NOFILE as usize] = [1024, FILES_MAX];
+    limits[general::RLIMIT_MSGQUEUE as usize] = [QUEUES_BYTES; 2];
     limits
 }
 

@@ -45,6 +45,9 @@ pub struct Stat {
     times: [u64; 3],
 }
 
+/// Length that a queue of messages has as a file.
+const QUEUE_FILE_BYTES: u64 = 80;
+
 impl Stat {
     fn of(found: &Attributes) -> Stat {
         let special = Special::of(found.inode);
@@ -169,6 +172,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Inotify(list) => Ok(Stat::nameless(0o600, list.number, 0)),
             Object::Process(pidfd) => Ok(Stat::nameless(0o600, pidfd.number, 0)),
             Object::Signals(list) => Ok(Stat::nameless(0o600, list.number, 0)),
+            Object::Queue(queue) => {
+                let (owner, group) = queue.owner;
+                let stat = Stat::nameless(S_IFREG | queue.permissions, queue.number, 0);
+                Ok(Stat { owner, group, len: QUEUE_FILE_BYTES, ..stat })
+            }
             Object::Socket(socket) => Ok(Stat::nameless(S_IFSOCK | 0o777, socket.number, 0)),
             Object::Inet(inet) => Ok(Stat::nameless(S_IFSOCK | 0o777, inet.number, 0)),
         }

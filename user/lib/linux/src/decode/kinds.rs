@@ -145,6 +145,32 @@ pub enum Kind {
     ValueOut,
     /// Kind and permissions of a file.
     NodeMode,
+    /// Key of an object of System V's ipc.
+    Key,
+    /// Flags of the call that makes such an object, with its permissions.
+    Made(&'static Names),
+    /// Structure of the command before it, of a segment.
+    Segment,
+    /// That, of a set of semaphores.
+    Semaphores,
+    /// That, of a queue of messages.
+    Queue,
+    /// Operations with semaphores; the next argument is their number.
+    Operations,
+    /// A message with its kind; the next argument is its length.
+    Text,
+    /// That kind, which the process gets; the result is its length.
+    TextOut,
+    /// Limits of a queue of POSIX, which are there only if flags create one.
+    MadeLimits,
+    /// Flags and limits of such a queue.
+    Limits,
+    /// That kind, which the process gets.
+    LimitsOut,
+    /// Priority of a message, which the process gets.
+    Priority,
+    /// How somebody wants to hear of something.
+    Notice,
     /// A command of `prctl`, and the arguments that it has.
     Prctl,
     /// All six, of which nothing is known.
@@ -181,6 +207,12 @@ impl Kind {
                 | Length
                 | MessageOut
                 | ValueOut
+                | Segment
+                | Semaphores
+                | Queue
+                | TextOut
+                | LimitsOut
+                | Priority
         )
     }
 }

@@ -89,7 +89,7 @@ pub fn information(told: &Told) -> String {
         print_address(value, &mut text);
     } else if code <= 0 {
         text += &format!(", si_pid={pid}, si_uid={owner}");
-        if code == SI_QUEUE {
+        if code == SI_QUEUE || code == SI_MESGQ {
             text += &format!(", si_int={}, si_ptr={value:#x}", value as i32);
         }
     }
@@ -112,6 +112,7 @@ fn code_name(number: u32, code: i32) -> String {
         (SI_KERNEL as i32, "SI_KERNEL"),
         (SI_QUEUE, "SI_QUEUE"),
         (SI_TIMER, "SI_TIMER"),
+        (SI_MESGQ, "SI_MESGQ"),
         (SI_TKILL, "SI_TKILL"),
     ];
     let own: &[&str] = match number {

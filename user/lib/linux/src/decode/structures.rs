@@ -1,6 +1,7 @@
 //! Structures of a process as text. Each is none if its memory cannot be read; then its address is printed.
 
 use super::flags;
+use super::ipc;
 use super::kinds::Kind;
 use super::memory::{Memory, list};
 use super::signals;
@@ -62,6 +63,13 @@ pub(super) fn structure(
             format!("\"{text}\"{}", if brought > TEXT_MAX as u64 { "..." } else { "" })
         }),
         Kind::Terminal => terminal(memory, at, before & 0xffff_ffff),
+        Kind::Segment | Kind::Semaphores | Kind::Queue => ipc::control(kind, at, before as u32, memory),
+        Kind::Operations => ipc::operations(at, next & 0xffff_ffff, memory),
+        Kind::Text => ipc::message(at, next, memory),
+        Kind::TextOut => ipc::message(at, brought, memory),
+        Kind::MadeLimits | Kind::Limits | Kind::LimitsOut => ipc::limits(at, memory),
+        Kind::Priority => memory.numbers(at).map(|[priority]| format!("[{priority}]")),
+        Kind::Notice => ipc::notice(at, memory),
         Kind::Address => sockets::address(memory, at, next & 0xffff_ffff),
         Kind::AddressOut => {
             let [len] = memory.numbers(next)?;

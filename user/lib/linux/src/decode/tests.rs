@@ -96,6 +96,11 @@ fn memory() {
     let line = "mprotect(0x1000, 4096, PROT_NONE)       = 0";
     check(__NR_mprotect, &[0x1000, 4096, 0], &[], 0, line);
     check(__NR_brk, &[0], &[], 0x55000, "brk(NULL)                               = 0x55000");
+    let line = "fallocate(1, FALLOC_FL_KEEP_SIZE|FALLOC_FL_PUNCH_HOLE, 0, 4096) = -1 ESPIPE (Illegal seek)";
+    check(__NR_fallocate, &[1, 3, 0, 4096], &[], -29, line);
+    check(__NR_fallocate, &[1, 0, 0, 4096], &[], 0, "fallocate(1, 0, 0, 4096)                = 0");
+    let line = "madvise(0x1000, 4096, MADV_WIPEONFORK)  = 0";
+    check(__NR_madvise, &[0x1000, 4096, 18], &[], 0, line);
     let line = "mremap(0x1000, 4096, 8192, MREMAP_MAYMOVE) = 0x9000";
     check(__NR_mremap, &[0x1000, 4096, 8192, 1, 77], &[], 0x9000, line);
 }

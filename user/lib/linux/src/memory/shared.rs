@@ -6,7 +6,7 @@
 use super::pages::Pages;
 use super::{Access, Fault, FileNumber, Kind, Memory, Region, Rights, Source};
 use crate::budget::Share;
-use crate::errno::{EFBIG, ENOMEM, Result};
+use crate::errno::{EACCES, EFBIG, EINVAL, ENOMEM, EOPNOTSUPP, Result};
 use crate::frames::{Bytes, Frame, Frames, PAGE};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
@@ -102,6 +102,11 @@ impl<B: Bytes> Frames<B> {
         self.objects.all.values().map(|object| OBJECT_BYTES + object.pages.bytes()).sum()
     }
 
+    /// Whether an object is there.
+    pub fn has_object(&self, number: FileNumber) -> bool {
+        self.objects.all.contains_key(&number)
+    }
+
     /// Bytes of an object.
     pub fn object_len(&self, number: FileNumber) -> u64 {
         self.objects.all.get(&number).map_or(0, |object| object.len)
@@ -131,6 +136,28 @@ impl<B: Bytes> Frames<B> {
             self.bytes.write(frame, at, &vec![0; PAGE as usize - at]);
         }
         Ok(())
+    }
+
+    /// Frame that a page of an object has.
+    fn object_frame(&self, number: FileNumber, page: u64) -> Option<Frame> {
+        self.objects.all.get(&number)?.pages.get(page)
+    }
+
+    /// Makes a part of an object zeros, and gives back the frames of whole pages. Whoever has such a page mapped [loses](Memory::forget_pages) it before.
+    pub fn clear_object(&mut self, number: FileNumber, hole: &Range<u64>) {
+        let whole = whole_pages(hole);
+        let Some(object) = self.objects.all.get_mut(&number) else { return };
+        let gone = object.pages.take(whole.clone());
+        self.count_object(number);
+        gone.into_iter().for_each(|(_, frame)| self.release(frame));
+        // Pages at its ends, which may be one.
+        let ends = [hole.start, hole.end.saturating_sub(1)].map(|at| at / PAGE);
+        for page in ends.into_iter().filter(|page| !whole.contains(page)).collect::<BTreeSet<_>>() {
+            let (from, to) = (hole.start.max(page * PAGE), hole.end.min((page + 1) * PAGE));
+            if let Some(frame) = self.object_frame(number, page).filter(|_| from < to) {
+                self.bytes.write(frame, (from % PAGE) as usize, &vec![0; (to - from) as usize]);
+            }
+        }
     }
 
     fn count_object(&mut self, number: FileNumber) {
@@ -205,7 +232,55 @@ impl<B: Bytes> Frames<B> {
     }
 }
 
+/// Pages that lie in a range of bytes as a whole.
+pub fn whole_pages(range: &Range<u64>) -> Range<u64> {
+    let (first, end) = (range.start.div_ceil(PAGE), range.end / PAGE);
+    first..end.max(first)
+}
+
 impl Memory {
+    /// Pages of an object have no frames here any more. Those that were copied stay as they are.
+    pub fn forget_pages<B: Bytes>(&mut self, frames: &mut Frames<B>, number: FileNumber, gone: &Range<u64>) {
+        if !self.has_object(number) {
+            return;
+        }
+        let mut lost = Vec::new();
+        for (start, end, kind) in self.regions() {
+            let Some(source) = kind.source.filter(|source| source.file == number) else { continue };
+            let (first, here) = (source.offset / PAGE, start / PAGE);
+            let shown = gone.start.max(first)..gone.end.min(first.saturating_add((end - start) / PAGE));
+            if shown.is_empty() {
+                continue;
+            }
+            let mapped = self.pages.among(shown.start - first + here..shown.end - first + here);
+            let is_its = |page: u64, frame| frames.object_frame(number, page - here + first) == Some(frame);
+            lost.extend(mapped.filter(|(page, frame)| is_its(*page, *frame)).map(|(page, _)| page));
+        }
+        for page in lost {
+            self.forget(frames, page * PAGE..(page + 1) * PAGE);
+        }
+    }
+
+    /// Objects that a range shows to be shared, and the bytes of each, for a hole there. `EINVAL`: some of it shows no file; `EACCES`: it may not be written to;
+    /// `EOPNOTSUPP`: a file of a file system has no holes.
+    pub fn objects_in(&self, start: u64, len: u64) -> Result<Vec<(FileNumber, Range<u64>)>> {
+        let range = Memory::range(start, len).map_err(|_| ENOMEM)?;
+        let first = self.region(range.start).map_or(range.start, |(start, _)| start);
+        let mut shown = Vec::new();
+        for (&start, region) in self.regions.range(first..range.end) {
+            let source = region.kind.source.ok_or(EINVAL)?;
+            if !region.kind.is_shared || region.kind.is_read_only {
+                return Err(EACCES);
+            }
+            if !source.file.is_object() {
+                return Err(EOPNOTSUPP);
+            }
+            let (from, to) = (start.max(range.start), region.end.min(range.end));
+            shown.push((source.file, source.offset + (from - start)..source.offset + (to - start)));
+        }
+        Ok(shown)
+    }
+
     /// Some of an object is mapped from now on.
     pub(super) fn use_object<B: Bytes>(&mut self, frames: &mut Frames<B>, kind: Kind) {
         if let Some(Source { file, .. }) = kind.source
@@ -282,6 +357,37 @@ impl Memory {
                 .count() as u64;
         }
         count * PAGE
+    }
+
+    /// Whether some of an object is mapped.
+    pub fn has_object(&self, number: FileNumber) -> bool {
+        self.objects.contains(&number)
+    }
+
+    /// Pieces of an object that are mapped.
+    pub fn pieces_of_object(&self, number: FileNumber) -> u64 {
+        let is_it = |kind: &Kind| kind.source.is_some_and(|source| source.file == number);
+        if self.has_object(number) {
+            self.regions().filter(|(_, _, kind)| is_it(kind)).count() as u64
+        } else {
+            0
+        }
+    }
+
+    /// What shows an object that is meant so that it begins at an address: the object that comes first, and its pieces, as far as they are where they were mapped.
+    pub fn shown_from(
+        &self,
+        at: u64,
+        is_meant: impl Fn(FileNumber) -> bool,
+    ) -> Option<(FileNumber, Vec<Range<u64>>)> {
+        let shown = |(&start, region): (&u64, &Region)| {
+            let source = region.kind.source.filter(|source| source.offset == start - at)?;
+            Some((source.file, start..region.end))
+        };
+        let mut shown = self.regions.range(at..).filter_map(shown);
+        let (object, first) = shown.find(|(file, _)| is_meant(*file))?;
+        let more = shown.filter(|(file, _)| *file == object).map(|(_, piece)| piece);
+        Some((object, core::iter::once(first).chain(more).collect()))
     }
 
     /// Whether some of an object is mapped so that what is written there is the object's.

@@ -45,7 +45,8 @@ impl World {
         let rooms = self.system.processes.values().map(|process| (Rc::as_ptr(&process.room), &process.room));
         let rooms: BTreeMap<_, _> = rooms.collect();
         let tables: usize = rooms.values().map(|room| room.borrow().memory.table_bytes()).sum();
-        tables + self.system.store.frames.object_tables() + self.system.terminals.pairs() * PAIR_BYTES
+        let terminals = self.system.terminals.pairs() * PAIR_BYTES;
+        tables + self.system.store.frames.object_tables() + terminals + self.system.kept.ipc.held()
     }
 
     /// Open files that descriptors lead to, those in messages, and those that threads wait with.
@@ -55,6 +56,8 @@ impl World {
         left.extend(self.system.kept.fifos.opening().cloned());
         let waited_with = self.system.threads.values().flat_map(|thread| &thread.held);
         left.extend(waited_with.map(|(_, open)| open.clone()));
+        let named = self.system.kept.ipc.named.all().map(|queue| (queue.number, queue.clone()));
+        let mut queues: BTreeMap<_, _> = named.collect();
         let (mut seen, mut pipes, mut sum) = (BTreeSet::new(), BTreeMap::new(), 0);
         while let Some(open) = left.pop() {
             if !seen.insert(Rc::as_ptr(&open)) {
@@ -72,9 +75,11 @@ impl World {
                 }
                 Object::Epoll(list) => sum += list.bytes(),
                 Object::Inotify(list) => sum += list.bytes(),
+                Object::Queue(queue) => drop(queues.insert(queue.number, queue.clone())),
                 _ => {}
             }
         }
+        sum += queues.values().map(|queue| queue.held()).sum::<usize>();
         let of = |name: &crate::open::PipeName| name.path.len();
         let pipes = pipes.values().map(|ends| ends.pipe.borrow().size() + ends.name.as_ref().map_or(0, of));
         sum + pipes.sum::<usize>()

@@ -17,7 +17,7 @@ const WORK_MAX: u64 = 8 << 20;
 const THREADS_MAX: usize = 8;
 
 /// Calls that change more than others, and come more often.
-const OFTEN: [u32; 61] = [
+const OFTEN: [u32; 79] = [
     nr::__NR_read,
     nr::__NR_write,
     nr::__NR_readv,
@@ -79,6 +79,24 @@ const OFTEN: [u32; 61] = [
     nr::__NR_process_vm_readv,
     nr::__NR_process_vm_writev,
     nr::__NR_prctl,
+    nr::__NR_shmget,
+    nr::__NR_shmat,
+    nr::__NR_shmdt,
+    nr::__NR_shmctl,
+    nr::__NR_semget,
+    nr::__NR_semop,
+    nr::__NR_semtimedop,
+    nr::__NR_semctl,
+    nr::__NR_msgget,
+    nr::__NR_msgsnd,
+    nr::__NR_msgrcv,
+    nr::__NR_msgctl,
+    nr::__NR_mq_open,
+    nr::__NR_mq_unlink,
+    nr::__NR_mq_timedsend,
+    nr::__NR_mq_timedreceive,
+    nr::__NR_mq_notify,
+    nr::__NR_mq_getsetattr,
 ];
 
 /// Paths that are written to the data of processes.

@@ -1,0 +1,178 @@
+//! Advice about copies and holes. Errors that are expected are Linux's own.
+
+use crate::calls::rig::{FIRST, Rig};
+use crate::errno::{EACCES, EBADF, EINVAL, ENOMEM, EOPNOTSUPP, EPERM, Errno};
+use crate::frames::PAGE;
+use crate::machine::Tid;
+use crate::memory::{Fault, Rights};
+use linux_raw_sys::general::{self as nr, *};
+
+const ANYWHERE: u32 = MAP_PRIVATE | MAP_ANONYMOUS;
+const HOLE: u32 = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+
+fn error(error: Errno) -> i64 {
+    -i64::from(error.0)
+}
+
+fn map(rig: &mut Rig, pages: u64, flags: u32, fd: u64) -> u64 {
+    let rights = u64::from(PROT_READ | PROT_WRITE);
+    let at = rig.call(nr::__NR_mmap, &[0, pages * PAGE, rights, flags.into(), fd, 0]);
+    assert!(at > 0, "{at}");
+    at as u64
+}
+
+fn fill(rig: &mut Rig, at: u64, pages: u64, byte: u8) {
+    rig.system.write(FIRST, at, &std::vec![byte; (pages * PAGE) as usize]).unwrap();
+}
+
+fn advise(rig: &mut Rig, at: u64, pages: u64, advice: u32) -> i64 {
+    rig.call(nr::__NR_madvise, &[at, pages * PAGE, advice.into()])
+}
+
+/// The first byte of each page; `None`: nothing is there.
+fn seen<const N: usize>(rig: &mut Rig, tid: Tid, at: u64) -> [Option<u8>; N] {
+    let mut seen = [None; N];
+    for (page, byte) in (0..).zip(&mut seen) {
+        let mut found = [0];
+        let read = rig.system.read(tid, at + page * PAGE, &mut found);
+        *byte = read.is_ok().then_some(found[0]);
+    }
+    seen
+}
+
+fn memory(rig: &mut Rig, pages: u64) -> u64 {
+    let name = rig.put(b"name\0");
+    let fd = rig.call(nr::__NR_memfd_create, &[name, MFD_ALLOW_SEALING.into()]) as u64;
+    assert_eq!(rig.call(nr::__NR_ftruncate, &[fd, pages * PAGE]), 0);
+    fd
+}
+
+#[test]
+fn copies_do_not_have_what_is_left_out() {
+    let mut rig = Rig::begun();
+    let at = map(&mut rig, 4, ANYWHERE, u64::MAX);
+    fill(&mut rig, at, 4, 5);
+    let shared = map(&mut rig, 1, MAP_SHARED | MAP_ANONYMOUS, u64::MAX);
+    let (used, objects) = (rig.system.store.frames.used(), rig.system.store.frames.object_count());
+    assert_eq!(advise(&mut rig, at + PAGE, 2, MADV_DONTFORK), 0);
+    assert_eq!(advise(&mut rig, shared, 1, MADV_DONTFORK), 0);
+    let child = rig.fork();
+    assert_eq!(seen(&mut rig, child, at), [Some(5), None, None, Some(5)]);
+    assert_eq!(rig.system.fault(child, shared, Rights::READ), Err(Fault::Nothing));
+    assert_eq!(seen(&mut rig, FIRST, at), [Some(5); 4]);
+    // Nobody keeps memory of others by that.
+    assert_eq!(rig.call(nr::__NR_munmap, &[shared, PAGE]), 0);
+    assert_eq!(rig.system.store.frames.object_count(), objects - 1);
+    assert_eq!(rig.call(nr::__NR_munmap, &[at + PAGE, PAGE]), 0);
+    assert!(rig.system.store.frames.used() < used + 4, "frames that nobody has are free");
+    assert_eq!(advise(&mut rig, at + 2 * PAGE, 2, MADV_DOFORK), 0);
+    let other = rig.fork();
+    assert_eq!(seen(&mut rig, other, at), [Some(5), None, Some(5), Some(5)]);
+}
+
+#[test]
+fn copies_have_zeros_where_memory_is_wiped() {
+    let mut rig = Rig::begun();
+    let at = map(&mut rig, 3, ANYWHERE, u64::MAX);
+    fill(&mut rig, at, 3, 5);
+    assert_eq!(advise(&mut rig, at + PAGE, 1, MADV_WIPEONFORK), 0);
+    let child = rig.fork();
+    assert_eq!(seen(&mut rig, child, at), [Some(5), Some(0), Some(5)]);
+    assert_eq!(seen(&mut rig, FIRST, at), [Some(5); 3]);
+    // The copy hands it on, as it is.
+    rig.system.write(child, at + PAGE, &[7]).unwrap();
+    let grandchild = rig.call_by(child, nr::__NR_fork, &[]) as Tid;
+    assert_eq!(seen(&mut rig, grandchild, at), [Some(5), Some(0), Some(5)]);
+    assert_eq!(seen(&mut rig, child, at), [Some(5), Some(7), Some(5)]);
+    assert_eq!(advise(&mut rig, at, 3, MADV_KEEPONFORK), 0);
+    assert_eq!(advise(&mut rig, at, 3, MADV_DOFORK), 0);
+    let other = rig.fork();
+    assert_eq!(seen(&mut rig, other, at), [Some(5); 3]);
+    // Pieces that were cut apart are one again.
+    let room = rig.system.room(FIRST).unwrap();
+    assert_eq!(
+        room.borrow().memory.regions().filter(|(start, ..)| (at..at + 3 * PAGE).contains(start)).count(),
+        1
+    );
+}
+
+#[test]
+fn advice_is_for_what_is_there() {
+    let mut rig = Rig::begun();
+    let at = map(&mut rig, 3, ANYWHERE, u64::MAX);
+    fill(&mut rig, at, 3, 5);
+    let fd = memory(&mut rig, 1);
+    for flags in [MAP_SHARED, MAP_PRIVATE] {
+        let other = map(&mut rig, 1, flags, fd);
+        assert_eq!(advise(&mut rig, other, 1, MADV_WIPEONFORK), error(EINVAL));
+        assert_eq!(advise(&mut rig, other, 1, MADV_KEEPONFORK), 0);
+    }
+    assert_eq!(rig.call(nr::__NR_munmap, &[at + PAGE, PAGE]), 0);
+    assert_eq!(advise(&mut rig, at, 3, MADV_WIPEONFORK), error(ENOMEM));
+    let child = rig.fork();
+    assert_eq!(seen(&mut rig, child, at), [Some(0), None, Some(0)], "what is there has taken it");
+    assert_eq!(rig.call(nr::__NR_madvise, &[at + 1, PAGE, MADV_DONTFORK.into()]), error(EINVAL));
+    assert_eq!(rig.call(nr::__NR_madvise, &[at, u64::MAX - PAGE, MADV_DONTFORK.into()]), error(ENOMEM));
+    assert_eq!(rig.call(nr::__NR_madvise, &[at, PAGE, 7777]), error(EINVAL));
+}
+
+#[test]
+fn shared_memory_has_holes() {
+    let mut rig = Rig::begun();
+    let at = map(&mut rig, 4, MAP_SHARED | MAP_ANONYMOUS, u64::MAX);
+    fill(&mut rig, at, 4, 5);
+    let child = rig.fork();
+    assert_eq!(seen(&mut rig, child, at), [Some(5); 4]);
+    let used = rig.system.store.frames.used();
+    assert_eq!(advise(&mut rig, at + PAGE, 2, MADV_REMOVE), 0);
+    assert_eq!(rig.system.store.frames.used(), used - 2);
+    assert_eq!(seen(&mut rig, child, at), [Some(5), Some(0), Some(0), Some(5)]);
+    rig.system.write(child, at + PAGE, &[6]).unwrap();
+    assert_eq!(seen(&mut rig, FIRST, at), [Some(5), Some(6), Some(0), Some(5)], "it is shared as before");
+    // Part of a region that begins before.
+    assert_eq!(advise(&mut rig, at + 3 * PAGE, 2, MADV_REMOVE), error(ENOMEM));
+    assert_eq!(seen(&mut rig, FIRST, at), [Some(5), Some(6), Some(0), Some(0)]);
+    let own = map(&mut rig, 1, ANYWHERE, u64::MAX);
+    assert_eq!(advise(&mut rig, own, 1, MADV_REMOVE), error(EINVAL));
+    let fd = memory(&mut rig, 1);
+    let private = map(&mut rig, 1, MAP_PRIVATE, fd);
+    assert_eq!(advise(&mut rig, private, 1, MADV_REMOVE), error(EACCES));
+    let path = rig.open("/tmp/file") as u64;
+    assert_eq!(rig.write(path, b"bytes"), 5);
+    let file = map(&mut rig, 1, MAP_SHARED, path);
+    assert_eq!(advise(&mut rig, file, 1, MADV_REMOVE), error(EOPNOTSUPP));
+}
+
+#[test]
+fn memory_behind_descriptors_has_holes() {
+    let mut rig = Rig::begun();
+    let fd = memory(&mut rig, 4);
+    let (shared, private) = (map(&mut rig, 4, MAP_SHARED, fd), map(&mut rig, 4, MAP_PRIVATE, fd));
+    fill(&mut rig, shared, 4, 5);
+    assert_eq!(seen(&mut rig, FIRST, private), [Some(5); 4]);
+    rig.system.write(FIRST, private + PAGE, &[9]).unwrap();
+    let hole = |rig: &mut Rig, mode: u32, at: u64, len: u64| {
+        rig.call(nr::__NR_fallocate, &[fd, mode.into(), at, len])
+    };
+    assert_eq!(hole(&mut rig, FALLOC_FL_PUNCH_HOLE, 0, PAGE), error(EOPNOTSUPP));
+    assert_eq!(hole(&mut rig, FALLOC_FL_ZERO_RANGE, 0, PAGE), error(EOPNOTSUPP));
+    assert_eq!(hole(&mut rig, HOLE, 0, 0), error(EINVAL));
+    assert_eq!(hole(&mut rig, HOLE, u64::MAX, 1), error(EINVAL));
+    let used = rig.system.store.frames.used();
+    assert_eq!(hole(&mut rig, HOLE, PAGE - 2, 2 * PAGE + 4), 0);
+    assert_eq!(rig.system.store.frames.used(), used - 2);
+    assert_eq!(seen(&mut rig, FIRST, shared), [Some(5), Some(0), Some(0), Some(0)]);
+    assert_eq!(rig.get(FIRST, shared + PAGE - 4, 4), [5, 5, 0, 0]);
+    assert_eq!(rig.get(FIRST, shared + 3 * PAGE, 4), [0, 0, 5, 5]);
+    assert_eq!(seen(&mut rig, FIRST, private), [Some(5), Some(9), Some(0), Some(0)], "what was copied stays");
+    assert_eq!(hole(&mut rig, HOLE, 10, 3), 0);
+    assert_eq!(rig.get(FIRST, shared + 8, 6), [5, 5, 0, 0, 0, 5]);
+    // Behind the end nothing changes, and it gets no longer.
+    assert_eq!(hole(&mut rig, HOLE, 3 * PAGE, 9 * PAGE), 0);
+    assert_eq!(hole(&mut rig, FALLOC_FL_KEEP_SIZE, 3 * PAGE, 9 * PAGE), 0);
+    assert_eq!(rig.call(nr::__NR_lseek, &[fd, 0, SEEK_END.into()]), 4 * PAGE as i64);
+    assert_eq!(rig.call(nr::__NR_munmap, &[shared, 4 * PAGE]), 0);
+    assert_eq!(rig.call(nr::__NR_fcntl, &[fd, F_ADD_SEALS.into(), F_SEAL_WRITE.into()]), 0);
+    assert_eq!(hole(&mut rig, HOLE, 0, PAGE), error(EPERM));
+    assert_eq!(rig.call(nr::__NR_fallocate, &[77, 0, 0, PAGE]), error(EBADF));
+}

@@ -1,0 +1,263 @@
+//! Queues of messages of System V: `msgget` and its like.
+//!
+//! A call that waits is made again when something happens to its queue, the longest one first. A message is copied out before it is taken, so an address that is wrong
+//! loses none.
+
+use super::ipc::{Ipc, Kind, READS, WRITES, structure};
+use super::number;
+use crate::errno::{E2BIG, EAGAIN, EINVAL, ENOMEM, ENOMSG, EPERM};
+use crate::frames::Bytes;
+use crate::ipc::numbers::{
+    IPC_INFO, IPC_NOWAIT, IPC_RMID, IPC_SET, IPC_STAT, MSG_COPY, MSG_EXCEPT, MSG_INFO, MSG_NOERROR, MSG_STAT,
+    MSG_STAT_ANY, MSGMAX, MSGMNB,
+};
+use crate::ipc::{Ids, LastingShare, OBJECTS_MAX, Permissions};
+use crate::machine::{Machine, Tid};
+use crate::places::shorten_queue;
+use crate::process::Event;
+use crate::system::{Answer, DONE, Outcome, System};
+use alloc::collections::VecDeque;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt::Write;
+use vfs::FileSystem;
+
+/// Bytes of the budget that a queue counts for, and each message in it beside its text.
+const QUEUE_BYTES: usize = 384;
+/// See [`QUEUE_BYTES`].
+const MESSAGE_BYTES: usize = 128;
+
+/// Where the most bytes of a queue are in `struct msqid64_ds`.
+const MOST_AT: u64 = 88;
+
+/// A message.
+#[derive(Debug)]
+struct Message {
+    kind: i64,
+    text: Vec<u8>,
+    _share: LastingShare,
+}
+
+/// A queue of messages.
+#[derive(Debug)]
+pub struct Queue {
+    messages: VecDeque<Message>,
+    /// Bytes of all of them.
+    bytes: u64,
+    /// Most bytes, and most messages.
+    most: u64,
+    /// The process that has sent last, and the one that has received.
+    last: [Tid; 2],
+    /// When that was, each: seconds since 1970, or 0.
+    used: [u64; 2],
+    /// Number of what waiting threads wait for.
+    number: u64,
+}
+
+impl Kind for Queue {
+    const TELLS_ANY: u32 = MSG_STAT_ANY;
+
+    fn all(ipc: &mut Ipc) -> &mut Ids<Queue> {
+        &mut ipc.queues
+    }
+
+    #[cfg(test)]
+    fn held(&self) -> usize {
+        let texts: usize = self.messages.iter().map(|message| MESSAGE_BYTES + message.text.len()).sum();
+        QUEUE_BYTES + texts
+    }
+}
+
+impl Queue {
+    /// Place of the message that is received by a wish: 0 for any one, a kind, or the negative of a kind that none is above.
+    fn find(&self, wish: i64, flags: u32) -> Option<usize> {
+        let mut kinds = self.messages.iter().map(|message| message.kind);
+        match wish {
+            _ if flags & MSG_COPY != 0 => usize::try_from(wish).ok().filter(|at| *at < self.messages.len()),
+            0 => (!self.messages.is_empty()).then_some(0),
+            ..0 => {
+                let most = wish.checked_neg().unwrap_or(i64::MAX);
+                let least = kinds.clone().filter(|kind| *kind <= most).min()?;
+                kinds.position(|kind| kind == least)
+            }
+            _ if flags & MSG_EXCEPT != 0 => kinds.position(|kind| kind != wish),
+            _ => kinds.position(|kind| kind == wish),
+        }
+    }
+
+    fn has_room(&self, len: u64) -> bool {
+        self.bytes + len <= self.most && (self.messages.len() as u64) < self.most
+    }
+}
+
+impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    pub(crate) fn sys_msgget(&mut self, tid: Tid, [key, flags, ..]: [u64; 6]) -> Answer {
+        self.ipc_get(
+            tid,
+            (key, flags),
+            |_: &Queue| true,
+            |system, permissions| {
+                let share = system.kept.ipc.lasting.take(&system.budget, QUEUE_BYTES);
+                let (messages, number) = (VecDeque::new(), system.ring());
+                let queue = Queue { messages, bytes: 0, most: MSGMNB, last: [0; 2], used: [0; 2], number };
+                let now = system.seconds();
+                system.kept.ipc.queues.add(permissions, now, queue, share)
+            },
+        )
+    }
+
+    pub(crate) fn sys_msgsnd(&mut self, tid: Tid, [id, from, len, flags, ..]: [u64; 6]) -> Answer {
+        let (id, flags) = (id as i32, flags as u32);
+        let [kind] = self.words(tid, from)?;
+        let kind = kind.cast_signed();
+        if len > MSGMAX || id < 0 || kind < 1 {
+            return Err(EINVAL);
+        }
+        let mut text = vec![0; len as usize];
+        self.read(tid, from.wrapping_add(8), &mut text)?;
+        let queue = &self.ipc_allowed::<Queue>(tid, id, WRITES)?.of;
+        let event = Event::Ring(queue.number);
+        if !queue.has_room(len) {
+            return if flags & IPC_NOWAIT != 0 {
+                Err(EAGAIN)
+            } else {
+                Ok(Outcome::Wait(Vec::from([event]), None))
+            };
+        }
+        let share = self.kept.ipc.lasting.take(&self.budget, MESSAGE_BYTES + text.len()).ok_or(ENOMEM)?;
+        let (pid, now) = (self.pid(tid)?, self.seconds());
+        let queue = &mut self.ipc_object::<Queue>(tid, id)?.of;
+        queue.messages.push_back(Message { kind, text, _share: share });
+        queue.bytes += len;
+        (queue.last[0], queue.used[0]) = (pid, now);
+        self.tell(event);
+        DONE
+    }
+
+    pub(crate) fn sys_msgrcv(&mut self, tid: Tid, [id, to, len, wish, flags, _]: [u64; 6]) -> Answer {
+        let (id, flags) = (id as i32, flags as u32);
+        let is_copy = flags & MSG_COPY != 0;
+        if id < 0 || len > i64::MAX as u64 || is_copy && flags & (MSG_EXCEPT | IPC_NOWAIT) != IPC_NOWAIT {
+            return Err(EINVAL);
+        }
+        let queue = &self.ipc_allowed::<Queue>(tid, id, READS)?.of;
+        let event = Event::Ring(queue.number);
+        let Some(at) = queue.find(wish.cast_signed(), flags) else {
+            return if flags & IPC_NOWAIT != 0 {
+                Err(ENOMSG)
+            } else {
+                Ok(Outcome::Wait(Vec::from([event]), None))
+            };
+        };
+        let message = queue.messages.get(at).ok_or(ENOMSG)?;
+        let whole = message.text.len() as u64;
+        if whole > len && flags & MSG_NOERROR == 0 {
+            return Err(E2BIG);
+        }
+        let count = whole.min(len);
+        let bytes = [&message.kind.to_le_bytes(), &message.text[..count as usize]].concat();
+        self.write(tid, to, &bytes)?;
+        if !is_copy {
+            let (pid, now) = (self.pid(tid)?, self.seconds());
+            let queue = &mut self.ipc_object::<Queue>(tid, id)?.of;
+            queue.messages.remove(at);
+            shorten_queue(&mut queue.messages);
+            queue.bytes -= whole;
+            (queue.last[1], queue.used[1]) = (pid, now);
+            self.tell(event);
+        }
+        number(Ok(count))
+    }
+
+    pub(crate) fn sys_msgctl(&mut self, tid: Tid, [id, command, at, ..]: [u64; 6]) -> Answer {
+        let (id, command) = (id as i32, command as u32);
+        if id < 0 {
+            return Err(EINVAL);
+        }
+        match command {
+            IPC_STAT | MSG_STAT | MSG_STAT_ANY => {
+                let (id, result) = self.ipc_told::<Queue>(tid, id, command)?;
+                let found = self.kept.ipc.queues.get(id).ok_or(EINVAL)?;
+                let Queue { messages, bytes, most, last, used, .. } = &found.of;
+                let last = u64::from(last[1]) << 32 | u64::from(last[0]);
+                let words =
+                    [used[0], used[1], found.changed, *bytes, messages.len() as u64, *most, last, 0, 0];
+                let bytes = structure(&found.permissions, &words);
+                self.write(tid, at, &bytes)?;
+                number(Ok(result))
+            }
+            IPC_SET => {
+                let [most] = self.words(tid, at.wrapping_add(MOST_AT))?;
+                self.ipc_owned::<Queue>(tid, id)?;
+                if most > MSGMNB && self.subject(tid)?.is_some() {
+                    return Err(EPERM);
+                }
+                self.ipc_set::<Queue>(tid, id, at)?;
+                let queue = &mut self.ipc_object::<Queue>(tid, id)?.of;
+                queue.most = most;
+                // Whoever waits looks at room and permissions again.
+                let event = Event::Ring(queue.number);
+                self.tell(event);
+                DONE
+            }
+            IPC_RMID => {
+                let event = Event::Ring(self.ipc_owned::<Queue>(tid, id)?.of.number);
+                self.kept.ipc.queues.remove(id);
+                self.tell(event);
+                DONE
+            }
+            IPC_INFO | MSG_INFO => self.queue_limits(tid, command, at),
+            _ => Err(EINVAL),
+        }
+    }
+
+    /// Limits, or what there is of them: `struct msginfo`.
+    fn queue_limits(&mut self, tid: Tid, command: u32, at: u64) -> Answer {
+        let (queues, most) = (&self.kept.ipc.queues, MSGMNB as u32);
+        let sum = |of: fn(&Queue) -> u64| queues.iter().map(|(_, queue)| of(&queue.of)).sum::<u64>() as u32;
+        let [pool, map, texts] = match command {
+            MSG_INFO => {
+                let messages = sum(|queue| queue.messages.len() as u64);
+                [queues.count() as u32, messages, sum(|queue| queue.bytes)]
+            }
+            _ => [OBJECTS_MAX as u32 * (most / 1024), most, most],
+        };
+        let halves = [pool, map, MSGMAX as u32, most, OBJECTS_MAX as u32, 16, texts, 0xffff];
+        let bytes: Vec<u8> = halves.iter().flat_map(|half| half.to_le_bytes()).collect();
+        let highest = queues.highest().into();
+        self.write(tid, at, &bytes)?;
+        number(Ok(highest))
+    }
+
+    /// Text of `/proc/sysvipc/msg`.
+    pub(super) fn queues_text(&self) -> String {
+        let mut text = String::from(
+            "       key      msqid perms      cbytes       qnum lspid lrpid   uid   gid  cuid  cgid      stime      \
+             rtime      ctime\n",
+        );
+        for (id, found) in self.kept.ipc.queues.iter() {
+            let (Permissions { key, owner, maker, mode, .. }, of) = (found.permissions, &found.of);
+            // A `String` takes all that is written.
+            let _ = writeln!(
+                text,
+                "{key:10} {id:10}  {mode:4o}  {:10} {:10} {:5} {:5} {:5} {:5} {:5} {:5} {:10} {:10} {:10}",
+                of.bytes,
+                of.messages.len(),
+                of.last[0],
+                of.last[1],
+                owner.0,
+                owner.1,
+                maker.0,
+                maker.1,
+                of.used[0],
+                of.used[1],
+                found.changed
+            );
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests;
