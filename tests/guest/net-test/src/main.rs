@@ -121,7 +121,11 @@ fn datagrams() -> Result<()> {
         let (from, bytes) = one.receive(PATIENCE_MS)?;
         check(from == local(5001) && bytes.len() == usize::from(number), "another answer arrived")?;
     }
-    Ok(())
+    one.connect(Some(local(5997)))?;
+    one.send(local(5997), b"to nobody")?;
+    check(one.receive(PATIENCE_MS) == Err(Error::Refused), "nobody takes it")?;
+    other.send(local(5997), b"to nobody")?;
+    check(other.receive(100) == Err(Error::TimedOut), "it is connected to nobody")
 }
 
 fn refusals() -> Result<()> {
@@ -138,6 +142,12 @@ fn refusals() -> Result<()> {
         check(tries < 100, "the port is free again")?;
         sleep(Duration::from_millis(10));
     }
+    let origin = local(5998);
+    let listener = net.listen(local(5002), 2)?;
+    let near = net.connect_from(origin, local(5002), PATIENCE_MS)?;
+    check(near.local()? == origin && listener.accept(PATIENCE_MS)?.peer()? == origin, "it begins there")?;
+    let again = net.connect_from(origin, local(5002), PATIENCE_MS).err();
+    check(again == Some(Error::InUse), "there is a connection between these ends")?;
     let far = SocketAddr::from(([127, 0, 0, 1], 0));
     check(net.connect(far, PATIENCE_MS).err() == Some(Error::Bad), "no port")?;
     check(net.resolve("localhost", 0).ok() == Some(local(0).ip()), "localhost")

@@ -10,10 +10,11 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::net::{IpAddr, SocketAddr};
 use linux::errno::{
-    EADDRINUSE, EAGAIN, ECONNRESET, EINVAL, EIO, ENETDOWN, ENETUNREACH, ENOBUFS, ENOTCONN, Errno, Result,
+    EADDRINUSE, EAGAIN, ECONNREFUSED, ECONNRESET, EINVAL, EIO, ENETDOWN, ENETUNREACH, ENOBUFS, ENOTCONN,
+    Errno, Result,
 };
 use linux::network::{self, Ends, Network, Nowhere, Phase, Presence, Ways, readiness};
-use net::sockets::{Entrance, Sockets, endpoint, socket_address, unpacked};
+use net::sockets::{ANYWHERE, Entrance, Sockets, endpoint, socket_address, unpacked};
 use rt::api::stub::{Failure, Inbox, View};
 use rt::door::Reference;
 use rt::sys::{self, Uid};
@@ -106,6 +107,7 @@ impl Tern {
             Failure::Refused(Sockets::LIMIT) => ENOBUFS,
             Failure::Refused(Sockets::BAD) => EINVAL,
             Failure::Refused(Sockets::UNREACHABLE) => ENETUNREACH,
+            Failure::Refused(Sockets::REFUSED) => ECONNREFUSED,
             Failure::Kernel(sys::Error::NoMemory | sys::Error::Limit) => ENOBUFS,
             Failure::Kernel(_) => {
                 if self.entrance() == Some(entrance) {
@@ -248,9 +250,10 @@ impl Network for Tern {
         self.add(number, Socket::Listener(listener), entrance)
     }
 
-    fn connect(&self, number: u64, to: SocketAddr) -> Result<()> {
+    fn connect(&self, number: u64, from: SocketAddr, to: SocketAddr) -> Result<()> {
         let (stream, entrance) = self.with_host(|host| host.open_stream())?;
-        stream.connect(&endpoint(to)).map_err(|failure| self.errno(failure, entrance))?;
+        let begun = stream.connect(&endpoint(to), &endpoint(from));
+        begun.map_err(|failure| self.errno(failure, entrance))?;
         self.add(number, Socket::Stream(stream), entrance)
     }
 
@@ -295,6 +298,11 @@ impl Network for Tern {
 
     fn shut_down(&self, number: u64) -> Result<()> {
         self.with_stream(number, |stream| stream.shutdown())
+    }
+
+    fn connect_datagrams(&self, number: u64, to: Option<SocketAddr>) -> Result<()> {
+        let to = endpoint(to.unwrap_or(ANYWHERE));
+        self.with_datagrams(number, |datagrams| datagrams.connect(&to))
     }
 
     fn send_to(&self, number: u64, to: SocketAddr, bytes: &[u8]) -> Result<()> {

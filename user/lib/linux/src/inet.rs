@@ -96,6 +96,8 @@ pub struct Inet {
     pub is_below: Cell<bool>,
     /// Its own address, as far as it was chosen.
     pub local: Cell<Option<SocketAddr>>,
+    /// The one that it was bound to, which it has again when a connection is over.
+    pub bound: Cell<Option<SocketAddr>>,
     /// The other end.
     pub peer: Cell<Option<SocketAddr>>,
     /// Directions that are shut by this side.
@@ -125,6 +127,7 @@ impl Inet {
             is_acknowledged: Cell::new(false),
             is_below: Cell::new(false),
             local: Cell::new(None),
+            bound: Cell::new(None),
             peer: Cell::new(None),
             shut: Cell::new(0),
             error: Cell::new(None),
@@ -235,6 +238,10 @@ impl Inet {
         }
         for _ in 0..STRANGERS_MAX {
             let (from, bytes) = match network.receive_from(self.number) {
+                Err(ECONNREFUSED) => {
+                    self.error.set(Some(ECONNREFUSED));
+                    return Err(EAGAIN);
+                }
                 Err(error) if error != EAGAIN => {
                     self.lose(network, error);
                     return Err(EAGAIN);
@@ -250,9 +257,17 @@ impl Inet {
         Err(EAGAIN)
     }
 
+    /// Looks whether there is something to be told about datagrams that were sent.
+    pub fn look(&self, network: &dyn Network) {
+        if !self.is_stream() {
+            // An error is kept, and a datagram stays ahead.
+            let _ = self.fill_datagram(network);
+        }
+    }
+
     /// A socket for datagrams is not there below any more. Its program is told once, and it gets another port when it sends: whoever went on waiting for it
     /// would be told at once that it is ready, again and again.
-    fn lose(&self, network: &dyn Network, error: Errno) {
+    pub fn lose(&self, network: &dyn Network, error: Errno) {
         network.close(self.number);
         self.is_below.set(false);
         self.local.set(None);

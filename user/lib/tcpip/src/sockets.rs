@@ -18,7 +18,7 @@ use crate::advertisements::is_wide;
 use crate::queues::Place;
 use crate::stack::Stack;
 use core::net::{IpAddr, SocketAddr};
-use datagrams::{for_datagrams, for_echoes};
+use datagrams::{Datagrams, for_datagrams, for_echoes};
 use smoltcp::socket::{dns, icmp, tcp, udp};
 use smoltcp::wire::{IpAddress, IpListenEndpoint};
 pub use streams::Connection;
@@ -82,6 +82,8 @@ pub enum Refusal {
     Unreachable,
     /// There is no such name, or nobody who knows.
     NotFound,
+    /// Nobody has the port that a datagram was for.
+    Refused,
 }
 
 /// State of a connection.
@@ -115,7 +117,7 @@ impl Stack {
         self.table.room(owner, 1)?;
         let entry = match kind {
             Kind::Tcp => Entry::Tcp(self.sockets.add(stream())),
-            Kind::Udp => Entry::Udp(self.sockets.add(for_datagrams())),
+            Kind::Udp => Entry::Udp(Datagrams::new(self.sockets.add(for_datagrams()))),
             Kind::Echo => {
                 let ident = self.table.free_ident();
                 Entry::Echo(self.sockets.add(for_echoes(ident)?), ident)
@@ -143,7 +145,9 @@ impl Stack {
                 }
                 self.wire.set_listened(self.table.listened());
             }
-            Entry::Udp(handle) | Entry::Echo(handle, _) => drop(self.sockets.remove(handle)),
+            Entry::Udp(Datagrams { handle, .. }) | Entry::Echo(handle, _) => {
+                drop(self.sockets.remove(handle))
+            }
             Entry::Query(Query::Asked(asked)) => {
                 let socket = self.sockets.get_mut::<dns::Socket>(self.dns);
                 asked.into_iter().flatten().for_each(|handle| socket.cancel_query(handle));
@@ -217,9 +221,9 @@ impl Stack {
             read | if can_write { readiness::WRITABLE } else { 0 }
         };
         Ok(match self.entry(id)? {
-            Entry::Udp(handle) => {
-                let socket = self.sockets.get::<udp::Socket>(*handle);
-                bits(socket.can_recv(), socket.can_send())
+            Entry::Udp(own) => {
+                let socket = self.sockets.get::<udp::Socket>(own.handle);
+                bits(own.is_refused() || socket.can_recv(), own.is_refused() || socket.can_send())
             }
             Entry::Echo(handle, _) => {
                 let socket = self.sockets.get::<icmp::Socket>(*handle);

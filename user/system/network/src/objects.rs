@@ -21,6 +21,7 @@ fn refused(refusal: Refusal) -> Failure {
         Refusal::Bad => Sockets::BAD,
         Refusal::Unreachable => Sockets::UNREACHABLE,
         Refusal::NotFound => Sockets::NOT_FOUND,
+        Refusal::Refused => Sockets::REFUSED,
     })
 }
 
@@ -85,14 +86,18 @@ impl Datagrams::Relay for Socket {
         })?;
         Ok((bytes, sender.ok_or(refused(Refusal::Again))?))
     }
+    fn connect(&self, to: &Endpoint) -> Result<(), Failure> {
+        let to = Some(socket_address(to)).filter(|to| to.port() != 0);
+        self.look(|stack, id| stack.connect_datagrams(id, to))
+    }
 }
 
 impl SharedStream::Relay for Socket {
     fn ticket(&self) -> Result<u64, Failure> {
         Ok(self.id)
     }
-    fn connect(&self, to: &Endpoint) -> Result<(), Failure> {
-        self.shared.connect(self.id, socket_address(to)).map_err(refused)?;
+    fn connect(&self, to: &Endpoint, from: &Endpoint) -> Result<(), Failure> {
+        self.shared.connect(self.id, socket_address(from), socket_address(to)).map_err(refused)?;
         let _ = self.shared.poke();
         Ok(())
     }

@@ -9,7 +9,7 @@ use super::sockets::kind_of;
 use super::{done, number};
 use crate::errno::{
     EACCES, EADDRINUSE, EADDRNOTAVAIL, EAFNOSUPPORT, EAGAIN, EALREADY, ECONNABORTED, ECONNREFUSED,
-    EINPROGRESS, EINVAL, EISCONN, ENETUNREACH, ENOBUFS, ENOTCONN, EOPNOTSUPP, EPROTONOSUPPORT,
+    ECONNRESET, EINPROGRESS, EINVAL, EISCONN, ENETUNREACH, ENOBUFS, ENOTCONN, EOPNOTSUPP, EPROTONOSUPPORT,
     ESOCKTNOSUPPORT, Result,
 };
 use crate::frames::Bytes;
@@ -204,6 +204,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 self.happened(inet.number, ANY);
             }
             inet.local.set(Some(at));
+            inet.bound.set(Some(at));
             return Ok(());
         }
         Err(EADDRINUSE)
@@ -263,9 +264,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if inet.is_stream() {
             self.close_below(inet.number);
             inet.is_below.set(false);
-            if !self.sockets.bound.contains_key(&inet.number) {
-                inet.local.set(None);
-            }
+            inet.local.set(inet.bound.get());
+        } else if inet.is_below.get() {
+            // It cannot fail unless the socket is lost, which is told when it is used.
+            let _ = self.network().connect_datagrams(inet.number, None);
         }
         inet.disconnect();
         self.happened(inet.number, ANY);
@@ -302,7 +304,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             if to.port() == 0 {
                 return Err(ECONNREFUSED);
             }
-            network.connect(inet.number, to)?;
+            let from = inet.bound.get().unwrap_or(SocketAddr::new(inet.family.any(), 0));
+            let begun = network.connect(inet.number, from, to);
+            begun.map_err(|error| if error == EADDRINUSE { EADDRNOTAVAIL } else { error })?;
             inet.disconnect();
             inet.is_below.set(true);
             inet.peer.set(Some(to));
@@ -333,6 +337,15 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(ENETUNREACH);
         }
         self.address_of_inet(inet)?;
+        // One without a port can be connected and not send.
+        let below = Some(to).filter(|to| to.port() != 0);
+        let network = self.network();
+        if let Err(error) = network.connect_datagrams(inet.number, below) {
+            if matches!(error, ECONNRESET | EINVAL) {
+                inet.lose(&*network, error);
+            }
+            return Err(inet.error.take().unwrap_or(error));
+        }
         inet.disconnect();
         inet.peer.set(Some(to));
         inet.stage.set(Stage::Connected);

@@ -19,6 +19,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Bytes of an option.
     pub(in crate::calls) fn inet_option(&mut self, inet: &Inet, level: u32, name: u32) -> Result<Vec<u8>> {
         inet.follow(&*self.network(), self.machine.now());
+        if (level, name) == (SOL_SOCKET, SO_ERROR) {
+            // Below, a refusal is told to who looks for a datagram.
+            inet.look(&*self.network());
+        }
         let value = match (level, name) {
             (SOL_SOCKET, SO_TYPE) => inet.kind.number(),
             (SOL_SOCKET, SO_DOMAIN) => inet.family.number(),

@@ -3,6 +3,7 @@
 mod harm;
 mod options;
 mod ports;
+mod refusals;
 mod waits;
 
 use crate::calls::rig::{FIRST, Rig};
