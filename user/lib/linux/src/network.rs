@@ -7,7 +7,7 @@ use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::RefCell;
-use core::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 #[cfg(test)]
 pub mod loopback;
@@ -17,6 +17,9 @@ pub use source::{Ways, source};
 
 /// Bytes of a datagram, at most, to an address of IPv4 and to one of IPv6.
 pub const DATAGRAM_MAX: [usize; 2] = [1472, 1452];
+
+/// Bytes of an echo request, with the head of its message, at most.
+pub const ECHO_MAX: usize = 1460;
 
 /// Number that no socket has: the network itself, when it is known whether it is there.
 pub const ITSELF: u64 = 0;
@@ -100,6 +103,15 @@ pub trait Network: core::fmt::Debug {
     /// Takes a datagram: from whom, and what. `ECONNREFUSED`: one that was sent was refused.
     fn receive_from(&self, number: u64) -> Result<(SocketAddr, Vec<u8>)>;
 
+    /// Makes a socket for echo requests.
+    fn open_echo(&self, number: u64) -> Result<()>;
+
+    /// Sends an echo request: to whom, with which number and which bytes.
+    fn ask(&self, number: u64, to: IpAddr, request: (u16, &[u8])) -> Result<()>;
+
+    /// Takes an answer: from whom, to which request, and what has come back.
+    fn answer(&self, number: u64) -> Result<(IpAddr, u16, Vec<u8>)>;
+
     /// Readiness of a socket: bits of [`readiness`]. One that is not there is ready for everything.
     fn ready(&self, number: u64) -> u32;
 
@@ -165,6 +177,15 @@ impl Network for Nowhere {
         Err(ENETUNREACH)
     }
     fn receive_from(&self, _: u64) -> Result<(SocketAddr, Vec<u8>)> {
+        Err(EAGAIN)
+    }
+    fn open_echo(&self, number: u64) -> Result<()> {
+        self.bind(number, SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)))
+    }
+    fn ask(&self, _: u64, _: IpAddr, _: (u16, &[u8])) -> Result<()> {
+        Err(ENETUNREACH)
+    }
+    fn answer(&self, _: u64) -> Result<(IpAddr, u16, Vec<u8>)> {
         Err(EAGAIN)
     }
     fn ready(&self, number: u64) -> u32 {

@@ -284,16 +284,21 @@ pub struct Echo<'a> {
 }
 
 impl Echo<'_> {
-    /// Asks for an echo.
-    pub fn ask(&self, to: IpAddr, number: u16, len: u16) -> Result<()> {
+    /// Asks for an echo of these bytes.
+    pub fn ask(&self, to: IpAddr, number: u16, bytes: &[u8]) -> Result<()> {
         let to = packed(to);
-        self.net.when(self.ticket, Sockets::WRITABLE, FOREVER, || self.echo.ask(&to, number, len))
+        self.net.when(self.ticket, Sockets::WRITABLE, FOREVER, || self.echo.ask(&to, number, bytes))
     }
 
-    /// Waits for an answer: from whom, to which question, and how many bytes.
-    pub fn answer(&self, patience_ms: u64) -> Result<(IpAddr, u16, u16)> {
-        let answer = || self.echo.answer();
-        let (from, number, len) = self.net.when(self.ticket, Sockets::READABLE, patience_ms, answer)?;
-        Ok((unpacked(from), number, len))
+    /// Waits for an answer: from whom, to which question, and what has come back.
+    pub fn answer(&self, patience_ms: u64) -> Result<(IpAddr, u16, Vec<u8>)> {
+        let mut replies = Box::new(Sockets::Echo::Replies::new());
+        Inbox::open(&mut *replies, |inbox| {
+            let answer = || {
+                let (bytes, from, number) = self.echo.answer(inbox)?;
+                Ok((unpacked(from), number, bytes.to_vec()))
+            };
+            self.net.when(self.ticket, Sockets::READABLE, patience_ms, answer)
+        })?
     }
 }

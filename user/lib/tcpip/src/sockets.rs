@@ -7,9 +7,10 @@
 //! **A connection that is begun and not made** has a place of its listener's. If all are taken, the oldest that has had its place for a while
 //! loses it: whoever begins and does not go on keeps others away no longer than that.
 //!
-//! In reading order: this file, what all kinds have; `table`, their numbers and owners; `streams`; `datagrams`; `queries`, names.
+//! In reading order: this file, what all kinds have; `table`, their numbers and owners; `streams`; `datagrams`; `echoes`; `queries`, names.
 
 mod datagrams;
+mod echoes;
 mod queries;
 mod streams;
 mod table;
@@ -18,7 +19,8 @@ use crate::advertisements::is_wide;
 use crate::queues::Place;
 use crate::stack::Stack;
 use core::net::{IpAddr, SocketAddr};
-use datagrams::{Datagrams, for_datagrams, for_echoes};
+use datagrams::{Datagrams, for_datagrams};
+use echoes::for_echoes;
 use smoltcp::socket::{dns, icmp, tcp, udp};
 use smoltcp::wire::{IpAddress, IpListenEndpoint};
 pub use streams::Connection;

@@ -2,7 +2,6 @@
 
 use crate::clients::Membership;
 use crate::shared::Shared;
-use alloc::vec;
 use core::net::IpAddr;
 use net::sockets::Sockets::{self, Datagrams, Echo, Host, Listener, Question, SharedStream, Stream};
 use net::sockets::{Endpoint, endpoint, packed, socket_address, unpacked};
@@ -29,6 +28,7 @@ fn refused(refusal: Refusal) -> Failure {
 pub fn make_room() -> sys::Result<()> {
     door::make_room::<Host::Object<Hosted>>()?;
     door::make_room::<Datagrams::Object<Socket>>()?;
+    door::make_room::<Echo::Object<Socket>>()?;
     door::make_room::<SharedStream::Object<Socket>>()
 }
 
@@ -158,17 +158,25 @@ impl Listener::Server for Socket {
     }
 }
 
-impl Echo::Server for Socket {
+impl Echo::Relay for Socket {
     fn ticket(&self) -> Result<u64, Failure> {
         Ok(self.id)
     }
-    fn ask(&self, to: &[u8; 16], number: u16, len: u16) -> Result<(), Failure> {
-        let bytes = vec![0; usize::from(len).min(DATAGRAM_MAX)];
-        self.act(|stack, id| stack.ask_echo(id, unpacked(*to), number, &bytes))
+    fn ask(&self, to: &[u8; 16], number: u16, data: &[u8]) -> Result<(), Failure> {
+        self.act(|stack, id| stack.ask_echo(id, unpacked(*to), number, data))
     }
-    fn answer(&self) -> Result<([u8; 16], u16, u16), Failure> {
-        let (from, number, len) = self.look(Stack::echoed)?;
-        Ok((packed(from), number, len as u16))
+    fn answer<'a>(
+        &'a self,
+        hold: &'a mut Hold<'a, Echo::Replies>,
+    ) -> Result<(&'a [u8], [u8; 16], u16), Failure> {
+        let mut answered = None;
+        let bytes = hold.fill(DATAGRAM_MAX, |bytes| {
+            let (from, number, len) = self.look(|stack, id| stack.echoed(id, bytes))?;
+            answered = Some((packed(from), number));
+            Ok(len)
+        })?;
+        let (from, number) = answered.ok_or(refused(Refusal::Again))?;
+        Ok((bytes, from, number))
     }
 }
 

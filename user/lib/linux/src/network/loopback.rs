@@ -58,6 +58,8 @@ struct State {
     keys: BTreeMap<u64, u64>,
     listeners: BTreeMap<u64, Listener>,
     datagrams: BTreeMap<u64, Datagrams>,
+    /// Answers at sockets for echo requests.
+    echoes: BTreeMap<u64, VecDeque<(IpAddr, u16, Vec<u8>)>>,
     watched: BTreeMap<u64, u32>,
     next_key: u64,
     next_port: u16,
@@ -89,7 +91,7 @@ impl State {
 
     fn count(&self) -> usize {
         let waiting: usize = self.listeners.values().map(|listener| listener.backlog).sum();
-        self.keys.len() + self.datagrams.len() + waiting
+        self.keys.len() + self.datagrams.len() + self.echoes.len() + waiting
     }
 
     fn room(&self, wanted: usize) -> Result<()> {
@@ -104,6 +106,9 @@ impl State {
         }
         if let Some(datagrams) = self.datagrams.get(&number) {
             return bits(!datagrams.queue.is_empty() || datagrams.is_refused, true);
+        }
+        if let Some(answers) = self.echoes.get(&number) {
+            return bits(!answers.is_empty(), true);
         }
         let Some(stream) = self.keys.get(&number).and_then(|key| self.streams.get(key)) else {
             return u32::MAX;
@@ -369,6 +374,27 @@ impl Network for Loopback {
         socket.queue.pop_front().ok_or(EAGAIN)
     }
 
+    fn open_echo(&self, number: u64) -> Result<()> {
+        let state = &mut *self.state.borrow_mut();
+        state.room(1)?;
+        state.echoes.insert(number, VecDeque::new());
+        Ok(())
+    }
+
+    fn ask(&self, number: u64, to: IpAddr, (request, bytes): (u16, &[u8])) -> Result<()> {
+        self.source(to).ok_or(ENETUNREACH)?;
+        let state = &mut *self.state.borrow_mut();
+        let answers = state.echoes.get_mut(&number).ok_or(EINVAL)?;
+        if to != SILENT.parse::<IpAddr>().unwrap() && answers.len() < DATAGRAMS {
+            answers.push_back((to, request, bytes.to_vec()));
+        }
+        Ok(())
+    }
+
+    fn answer(&self, number: u64) -> Result<(IpAddr, u16, Vec<u8>)> {
+        self.state.borrow_mut().echoes.get_mut(&number).ok_or(EINVAL)?.pop_front().ok_or(EAGAIN)
+    }
+
     fn ready(&self, number: u64) -> u32 {
         self.state.borrow().ready(number)
     }
@@ -381,6 +407,7 @@ impl Network for Loopback {
     fn close(&self, number: u64) {
         let state = &mut *self.state.borrow_mut();
         state.datagrams.remove(&number);
+        state.echoes.remove(&number);
         if let Some(listener) = state.listeners.remove(&number) {
             for key in listener.waiting {
                 state.close_key(key);

@@ -118,7 +118,7 @@ fn messages_that_are_made_up() {
         }
     }
     let [answer] = &answers[..] else { panic!("{} answers", answers.len()) };
-    let mut tell = |pair: &mut Pair, at: usize, bit: u8, is_summed: bool| {
+    let tell = |pair: &mut Pair, at: usize, bit: u8, is_summed: bool| {
         let mut frame = answer.clone();
         frame[at] ^= bit;
         if is_summed {

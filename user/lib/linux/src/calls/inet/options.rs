@@ -26,13 +26,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let value = match (level, name) {
             (SOL_SOCKET, SO_TYPE) => inet.kind.number(),
             (SOL_SOCKET, SO_DOMAIN) => inet.family.number(),
-            (SOL_SOCKET, SO_PROTOCOL) => {
-                if inet.is_stream() {
-                    super::TCP
-                } else {
-                    super::UDP
-                }
-            }
+            (SOL_SOCKET, SO_PROTOCOL) => inet.protocol.number(inet.family),
             (SOL_SOCKET, SO_ERROR) => inet.error.take().map_or(0, |error| error.0.into()),
             (SOL_SOCKET, SO_ACCEPTCONN) => inet.is_listening().into(),
             (SOL_SOCKET, SO_SNDLOWAT) => 1,
