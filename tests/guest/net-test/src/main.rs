@@ -146,10 +146,10 @@ fn refusals() -> Result<()> {
         sleep(Duration::from_millis(10));
     }
     let origin = local(5998);
-    let listener = net.listen(local(5002), 2)?;
-    let near = net.connect_from(origin, local(5002), PATIENCE_MS)?;
+    let listener = net.listen(local(5010), 2)?;
+    let near = net.connect_from(origin, local(5010), PATIENCE_MS)?;
     check(near.local()? == origin && listener.accept(PATIENCE_MS)?.peer()? == origin, "it begins there")?;
-    let again = net.connect_from(origin, local(5002), PATIENCE_MS).err();
+    let again = net.connect_from(origin, local(5010), PATIENCE_MS).err();
     check(again == Some(Error::InUse), "there is a connection between these ends")?;
     let far = SocketAddr::from(([127, 0, 0, 1], 0));
     check(net.connect(far, PATIENCE_MS).err() == Some(Error::Bad), "no port")?;
