@@ -121,7 +121,14 @@ fn datagrams() -> Result<()> {
         let (from, bytes) = one.receive(PATIENCE_MS)?;
         check(from == local(5001) && bytes.len() == usize::from(number), "another answer arrived")?;
     }
-    Ok(())
+    one.connect(Some(local(5997)))?;
+    one.send(local(5997), b"to nobody")?;
+    check(one.receive(PATIENCE_MS) == Err(Error::Refused), "nobody takes it")?;
+    other.send(local(5997), b"to nobody")?;
+    check(other.receive(100) == Err(Error::TimedOut), "it is connected to nobody")?;
+    let echo = net.echo()?;
+    echo.ask(local(0).ip(), 7, b"these bytes")?;
+    check(echo.answer(PATIENCE_MS)? == (local(0).ip(), 7, b"these bytes".to_vec()), "they come back")
 }
 
 fn refusals() -> Result<()> {
@@ -138,6 +145,12 @@ fn refusals() -> Result<()> {
         check(tries < 100, "the port is free again")?;
         sleep(Duration::from_millis(10));
     }
+    let origin = local(5998);
+    let listener = net.listen(local(5010), 2)?;
+    let near = net.connect_from(origin, local(5010), PATIENCE_MS)?;
+    check(near.local()? == origin && listener.accept(PATIENCE_MS)?.peer()? == origin, "it begins there")?;
+    let again = net.connect_from(origin, local(5010), PATIENCE_MS).err();
+    check(again == Some(Error::InUse), "there is a connection between these ends")?;
     let far = SocketAddr::from(([127, 0, 0, 1], 0));
     check(net.connect(far, PATIENCE_MS).err() == Some(Error::Bad), "no port")?;
     check(net.resolve("localhost", 0).ok() == Some(local(0).ip()), "localhost")
@@ -170,7 +183,7 @@ fn stranger() -> Result<()> {
     }
     let net = Net::open()?;
     let echo = net.echo()?;
-    echo.ask(core::net::IpAddr::from([10, 0, 2, 2]), 1, 56)?;
+    echo.ask(core::net::IpAddr::from([10, 0, 2, 2]), 1, &[0; 56])?;
     echo.answer(PATIENCE_MS)?;
     Ok(())
 }
@@ -290,16 +303,16 @@ fn apart(words: &[&str]) -> Result<()> {
         check(tries < TRIES, "the other program is not there")?;
         sleep(Duration::from_millis(10));
     }
-    let len = 40 + u16::from(name);
+    let own = [name; 40];
     for round in 0..ROUNDS {
         // Both ask with the same numbers.
-        echo.ask(to.ip(), round as u16, len)?;
+        echo.ask(to.ip(), round as u16, &own)?;
         socket.send(to, &[name; 100][..50 + round % 50])?;
         let (from, bytes) = socket.receive(PATIENCE_MS)?;
         check(from == to && bytes.len() == 50 + round % 50, "another datagram arrived")?;
         check(bytes.iter().all(|&byte| byte == name), "a datagram of the other program arrived")?;
         let answer = echo.answer(PATIENCE_MS)?;
-        check(answer == (to.ip(), round as u16, len), "an echo of the other program arrived")?;
+        check(answer == (to.ip(), round as u16, own.to_vec()), "an echo of the other program arrived")?;
     }
     // The other one goes on meanwhile, and is not heard here.
     check(socket.receive(2000) == Err(Error::TimedOut), "one more datagram arrived")?;

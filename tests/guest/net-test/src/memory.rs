@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 use net::memory::Memory;
-use net::sockets::{Entrance, Error, NAME, Net, Result, Sockets, Stream, endpoint};
+use net::sockets::{ANYWHERE, Entrance, Error, NAME, Net, Result, Sockets, Stream, endpoint};
 use rt::api::stub::{Failure as Fault, View};
 use rt::api::{Failure, Name, names};
 use rt::door::Reference;
@@ -136,7 +136,7 @@ fn server() -> Result<Uid> {
 /// A connection that asks for memory by itself.
 fn connect(net: &Net, port: u16) -> Result<Shared> {
     let stream = net.host().open_stream()?;
-    stream.connect(&endpoint(local(port)))?;
+    stream.connect(&endpoint(local(port)), &endpoint(ANYWHERE))?;
     Entrance::Client { server: server()? }.wait(stream.ticket()?, Sockets::WRITABLE, PATIENCE_MS)?;
     stream.narrow().map_err(|_| Error::Bad)
 }

@@ -155,8 +155,8 @@ fn echo() -> Result<()> {
     let outcome = Net::open().and_then(|net| {
         let echo = net.echo()?;
         let to = IpAddr::from([10, 0, 2, 2]);
-        echo.ask(to, 1, 56)?;
-        Ok(echo.answer(PATIENCE_MS)? == (to, 1, 56))
+        echo.ask(to, 1, PAGE)?;
+        Ok(echo.answer(PATIENCE_MS)? == (to, 1, PAGE.to_vec()))
     });
     check(outcome.map_err(failed)?, "another answer came")
 }

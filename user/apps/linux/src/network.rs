@@ -10,10 +10,11 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::net::{IpAddr, SocketAddr};
 use linux::errno::{
-    EADDRINUSE, EAGAIN, ECONNRESET, EINVAL, EIO, ENETDOWN, ENETUNREACH, ENOBUFS, ENOTCONN, Errno, Result,
+    EADDRINUSE, EAGAIN, ECONNREFUSED, ECONNRESET, EINVAL, EIO, ENETDOWN, ENETUNREACH, ENOBUFS, ENOTCONN,
+    Errno, Result,
 };
 use linux::network::{self, Ends, Network, Nowhere, Phase, Presence, Ways, readiness};
-use net::sockets::{Entrance, Sockets, endpoint, socket_address, unpacked};
+use net::sockets::{ANYWHERE, Entrance, Sockets, endpoint, packed, socket_address, unpacked};
 use rt::api::stub::{Failure, Inbox, View};
 use rt::door::Reference;
 use rt::sys::{self, Uid};
@@ -51,6 +52,7 @@ enum Socket {
     Stream(Reference<Sockets::Stream::Client<View>>),
     Listener(Reference<Sockets::Listener::Client<View>>),
     Datagrams(Reference<Sockets::Datagrams::Client<View>>),
+    Echo(Reference<Sockets::Echo::Client<View>>),
 }
 
 struct Entry {
@@ -70,6 +72,7 @@ pub struct Tern {
     /// Room for what a read brings. A new one would have to be zeroed.
     spare: RefCell<Box<Sockets::Stream::Replies>>,
     spare_datagram: RefCell<Box<Sockets::Datagrams::Replies>>,
+    spare_answer: RefCell<Box<Sockets::Echo::Replies>>,
 }
 
 impl core::fmt::Debug for Tern {
@@ -87,6 +90,7 @@ impl Tern {
             waiters: Waiters::new(priority),
             spare: RefCell::new(Box::new(Sockets::Stream::Replies::new())),
             spare_datagram: RefCell::new(Box::new(Sockets::Datagrams::Replies::new())),
+            spare_answer: RefCell::new(Box::new(Sockets::Echo::Replies::new())),
         }
     }
 
@@ -106,6 +110,7 @@ impl Tern {
             Failure::Refused(Sockets::LIMIT) => ENOBUFS,
             Failure::Refused(Sockets::BAD) => EINVAL,
             Failure::Refused(Sockets::UNREACHABLE) => ENETUNREACH,
+            Failure::Refused(Sockets::REFUSED) => ECONNREFUSED,
             Failure::Kernel(sys::Error::NoMemory | sys::Error::Limit) => ENOBUFS,
             Failure::Kernel(_) => {
                 if self.entrance() == Some(entrance) {
@@ -147,6 +152,7 @@ impl Tern {
             Socket::Stream(stream) => stream.ticket(),
             Socket::Listener(listener) => listener.ticket(),
             Socket::Datagrams(datagrams) => datagrams.ticket(),
+            Socket::Echo(echo) => echo.ticket(),
         };
         let ticket = ticket.map_err(|failure| self.errno(failure, entrance))?;
         self.sockets.borrow_mut().insert(number, Entry { socket, ticket, entrance, watched: 0 });
@@ -179,12 +185,30 @@ impl Tern {
         }
     }
 
+    fn with_echo<T>(
+        &self,
+        number: u64,
+        act: impl FnOnce(&Sockets::Echo::Client<View>) -> core::result::Result<T, Failure>,
+    ) -> Result<T> {
+        match self.sockets.borrow().get(&number) {
+            Some(Entry { socket: Socket::Echo(echo), entrance, .. }) => {
+                act(echo).map_err(|failure| self.errno(failure, *entrance))
+            }
+            _ => Err(EINVAL),
+        }
+    }
+
     /// Addresses of this machine, with the lengths of their networks' prefixes.
     fn addresses(&self) -> Vec<(IpAddr, u8)> {
         let found = (0..ADDRESSES_MAX)
             .map_while(|place| self.with_host(|host| host.address_at(place)).ok())
             .map(|((address, prefix), _)| (unpacked(address), prefix));
         found.collect()
+    }
+
+    /// Whether a socket is nowhere. One that a server had which is gone has broken off, also if there is none any more.
+    fn is_nowhere(&self, number: u64) -> bool {
+        !self.sockets.borrow().contains_key(&number) && self.nowhere(|_| ()).is_some()
     }
 
     /// Nowhere, if there is no server for this program.
@@ -248,9 +272,10 @@ impl Network for Tern {
         self.add(number, Socket::Listener(listener), entrance)
     }
 
-    fn connect(&self, number: u64, to: SocketAddr) -> Result<()> {
+    fn connect(&self, number: u64, from: SocketAddr, to: SocketAddr) -> Result<()> {
         let (stream, entrance) = self.with_host(|host| host.open_stream())?;
-        stream.connect(&endpoint(to)).map_err(|failure| self.errno(failure, entrance))?;
+        let begun = stream.connect(&endpoint(to), &endpoint(from));
+        begun.map_err(|failure| self.errno(failure, entrance))?;
         self.add(number, Socket::Stream(stream), entrance)
     }
 
@@ -297,6 +322,11 @@ impl Network for Tern {
         self.with_stream(number, |stream| stream.shutdown())
     }
 
+    fn connect_datagrams(&self, number: u64, to: Option<SocketAddr>) -> Result<()> {
+        let to = endpoint(to.unwrap_or(ANYWHERE));
+        self.with_datagrams(number, |datagrams| datagrams.connect(&to))
+    }
+
     fn send_to(&self, number: u64, to: SocketAddr, bytes: &[u8]) -> Result<()> {
         if self.nowhere(|_| ()).is_some() {
             return Err(ENETUNREACH);
@@ -305,9 +335,7 @@ impl Network for Tern {
     }
 
     fn receive_from(&self, number: u64) -> Result<(SocketAddr, Vec<u8>)> {
-        // One that a server had which is gone has broken off, also if there is none any more.
-        let is_known = self.sockets.borrow().contains_key(&number);
-        if !is_known && self.nowhere(|_| ()).is_some() {
+        if self.is_nowhere(number) {
             return Err(EAGAIN);
         }
         let mut spare = self.spare_datagram.borrow_mut();
@@ -315,6 +343,34 @@ impl Network for Tern {
             Inbox::open(&mut **spare, |inbox| {
                 let (bytes, from) = datagrams.receive(inbox)?;
                 Ok((socket_address(&from), bytes.to_vec()))
+            })?
+        })
+    }
+
+    fn open_echo(&self, number: u64) -> Result<()> {
+        if let Some(outcome) = self.nowhere(|nowhere| nowhere.open_echo(number)) {
+            return outcome;
+        }
+        let (echo, entrance) = self.with_host(|host| host.open_echo())?;
+        self.add(number, Socket::Echo(echo), entrance)
+    }
+
+    fn ask(&self, number: u64, to: IpAddr, (request, bytes): (u16, &[u8])) -> Result<()> {
+        if self.nowhere(|_| ()).is_some() {
+            return Err(ENETUNREACH);
+        }
+        self.with_echo(number, |echo| echo.ask(&packed(to), request, bytes))
+    }
+
+    fn answer(&self, number: u64) -> Result<(IpAddr, u16, Vec<u8>)> {
+        if self.is_nowhere(number) {
+            return Err(EAGAIN);
+        }
+        let mut spare = self.spare_answer.borrow_mut();
+        self.with_echo(number, |echo| {
+            Inbox::open(&mut **spare, |inbox| {
+                let (bytes, from, request) = echo.answer(inbox)?;
+                Ok((unpacked(from), request, bytes.to_vec()))
             })?
         })
     }

@@ -16,7 +16,7 @@ rt::entry!(main);
 const PATIENCE_MS: u64 = 3000;
 
 /// Bytes of a request.
-const LEN: u16 = 56;
+const BYTES: [u8; 56] = [0; 56];
 
 fn main() -> i32 {
     let arguments = rt::arguments();
@@ -44,15 +44,13 @@ fn ping(host: &str, count: u16) -> Result<()> {
     let echo = net.echo()?;
     for number in 1..=count {
         let begin = time::now();
-        echo.ask(to, number, LEN)?;
+        echo.ask(to, number, &BYTES)?;
         loop {
-            let (from, answered, len) = echo.answer(PATIENCE_MS)?;
+            let (from, answered, bytes) = echo.answer(PATIENCE_MS)?;
             // An answer to an earlier question may be late.
             if answered == number {
-                println!(
-                    "{len} bytes from {from}, number {number}, {} us",
-                    (time::now() - begin).as_micros()
-                );
+                let (len, time_us) = (bytes.len(), (time::now() - begin).as_micros());
+                println!("{len} bytes from {from}, number {number}, {time_us} us");
                 break;
             }
         }

@@ -5,10 +5,13 @@
 //! ahead of the program: see [`Inet::fill`].
 
 mod address;
+mod echo;
 pub mod options;
 pub mod ports;
 
-use crate::errno::{EAGAIN, ECONNREFUSED, ECONNRESET, ENOTCONN, EPIPE, ETIMEDOUT, Errno, Result};
+use crate::errno::{
+    EAGAIN, ECONNREFUSED, ECONNRESET, ENOTCONN, EPIPE, EPROTONOSUPPORT, ETIMEDOUT, Errno, Result,
+};
 use crate::network::{Network, Phase, readiness};
 use crate::socket::{Kind, READABLE, SHUT_READ, SHUT_WRITE};
 use alloc::collections::VecDeque;
@@ -18,6 +21,7 @@ use core::net::SocketAddr;
 use linux_raw_sys::general::{POLLERR, POLLHUP, POLLOUT, POLLRDHUP, POLLWRBAND, POLLWRNORM};
 
 pub use address::{Family, address_bytes, parse};
+pub use echo::request;
 pub use options::Options;
 pub use ports::{Ports, Scope};
 
@@ -77,6 +81,39 @@ pub struct Arrived {
     pub is_end: bool,
 }
 
+/// Protocol of a socket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Protocol {
+    /// Streams.
+    Tcp,
+    /// Datagrams.
+    Udp,
+    /// Echo requests, each a datagram with a message of ICMP.
+    Echo,
+}
+
+impl Protocol {
+    /// Protocol of a kind of sockets of a family; number 0: the usual one. `EPROTONOSUPPORT`: there is no such.
+    pub fn of(family: Family, kind: Kind, number: u32) -> Result<Protocol> {
+        let all = [Protocol::Tcp, Protocol::Udp, Protocol::Echo];
+        let fits = |protocol: &&Protocol| {
+            let is_meant = number == 0 && **protocol != Protocol::Echo || number == protocol.number(family);
+            is_meant && (**protocol == Protocol::Tcp) == (kind == Kind::Stream)
+        };
+        all.iter().find(fits).copied().ok_or(EPROTONOSUPPORT)
+    }
+
+    /// Its number.
+    pub const fn number(self, family: Family) -> u32 {
+        match (self, family) {
+            (Protocol::Tcp, _) => 6,
+            (Protocol::Udp, _) => 17,
+            (Protocol::Echo, Family::Four) => 1,
+            (Protocol::Echo, Family::Six) => 58,
+        }
+    }
+}
+
 /// A socket.
 #[derive(Debug)]
 pub struct Inet {
@@ -86,6 +123,8 @@ pub struct Inet {
     pub kind: Kind,
     /// Its family.
     pub family: Family,
+    /// Its protocol.
+    pub protocol: Protocol,
     /// The user who has made it.
     pub owner: u32,
     /// Its state.
@@ -96,6 +135,8 @@ pub struct Inet {
     pub is_below: Cell<bool>,
     /// Its own address, as far as it was chosen.
     pub local: Cell<Option<SocketAddr>>,
+    /// The one that it was bound to, which it has again when a connection is over.
+    pub bound: Cell<Option<SocketAddr>>,
     /// The other end.
     pub peer: Cell<Option<SocketAddr>>,
     /// Directions that are shut by this side.
@@ -115,16 +156,18 @@ pub struct Inet {
 
 impl Inet {
     /// A socket of a user's that is connected to nobody.
-    pub fn new(number: u64, kind: Kind, family: Family, owner: u32) -> Inet {
+    pub fn new(number: u64, family: Family, protocol: Protocol, owner: u32) -> Inet {
         Inet {
             number,
-            kind,
+            kind: if protocol == Protocol::Tcp { Kind::Stream } else { Kind::Datagram },
             family,
+            protocol,
             owner,
             stage: Cell::new(Stage::Fresh),
             is_acknowledged: Cell::new(false),
             is_below: Cell::new(false),
             local: Cell::new(None),
+            bound: Cell::new(None),
             peer: Cell::new(None),
             shut: Cell::new(0),
             error: Cell::new(None),
@@ -139,6 +182,11 @@ impl Inet {
     /// Whether it is a stream.
     pub fn is_stream(&self) -> bool {
         self.kind == Kind::Stream
+    }
+
+    /// Whether it is for echo requests.
+    pub fn is_echo(&self) -> bool {
+        self.protocol == Protocol::Echo
     }
 
     /// Whether it listens.
@@ -234,14 +282,18 @@ impl Inet {
             return Err(EAGAIN);
         }
         for _ in 0..STRANGERS_MAX {
-            let (from, bytes) = match network.receive_from(self.number) {
+            let (from, bytes) = match self.receive_from(network) {
+                Err(ECONNREFUSED) => {
+                    self.error.set(Some(ECONNREFUSED));
+                    return Err(EAGAIN);
+                }
                 Err(error) if error != EAGAIN => {
                     self.lose(network, error);
                     return Err(EAGAIN);
                 }
                 received => received?,
             };
-            let is_known = self.peer.get().is_none_or(|peer| peer == from);
+            let is_known = self.peer.get().is_none_or(|peer| self.is_same(peer, from));
             if is_known && self.family.has(from.ip(), self.options.is_six_only()) {
                 self.ahead.borrow_mut().datagram = Some((from, bytes));
                 return Ok(());
@@ -250,9 +302,32 @@ impl Inet {
         Err(EAGAIN)
     }
 
+    /// Takes a datagram from below, or the answer to an echo request.
+    fn receive_from(&self, network: &dyn Network) -> Result<(SocketAddr, Vec<u8>)> {
+        if !self.is_echo() {
+            return network.receive_from(self.number);
+        }
+        let (from, number, bytes) = network.answer(self.number)?;
+        let port = self.local.get().map_or(0, |local| local.port());
+        Ok((SocketAddr::new(from, 0), echo::answer(self.family, port, number, &bytes)))
+    }
+
+    /// Whether a sender is the other end. Those that answer echo requests have no ports.
+    fn is_same(&self, peer: SocketAddr, from: SocketAddr) -> bool {
+        peer.ip() == from.ip() && (self.is_echo() || peer.port() == from.port())
+    }
+
+    /// Looks whether there is something to be told about datagrams that were sent.
+    pub fn look(&self, network: &dyn Network) {
+        if !self.is_stream() {
+            // An error is kept, and a datagram stays ahead.
+            let _ = self.fill_datagram(network);
+        }
+    }
+
     /// A socket for datagrams is not there below any more. Its program is told once, and it gets another port when it sends: whoever went on waiting for it
     /// would be told at once that it is ready, again and again.
-    fn lose(&self, network: &dyn Network, error: Errno) {
+    pub fn lose(&self, network: &dyn Network, error: Errno) {
         network.close(self.number);
         self.is_below.set(false);
         self.local.set(None);

@@ -7,7 +7,7 @@ use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::RefCell;
-use core::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 #[cfg(test)]
 pub mod loopback;
@@ -17,6 +17,9 @@ pub use source::{Ways, source};
 
 /// Bytes of a datagram, at most, to an address of IPv4 and to one of IPv6.
 pub const DATAGRAM_MAX: [usize; 2] = [1472, 1452];
+
+/// Bytes of an echo request, with the head of its message, at most.
+pub const ECHO_MAX: usize = 1460;
 
 /// Number that no socket has: the network itself, when it is known whether it is there.
 pub const ITSELF: u64 = 0;
@@ -69,8 +72,9 @@ pub trait Network: core::fmt::Debug {
     /// Makes a socket that listens at an address and a port, and keeps so many connections that nobody has accepted.
     fn listen(&self, number: u64, at: SocketAddr, backlog: u16) -> Result<()>;
 
-    /// Begins a connection. It is there, or has failed, when the socket can be written.
-    fn connect(&self, number: u64, to: SocketAddr) -> Result<()>;
+    /// Begins a connection from an address and a port of this machine, of which none means any. It is there, or has failed, when the socket can be written.
+    /// `EADDRINUSE`: the port is another program's, or there is a connection between these ends.
+    fn connect(&self, number: u64, from: SocketAddr, to: SocketAddr) -> Result<()>;
 
     /// Takes a connection from a socket that listens. It has a number of its own.
     fn accept(&self, listener: u64, number: u64) -> Result<()>;
@@ -90,11 +94,23 @@ pub trait Network: core::fmt::Debug {
     /// Nothing more is written to a connection.
     fn shut_down(&self, number: u64) -> Result<()>;
 
-    /// Sends a datagram.
+    /// Connects a socket for datagrams to an end: it receives from there alone, and hears of a datagram to there that was refused. None: it is connected to nobody.
+    fn connect_datagrams(&self, number: u64, to: Option<SocketAddr>) -> Result<()>;
+
+    /// Sends a datagram. `ECONNREFUSED`: an earlier one was refused, and this one is not sent.
     fn send_to(&self, number: u64, to: SocketAddr, bytes: &[u8]) -> Result<()>;
 
-    /// Takes a datagram: from whom, and what.
+    /// Takes a datagram: from whom, and what. `ECONNREFUSED`: one that was sent was refused.
     fn receive_from(&self, number: u64) -> Result<(SocketAddr, Vec<u8>)>;
+
+    /// Makes a socket for echo requests.
+    fn open_echo(&self, number: u64) -> Result<()>;
+
+    /// Sends an echo request: to whom, with which number and which bytes.
+    fn ask(&self, number: u64, to: IpAddr, request: (u16, &[u8])) -> Result<()>;
+
+    /// Takes an answer: from whom, to which request, and what has come back.
+    fn answer(&self, number: u64) -> Result<(IpAddr, u16, Vec<u8>)>;
 
     /// Readiness of a socket: bits of [`readiness`]. One that is not there is ready for everything.
     fn ready(&self, number: u64) -> u32;
@@ -133,7 +149,7 @@ impl Network for Nowhere {
     fn listen(&self, number: u64, at: SocketAddr, _: u16) -> Result<()> {
         self.bind(number, at)
     }
-    fn connect(&self, _: u64, _: SocketAddr) -> Result<()> {
+    fn connect(&self, _: u64, _: SocketAddr, _: SocketAddr) -> Result<()> {
         Err(ENETUNREACH)
     }
     fn accept(&self, _: u64, _: u64) -> Result<()> {
@@ -154,10 +170,22 @@ impl Network for Nowhere {
     fn shut_down(&self, _: u64) -> Result<()> {
         Err(ENOTCONN)
     }
+    fn connect_datagrams(&self, _: u64, _: Option<SocketAddr>) -> Result<()> {
+        Err(ENETUNREACH)
+    }
     fn send_to(&self, _: u64, _: SocketAddr, _: &[u8]) -> Result<()> {
         Err(ENETUNREACH)
     }
     fn receive_from(&self, _: u64) -> Result<(SocketAddr, Vec<u8>)> {
+        Err(EAGAIN)
+    }
+    fn open_echo(&self, number: u64) -> Result<()> {
+        self.bind(number, SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)))
+    }
+    fn ask(&self, _: u64, _: IpAddr, _: (u16, &[u8])) -> Result<()> {
+        Err(ENETUNREACH)
+    }
+    fn answer(&self, _: u64) -> Result<(IpAddr, u16, Vec<u8>)> {
         Err(EAGAIN)
     }
     fn ready(&self, number: u64) -> u32 {

@@ -23,6 +23,9 @@ rt::interface!(door, "../../../idl/interfaces/sockets.idl");
 /// The name under which the server registers.
 pub const NAME: &str = "network";
 
+/// Any address of this machine, and any port.
+pub const ANYWHERE: SocketAddr = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0);
+
 /// Patience without an end.
 pub const FOREVER: u64 = u64::MAX;
 
@@ -44,6 +47,8 @@ pub enum Error {
     Unreachable,
     /// There is no such name, or nobody who knows.
     NotFound,
+    /// Nobody has the port that a datagram was for.
+    Refused,
     /// It took too long.
     TimedOut,
     /// The server did not answer as it should.
@@ -59,6 +64,7 @@ impl fmt::Display for Error {
             Error::Bad => f.write_str("no such address, port or size"),
             Error::Unreachable => f.write_str("no way leads there"),
             Error::NotFound => f.write_str("the name is not known"),
+            Error::Refused => f.write_str("nobody takes what is sent there"),
             Error::TimedOut => f.write_str("it took too long"),
             Error::Server(failure) => failure.fmt(f),
         }
@@ -83,6 +89,7 @@ impl From<Fault> for Error {
             Fault::Refused(Sockets::BAD) => Error::Bad,
             Fault::Refused(Sockets::UNREACHABLE) => Error::Unreachable,
             Fault::Refused(Sockets::NOT_FOUND) => Error::NotFound,
+            Fault::Refused(Sockets::REFUSED) => Error::Refused,
             fault => Error::Server(fault.into()),
         }
     }
@@ -167,8 +174,13 @@ impl Net {
 
     /// A connection.
     pub fn connect(&self, to: SocketAddr, patience_ms: u64) -> Result<Stream<'_>> {
+        self.connect_from(ANYWHERE, to, patience_ms)
+    }
+
+    /// A connection from an address and a port of this machine. The address that is none, and port 0, mean any.
+    pub fn connect_from(&self, from: SocketAddr, to: SocketAddr, patience_ms: u64) -> Result<Stream<'_>> {
         let stream = self.host.open_stream()?;
-        stream.connect(&endpoint(to))?;
+        stream.connect(&endpoint(to), &endpoint(from))?;
         let ticket = stream.ticket()?;
         self.wait(ticket, Sockets::WRITABLE, patience_ms)?;
         match stream.phase()? {
@@ -240,13 +252,18 @@ impl Datagrams<'_> {
         self.ticket
     }
 
-    /// Sends a datagram.
+    /// Connects it to an end: it receives from there alone, and hears of a datagram to there that was refused. `None`: it is connected to nobody.
+    pub fn connect(&self, to: Option<SocketAddr>) -> Result<()> {
+        Ok(self.socket.connect(&endpoint(to.unwrap_or(ANYWHERE)))?)
+    }
+
+    /// Sends a datagram. [`Error::Refused`]: an earlier one was refused, and this one is not sent.
     pub fn send(&self, to: SocketAddr, bytes: &[u8]) -> Result<()> {
         let to = endpoint(to);
         self.net.when(self.ticket, Sockets::WRITABLE, FOREVER, || self.socket.send(&to, bytes))
     }
 
-    /// Waits for a datagram: from whom, and what.
+    /// Waits for a datagram: from whom, and what. [`Error::Refused`]: one that was sent was refused.
     pub fn receive(&self, patience_ms: u64) -> Result<(SocketAddr, Vec<u8>)> {
         let mut replies = Box::new(Sockets::Datagrams::Replies::new());
         Inbox::open(&mut *replies, |inbox| {
@@ -267,16 +284,21 @@ pub struct Echo<'a> {
 }
 
 impl Echo<'_> {
-    /// Asks for an echo.
-    pub fn ask(&self, to: IpAddr, number: u16, len: u16) -> Result<()> {
+    /// Asks for an echo of these bytes.
+    pub fn ask(&self, to: IpAddr, number: u16, bytes: &[u8]) -> Result<()> {
         let to = packed(to);
-        self.net.when(self.ticket, Sockets::WRITABLE, FOREVER, || self.echo.ask(&to, number, len))
+        self.net.when(self.ticket, Sockets::WRITABLE, FOREVER, || self.echo.ask(&to, number, bytes))
     }
 
-    /// Waits for an answer: from whom, to which question, and how many bytes.
-    pub fn answer(&self, patience_ms: u64) -> Result<(IpAddr, u16, u16)> {
-        let answer = || self.echo.answer();
-        let (from, number, len) = self.net.when(self.ticket, Sockets::READABLE, patience_ms, answer)?;
-        Ok((unpacked(from), number, len))
+    /// Waits for an answer: from whom, to which question, and what has come back.
+    pub fn answer(&self, patience_ms: u64) -> Result<(IpAddr, u16, Vec<u8>)> {
+        let mut replies = Box::new(Sockets::Echo::Replies::new());
+        Inbox::open(&mut *replies, |inbox| {
+            let answer = || {
+                let (bytes, from, number) = self.echo.answer(inbox)?;
+                Ok((unpacked(from), number, bytes.to_vec()))
+            };
+            self.net.when(self.ticket, Sockets::READABLE, patience_ms, answer)
+        })?
     }
 }

@@ -178,6 +178,11 @@ impl<'a> Stream<'a> {
         Ok(socket_address(&self.stream.peer()?))
     }
 
+    /// This end.
+    pub fn local(&self) -> Result<SocketAddr> {
+        Ok(socket_address(&self.stream.local()?))
+    }
+
     /// Does something with this program's ends of the streams, if it has them, and wakes the server if that is to be.
     fn through_memory<T>(
         &self,

@@ -14,6 +14,12 @@ const ORPHANS_MAX: usize = 32;
 /// See [`ORPHANS_MAX`].
 const ORPHAN_PATIENCE: Duration = Duration::from_secs(10);
 
+/// Whether a port at an address is the same as another one. An address that is not said is all of them.
+pub(crate) fn meets(one: IpListenEndpoint, other: IpListenEndpoint) -> bool {
+    let is_apart = one.addr.zip(other.addr).is_some_and(|(one, other)| one != other);
+    one.port == other.port && !is_apart
+}
+
 /// A place of a listener's queue.
 pub(crate) struct Place {
     pub handle: SocketHandle,
@@ -130,11 +136,11 @@ impl Orphans {
         self.0.iter().map(|orphan| orphan.until).min()
     }
 
-    /// Whether one has a port.
-    pub fn has_port(&self, sockets: &SocketSet<'static>, port: u16) -> bool {
-        self.0.iter().any(|orphan| {
+    /// Whether one has a port, at an address or at one of them at all. Those of `except` do not count.
+    pub fn has(&self, sockets: &SocketSet<'static>, at: IpListenEndpoint, except: Option<u64>) -> bool {
+        self.0.iter().filter(|orphan| Some(orphan.owner) != except).any(|orphan| {
             let local = sockets.get::<tcp::Socket>(orphan.handle).local_endpoint();
-            local.is_some_and(|local| local.port == port)
+            local.is_some_and(|local| meets(local.into(), at))
         })
     }
 }

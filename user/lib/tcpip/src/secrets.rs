@@ -151,6 +151,7 @@ impl Stack {
     }
 }
 
-fn has_ends(socket: &tcp::Socket, local: IpEndpoint, remote: IpEndpoint) -> bool {
+/// Whether a connection is one between these ends.
+pub(crate) fn has_ends(socket: &tcp::Socket, local: IpEndpoint, remote: IpEndpoint) -> bool {
     socket.local_endpoint() == Some(local) && socket.remote_endpoint() == Some(remote)
 }

@@ -7,9 +7,10 @@
 //! **A connection that is begun and not made** has a place of its listener's. If all are taken, the oldest that has had its place for a while
 //! loses it: whoever begins and does not go on keeps others away no longer than that.
 //!
-//! In reading order: this file, what all kinds have; `table`, their numbers and owners; `streams`; `datagrams`; `queries`, names.
+//! In reading order: this file, what all kinds have; `table`, their numbers and owners; `streams`; `datagrams`; `echoes`; `queries`, names.
 
 mod datagrams;
+mod echoes;
 mod queries;
 mod streams;
 mod table;
@@ -18,7 +19,8 @@ use crate::advertisements::is_wide;
 use crate::queues::Place;
 use crate::stack::Stack;
 use core::net::{IpAddr, SocketAddr};
-use datagrams::{for_datagrams, for_echoes};
+use datagrams::{Datagrams, for_datagrams};
+use echoes::for_echoes;
 use smoltcp::socket::{dns, icmp, tcp, udp};
 use smoltcp::wire::{IpAddress, IpListenEndpoint};
 pub use streams::Connection;
@@ -82,6 +84,8 @@ pub enum Refusal {
     Unreachable,
     /// There is no such name, or nobody who knows.
     NotFound,
+    /// Nobody has the port that a datagram was for.
+    Refused,
 }
 
 /// State of a connection.
@@ -115,7 +119,7 @@ impl Stack {
         self.table.room(owner, 1)?;
         let entry = match kind {
             Kind::Tcp => Entry::Tcp(self.sockets.add(stream())),
-            Kind::Udp => Entry::Udp(self.sockets.add(for_datagrams())),
+            Kind::Udp => Entry::Udp(Datagrams::new(self.sockets.add(for_datagrams()))),
             Kind::Echo => {
                 let ident = self.table.free_ident();
                 Entry::Echo(self.sockets.add(for_echoes(ident)?), ident)
@@ -143,7 +147,9 @@ impl Stack {
                 }
                 self.wire.set_listened(self.table.listened());
             }
-            Entry::Udp(handle) | Entry::Echo(handle, _) => drop(self.sockets.remove(handle)),
+            Entry::Udp(Datagrams { handle, .. }) | Entry::Echo(handle, _) => {
+                drop(self.sockets.remove(handle))
+            }
             Entry::Query(Query::Asked(asked)) => {
                 let socket = self.sockets.get_mut::<dns::Socket>(self.dns);
                 asked.into_iter().flatten().for_each(|handle| socket.cancel_query(handle));
@@ -217,9 +223,9 @@ impl Stack {
             read | if can_write { readiness::WRITABLE } else { 0 }
         };
         Ok(match self.entry(id)? {
-            Entry::Udp(handle) => {
-                let socket = self.sockets.get::<udp::Socket>(*handle);
-                bits(socket.can_recv(), socket.can_send())
+            Entry::Udp(own) => {
+                let socket = self.sockets.get::<udp::Socket>(own.handle);
+                bits(own.is_refused() || socket.can_recv(), own.is_refused() || socket.can_send())
             }
             Entry::Echo(handle, _) => {
                 let socket = self.sockets.get::<icmp::Socket>(*handle);

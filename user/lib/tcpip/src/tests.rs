@@ -6,9 +6,11 @@ mod floods;
 mod flows;
 mod hostile;
 mod leases;
+mod locals;
 mod names;
 mod offload;
 mod pairs;
+mod refusals;
 mod routers;
 mod secrets;
 mod streams;
@@ -214,7 +216,7 @@ fn sockets_do_what_their_kind_does() {
     assert_eq!(host.stack.write(udp, b"x"), Err(Refusal::Bad));
     assert_eq!(host.stack.bind(tcp, end("0.0.0.0:1")), Err(Refusal::Bad));
     assert_eq!(host.stack.accept(tcp), Err(Refusal::Bad));
-    assert_eq!(host.stack.echoed(udp), Err(Refusal::Bad));
+    assert_eq!(host.stack.echoed(udp, &mut []), Err(Refusal::Bad));
     assert_eq!(host.stack.found(udp), Err(Refusal::Bad));
     assert_eq!(host.stack.ready(udp ^ 1), Err(Refusal::Closed), "nobody has this one");
     assert_eq!(host.stack.send_to(udp, end("127.0.0.1:9"), &[0; 1473]), Err(Refusal::Bad));
@@ -229,9 +231,14 @@ fn echoes_come_back() {
         host.stack.ask_echo(echo, address, 5, b"payload").unwrap();
         assert_eq!(host.stack.ready(echo).unwrap() & readiness::READABLE, 0);
         host.turn(6);
-        // The request itself may have come first.
-        let answer = host.stack.echoed(echo).or_else(|_| host.stack.echoed(echo));
-        assert_eq!(answer, Ok((address, 5, 7)));
+        let mut bytes = [0; 9];
+        assert_eq!(host.stack.echoed(echo, &mut bytes), Ok((address, 5, 7)));
+        assert_eq!(&bytes, b"payload\0\0");
+        assert_eq!(host.stack.echoed(echo, &mut bytes), Err(Refusal::Again));
+        // What does not fit is lost.
+        host.stack.ask_echo(echo, address, 6, b"payload").unwrap();
+        host.turn(6);
+        assert_eq!(host.stack.echoed(echo, &mut bytes[..3]), Ok((address, 6, 3)));
     }
 }
 

@@ -9,6 +9,7 @@ use crate::frames;
 use crate::leases::Leases;
 use crate::names::Names;
 use crate::offload;
+use crate::refusals::Refusals;
 use crate::secrets::begins;
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -115,6 +116,8 @@ pub struct Wire {
     returned: VecDeque<Vec<u8>>,
     /// Ends of streams that are under way.
     pub(crate) ends: Ends,
+    /// Datagrams of which a message says that they were refused.
+    pub(crate) refusals: Refusals,
     /// Exchange with servers that lease addresses.
     pub(crate) leases: Leases,
     /// Addresses that this machine wants.
@@ -396,6 +399,7 @@ impl Device for Wire {
                 break frame;
             }
             let frame = self.looped.pop_front().or_else(|| self.incoming.pop_front())?;
+            self.refusals.hear(&frame);
             if !self.ends.refuses(&frame)
                 && let Some(frame) = self.hold(frame)
             {

@@ -2,7 +2,6 @@
 
 use crate::clients::Membership;
 use crate::shared::Shared;
-use alloc::vec;
 use core::net::IpAddr;
 use net::sockets::Sockets::{self, Datagrams, Echo, Host, Listener, Question, SharedStream, Stream};
 use net::sockets::{Endpoint, endpoint, packed, socket_address, unpacked};
@@ -21,6 +20,7 @@ fn refused(refusal: Refusal) -> Failure {
         Refusal::Bad => Sockets::BAD,
         Refusal::Unreachable => Sockets::UNREACHABLE,
         Refusal::NotFound => Sockets::NOT_FOUND,
+        Refusal::Refused => Sockets::REFUSED,
     })
 }
 
@@ -28,6 +28,7 @@ fn refused(refusal: Refusal) -> Failure {
 pub fn make_room() -> sys::Result<()> {
     door::make_room::<Host::Object<Hosted>>()?;
     door::make_room::<Datagrams::Object<Socket>>()?;
+    door::make_room::<Echo::Object<Socket>>()?;
     door::make_room::<SharedStream::Object<Socket>>()
 }
 
@@ -85,14 +86,18 @@ impl Datagrams::Relay for Socket {
         })?;
         Ok((bytes, sender.ok_or(refused(Refusal::Again))?))
     }
+    fn connect(&self, to: &Endpoint) -> Result<(), Failure> {
+        let to = Some(socket_address(to)).filter(|to| to.port() != 0);
+        self.look(|stack, id| stack.connect_datagrams(id, to))
+    }
 }
 
 impl SharedStream::Relay for Socket {
     fn ticket(&self) -> Result<u64, Failure> {
         Ok(self.id)
     }
-    fn connect(&self, to: &Endpoint) -> Result<(), Failure> {
-        self.shared.connect(self.id, socket_address(to)).map_err(refused)?;
+    fn connect(&self, to: &Endpoint, from: &Endpoint) -> Result<(), Failure> {
+        self.shared.connect(self.id, socket_address(from), socket_address(to)).map_err(refused)?;
         let _ = self.shared.poke();
         Ok(())
     }
@@ -153,17 +158,25 @@ impl Listener::Server for Socket {
     }
 }
 
-impl Echo::Server for Socket {
+impl Echo::Relay for Socket {
     fn ticket(&self) -> Result<u64, Failure> {
         Ok(self.id)
     }
-    fn ask(&self, to: &[u8; 16], number: u16, len: u16) -> Result<(), Failure> {
-        let bytes = vec![0; usize::from(len).min(DATAGRAM_MAX)];
-        self.act(|stack, id| stack.ask_echo(id, unpacked(*to), number, &bytes))
+    fn ask(&self, to: &[u8; 16], number: u16, data: &[u8]) -> Result<(), Failure> {
+        self.act(|stack, id| stack.ask_echo(id, unpacked(*to), number, data))
     }
-    fn answer(&self) -> Result<([u8; 16], u16, u16), Failure> {
-        let (from, number, len) = self.look(Stack::echoed)?;
-        Ok((packed(from), number, len as u16))
+    fn answer<'a>(
+        &'a self,
+        hold: &'a mut Hold<'a, Echo::Replies>,
+    ) -> Result<(&'a [u8], [u8; 16], u16), Failure> {
+        let mut answered = None;
+        let bytes = hold.fill(DATAGRAM_MAX, |bytes| {
+            let (from, number, len) = self.look(|stack, id| stack.echoed(id, bytes))?;
+            answered = Some((packed(from), number));
+            Ok(len)
+        })?;
+        let (from, number) = answered.ok_or(refused(Refusal::Again))?;
+        Ok((bytes, from, number))
     }
 }
 

@@ -73,9 +73,9 @@ impl Shared {
     }
 
     /// Begins a connection. One that has memory has been one already.
-    pub fn connect(&self, id: Id, to: SocketAddr) -> Result<(), Refusal> {
+    pub fn connect(&self, id: Id, from: SocketAddr, to: SocketAddr) -> Result<(), Refusal> {
         let State { stack, flows, .. } = &mut *self.state.lock();
-        if flows.has(id) { Err(Refusal::Bad) } else { stack.connect(id, to) }
+        if flows.has(id) { Err(Refusal::Bad) } else { stack.connect_from(id, from, to) }
     }
 
     /// Writes to a connection.

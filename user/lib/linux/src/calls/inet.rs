@@ -9,11 +9,11 @@ use super::sockets::kind_of;
 use super::{done, number};
 use crate::errno::{
     EACCES, EADDRINUSE, EADDRNOTAVAIL, EAFNOSUPPORT, EAGAIN, EALREADY, ECONNABORTED, ECONNREFUSED,
-    EINPROGRESS, EINVAL, EISCONN, ENETUNREACH, ENOBUFS, ENOTCONN, EOPNOTSUPP, EPROTONOSUPPORT,
+    ECONNRESET, EINPROGRESS, EINVAL, EISCONN, ENETUNREACH, ENOBUFS, ENOTCONN, EOPNOTSUPP, EPERM,
     ESOCKTNOSUPPORT, Result,
 };
 use crate::frames::Bytes;
-use crate::inet::{AHEAD_MAX, Family, INET_BYTES, Inet, Scope, Stage, address_bytes, parse};
+use crate::inet::{AHEAD_MAX, Family, INET_BYTES, Inet, Protocol, Scope, Stage, address_bytes, parse};
 use crate::machine::{Machine, Tid};
 use crate::network::{DATAGRAM_MAX, ITSELF, Network, Presence, readiness};
 use crate::open::{OPEN_BYTES, Object, Open};
@@ -45,11 +45,6 @@ const BACKLOG_MAX: u32 = 8;
 
 /// Connections that one call throws away since they are of another family, at most.
 const OTHERS_MAX: usize = 64;
-
-/// Protocols by their numbers.
-const TCP: u32 = 6;
-/// See [`TCP`].
-const UDP: u32 = 17;
 
 /// The address for one that means all of this machine.
 fn reached(to: SocketAddr) -> SocketAddr {
@@ -117,18 +112,17 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     pub(super) fn inet_socket(&mut self, tid: Tid, family: Family, kind: u64, protocol: u64) -> Answer {
-        let (kind, flags) =
-            if kind as u32 & 0xf == SOCK_RAW { return Err(ESOCKTNOSUPPORT) } else { kind_of(kind)? };
-        match (kind, protocol as u32) {
-            (Kind::Stream, 0 | TCP) | (Kind::Datagram, 0 | UDP) => {}
-            (Kind::Packet, _) => return Err(ESOCKTNOSUPPORT),
-            _ => return Err(EPROTONOSUPPORT),
+        // Nobody may have packets as they are. Programs that ask for echoes have a socket for these instead, if they are told so.
+        let (kind, flags) = if kind as u32 & 0xf == SOCK_RAW { return Err(EPERM) } else { kind_of(kind)? };
+        if kind == Kind::Packet {
+            return Err(ESOCKTNOSUPPORT);
         }
+        let protocol = Protocol::of(family, kind, protocol as u32)?;
         if self.network().presence() == Presence::Unknown {
             return Ok(Outcome::Wait(Vec::from([Event::Ring(ITSELF)]), None));
         }
         let owner = self.credentials(tid)?.owner;
-        let inet = Rc::new(Inet::new(self.ring(), kind, family, owner));
+        let inet = Rc::new(Inet::new(self.ring(), family, protocol, owner));
         number(self.add_inet(tid, inet, flags))
     }
 
@@ -195,15 +189,21 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 }
                 self.sockets.bound.insert(inet.number, Rc::downgrade(inet));
             } else {
-                match network.bind(inet.number, at) {
+                let made = if inet.is_echo() {
+                    network.open_echo(inet.number)
+                } else {
+                    network.bind(inet.number, at)
+                };
+                match made {
                     Err(EADDRINUSE) => continue,
-                    outcome => outcome?,
+                    made => made?,
                 }
                 inet.is_below.set(true);
                 // Threads that wait already have asked nobody to be told.
                 self.happened(inet.number, ANY);
             }
             inet.local.set(Some(at));
+            inet.bound.set(Some(at));
             return Ok(());
         }
         Err(EADDRINUSE)
@@ -220,7 +220,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if !at.ip().is_unspecified() && !self.network().has(at.ip()) {
             return Err(EADDRNOTAVAIL);
         }
-        if (1..FIRST_COMMON_PORT).contains(&at.port()) && self.credentials(tid)?.owner != 0 {
+        let is_common = inet.is_echo() || !(1..FIRST_COMMON_PORT).contains(&at.port());
+        if !is_common && self.credentials(tid)?.owner != 0 {
             return Err(EACCES);
         }
         done(self.name_inet(inet, at))
@@ -263,9 +264,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if inet.is_stream() {
             self.close_below(inet.number);
             inet.is_below.set(false);
-            if !self.sockets.bound.contains_key(&inet.number) {
-                inet.local.set(None);
-            }
+            inet.local.set(inet.bound.get());
+        } else if inet.is_below.get() && !inet.is_echo() {
+            // It cannot fail unless the socket is lost, which is told when it is used.
+            let _ = self.network().connect_datagrams(inet.number, None);
         }
         inet.disconnect();
         self.happened(inet.number, ANY);
@@ -302,7 +304,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             if to.port() == 0 {
                 return Err(ECONNREFUSED);
             }
-            network.connect(inet.number, to)?;
+            let from = inet.bound.get().unwrap_or(SocketAddr::new(inet.family.any(), 0));
+            let begun = network.connect(inet.number, from, to);
+            begun.map_err(|error| if error == EADDRINUSE { EADDRNOTAVAIL } else { error })?;
             inet.disconnect();
             inet.is_below.set(true);
             inet.peer.set(Some(to));
@@ -333,11 +337,27 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(ENETUNREACH);
         }
         self.address_of_inet(inet)?;
+        if !inet.is_echo() {
+            self.connect_below(inet, to)?;
+        }
         inet.disconnect();
         inet.peer.set(Some(to));
         inet.stage.set(Stage::Connected);
         self.happened(inet.number, ANY);
         Ok(())
+    }
+
+    /// Connects a socket for datagrams below.
+    fn connect_below(&self, inet: &Inet, to: SocketAddr) -> Result<()> {
+        let network = self.network();
+        // One without a port can be connected to, and nothing is sent there.
+        let to = Some(to).filter(|to| to.port() != 0);
+        network.connect_datagrams(inet.number, to).map_err(|error| {
+            if matches!(error, ECONNRESET | EINVAL) {
+                inet.lose(&*network, error);
+            }
+            inet.error.take().unwrap_or(error)
+        })
     }
 
     pub(super) fn accept_inet(
@@ -381,7 +401,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         for _ in 0..OTHERS_MAX {
             let (taken, told) = self.sockets.ports.accept(&*network, &mut self.next_ring, inet.number);
             self.connections_came(&told);
-            let accepted = Inet::new(taken?, Kind::Stream, inet.family, inet.owner);
+            let accepted = Inet::new(taken?, inet.family, Protocol::Tcp, inet.owner);
             let local = inet.local.get();
             accepted.local.set(local);
             accepted.set_connected(&*network);

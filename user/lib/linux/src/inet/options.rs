@@ -35,7 +35,7 @@ enum Values {
 use Values::{Any, Between, Flag};
 
 /// Level, name, value to begin with, values.
-const KNOWN: [(u32, u32, u32, Values); 54] = [
+const KNOWN: [(u32, u32, u32, Values); 55] = [
     (SOL_SOCKET, SO_REUSEADDR, 0, Flag),
     (SOL_SOCKET, SO_REUSEPORT, 0, Flag),
     (SOL_SOCKET, SO_KEEPALIVE, 0, Flag),
@@ -56,6 +56,7 @@ const KNOWN: [(u32, u32, u32, Values); 54] = [
     (LEVEL_IP, IP_RECVERR, 0, Flag),
     (LEVEL_IP, IP_RECVTTL, 0, Flag),
     (LEVEL_IP, IP_RECVTOS, 0, Flag),
+    (LEVEL_IP, IP_RETOPTS, 0, Flag),
     (LEVEL_IP, IP_PKTINFO, 0, Flag),
     (LEVEL_IP, IP_FREEBIND, 0, Flag),
     (LEVEL_IP, IP_BIND_ADDRESS_NO_PORT, 0, Flag),

@@ -2,7 +2,7 @@
 
 use super::{DATAGRAM_MAX, Ends, Network, Phase, Presence, readiness};
 use crate::errno::{
-    EADDRINUSE, EAGAIN, ECONNRESET, EINVAL, EMSGSIZE, ENETUNREACH, ENOBUFS, ENOTCONN, Result,
+    EADDRINUSE, EAGAIN, ECONNREFUSED, ECONNRESET, EINVAL, EMSGSIZE, ENETUNREACH, ENOBUFS, ENOTCONN, Result,
 };
 use core::cell::{Cell, RefCell};
 use core::net::{IpAddr, SocketAddr};
@@ -47,6 +47,8 @@ struct Listener {
 struct Datagrams {
     at: SocketAddr,
     queue: VecDeque<(SocketAddr, Vec<u8>)>,
+    peer: Option<SocketAddr>,
+    is_refused: bool,
 }
 
 #[derive(Debug, Default)]
@@ -56,6 +58,8 @@ struct State {
     keys: BTreeMap<u64, u64>,
     listeners: BTreeMap<u64, Listener>,
     datagrams: BTreeMap<u64, Datagrams>,
+    /// Answers at sockets for echo requests.
+    echoes: BTreeMap<u64, VecDeque<(IpAddr, u16, Vec<u8>)>>,
     watched: BTreeMap<u64, u32>,
     next_key: u64,
     next_port: u16,
@@ -87,7 +91,7 @@ impl State {
 
     fn count(&self) -> usize {
         let waiting: usize = self.listeners.values().map(|listener| listener.backlog).sum();
-        self.keys.len() + self.datagrams.len() + waiting
+        self.keys.len() + self.datagrams.len() + self.echoes.len() + waiting
     }
 
     fn room(&self, wanted: usize) -> Result<()> {
@@ -101,7 +105,10 @@ impl State {
             return bits(!listener.waiting.is_empty(), false);
         }
         if let Some(datagrams) = self.datagrams.get(&number) {
-            return bits(!datagrams.queue.is_empty(), true);
+            return bits(!datagrams.queue.is_empty() || datagrams.is_refused, true);
+        }
+        if let Some(answers) = self.echoes.get(&number) {
+            return bits(!answers.is_empty(), true);
         }
         let Some(stream) = self.keys.get(&number).and_then(|key| self.streams.get(key)) else {
             return u32::MAX;
@@ -199,7 +206,9 @@ impl Network for Loopback {
             return Err(EADDRINUSE);
         }
         state.room(1)?;
-        state.datagrams.insert(number, Datagrams { at, queue: VecDeque::new() });
+        state
+            .datagrams
+            .insert(number, Datagrams { at, queue: VecDeque::new(), peer: None, is_refused: false });
         Ok(())
     }
 
@@ -215,16 +224,26 @@ impl Network for Loopback {
         Ok(())
     }
 
-    fn connect(&self, number: u64, to: SocketAddr) -> Result<()> {
+    fn connect(&self, number: u64, from: SocketAddr, to: SocketAddr) -> Result<()> {
         let source = self.source(to.ip()).ok_or(ENETUNREACH)?;
+        let source = if from.ip().is_unspecified() { source } else { from.ip() };
         let state = &mut *self.state.borrow_mut();
         if to.port() == 0 {
             return Err(EINVAL);
         }
         assert!(!state.keys.contains_key(&number));
         state.room(1)?;
-        state.next_port += 1;
-        let from = SocketAddr::new(source, 49_152 + state.next_port);
+        let port = match from.port() {
+            0 => {
+                state.next_port += 1;
+                49_152 + state.next_port
+            }
+            port => port,
+        };
+        let from = SocketAddr::new(source, port);
+        if state.streams.values().any(|stream| stream.ends == [from, to]) {
+            return Err(EADDRINUSE);
+        }
         let (own, far) = (state.next_key, state.next_key + 1);
         state.next_key += 2;
         let is_silent = to.ip() == SILENT.parse::<IpAddr>().unwrap();
@@ -317,25 +336,63 @@ impl Network for Loopback {
         Ok(())
     }
 
+    fn connect_datagrams(&self, number: u64, to: Option<SocketAddr>) -> Result<()> {
+        let state = &mut *self.state.borrow_mut();
+        let socket = state.datagrams.get_mut(&number).ok_or(EINVAL)?;
+        (socket.peer, socket.is_refused) = (to, false);
+        Ok(())
+    }
+
     fn send_to(&self, number: u64, to: SocketAddr, bytes: &[u8]) -> Result<()> {
         let source = self.source(to.ip()).ok_or(ENETUNREACH)?;
         if bytes.len() > DATAGRAM_MAX[0] {
             return Err(EMSGSIZE);
         }
         let state = &mut *self.state.borrow_mut();
-        let from = state.datagrams.get(&number).ok_or(EINVAL)?.at;
+        let own = state.datagrams.get_mut(&number).ok_or(EINVAL)?;
+        if core::mem::take(&mut own.is_refused) {
+            return Err(ECONNREFUSED);
+        }
+        let (from, peer) = (own.at, own.peer);
         let address = if from.ip().is_unspecified() { source } else { from.ip() };
-        if let Some(socket) = state.datagrams.values_mut().find(|socket| hears(socket.at, to))
-            && socket.queue.len() < DATAGRAMS
-        {
-            socket.queue.push_back((SocketAddr::new(address, from.port()), bytes.to_vec()));
+        match state.datagrams.values_mut().find(|socket| hears(socket.at, to)) {
+            Some(socket) if socket.queue.len() < DATAGRAMS => {
+                socket.queue.push_back((SocketAddr::new(address, from.port()), bytes.to_vec()));
+            }
+            None if peer == Some(to) => state.datagrams.get_mut(&number).ok_or(EINVAL)?.is_refused = true,
+            _ => {}
         }
         Ok(())
     }
 
     fn receive_from(&self, number: u64) -> Result<(SocketAddr, Vec<u8>)> {
         let state = &mut *self.state.borrow_mut();
-        state.datagrams.get_mut(&number).ok_or(EINVAL)?.queue.pop_front().ok_or(EAGAIN)
+        let socket = state.datagrams.get_mut(&number).ok_or(EINVAL)?;
+        if core::mem::take(&mut socket.is_refused) {
+            return Err(ECONNREFUSED);
+        }
+        socket.queue.pop_front().ok_or(EAGAIN)
+    }
+
+    fn open_echo(&self, number: u64) -> Result<()> {
+        let state = &mut *self.state.borrow_mut();
+        state.room(1)?;
+        state.echoes.insert(number, VecDeque::new());
+        Ok(())
+    }
+
+    fn ask(&self, number: u64, to: IpAddr, (request, bytes): (u16, &[u8])) -> Result<()> {
+        self.source(to).ok_or(ENETUNREACH)?;
+        let state = &mut *self.state.borrow_mut();
+        let answers = state.echoes.get_mut(&number).ok_or(EINVAL)?;
+        if to != SILENT.parse::<IpAddr>().unwrap() && answers.len() < DATAGRAMS {
+            answers.push_back((to, request, bytes.to_vec()));
+        }
+        Ok(())
+    }
+
+    fn answer(&self, number: u64) -> Result<(IpAddr, u16, Vec<u8>)> {
+        self.state.borrow_mut().echoes.get_mut(&number).ok_or(EINVAL)?.pop_front().ok_or(EAGAIN)
     }
 
     fn ready(&self, number: u64) -> u32 {
@@ -350,6 +407,7 @@ impl Network for Loopback {
     fn close(&self, number: u64) {
         let state = &mut *self.state.borrow_mut();
         state.datagrams.remove(&number);
+        state.echoes.remove(&number);
         if let Some(listener) = state.listeners.remove(&number) {
             for key in listener.waiting {
                 state.close_key(key);

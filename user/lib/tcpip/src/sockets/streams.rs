@@ -3,14 +3,15 @@
 use super::table::{Entry, Slot};
 use super::{BACKLOG_MAX, Id, Refusal, STREAM_BYTES, State, listened};
 use crate::queues::Place;
+use crate::secrets::has_ends;
 use crate::stack::Stack;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::net::SocketAddr;
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use smoltcp::iface::SocketHandle;
-use smoltcp::socket::tcp;
+use smoltcp::socket::{Socket, tcp};
 use smoltcp::time::Duration;
-use smoltcp::wire::IpEndpoint;
+use smoltcp::wire::{IpAddress, IpEndpoint};
 
 /// How long the other side may be silent before a connection is given up.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
@@ -121,18 +122,58 @@ impl Stack {
         Ok(id)
     }
 
-    /// Begins a connection.
+    /// Begins a connection, from a port that nobody has.
     pub fn connect(&mut self, id: Id, to: SocketAddr) -> Result<(), Refusal> {
+        self.connect_from(id, SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)), to)
+    }
+
+    /// Begins a connection from an address and a port of this machine. The address that is none, and port 0, mean any.
+    ///
+    /// A port is in use if another owner has it for anything. Its own owner may have it for connections to other ends, and for a listener.
+    pub fn connect_from(&mut self, id: Id, from: SocketAddr, to: SocketAddr) -> Result<(), Refusal> {
         self.reaches(to.ip())?;
         if to.port() == 0 || state_of(self.tcp(id)?) != State::Closed {
             return Err(Refusal::Bad);
         }
-        let port = self.table.free_port(&self.sockets, false)?;
         let Entry::Tcp(handle) = *self.entry(id)? else { return Err(Refusal::Bad) };
+        let address = self.beginning(from.ip(), to.ip())?;
         let to = IpEndpoint::from(to);
-        let mut once = self.once_from(port, to);
+        let from = match from.port() {
+            0 => IpEndpoint::new(address, self.table.free_port(&self.sockets, false)?),
+            port => self.unused(id, IpEndpoint::new(address, port), to)?,
+        };
+        let mut once = self.once_for(from, to);
         let socket = self.sockets.get_mut::<tcp::Socket>(handle);
-        socket.connect(once.context(), to, port).map_err(|_| Refusal::Unreachable)
+        socket.connect(once.context(), to, from).map_err(|_| Refusal::Unreachable)
+    }
+
+    /// The address of this machine from which a connection begins. The address that is none means any.
+    fn beginning(&self, from: IpAddr, to: IpAddr) -> Result<IpAddress, Refusal> {
+        let far = IpAddress::from(to);
+        if from.is_unspecified() {
+            return self.interface.get_source_address(&far).ok_or(Refusal::Unreachable);
+        }
+        if !self.is_own(from.into()) {
+            return Err(Refusal::Bad);
+        }
+        // Nothing of the loopback network leaves the machine.
+        let is_apart = from.is_ipv4() != to.is_ipv4() || from.is_loopback() && !self.is_own(far);
+        if is_apart { Err(Refusal::Unreachable) } else { Ok(from.into()) }
+    }
+
+    fn is_own(&self, address: IpAddress) -> bool {
+        self.interface.ip_addrs().iter().any(|own| own.address() == address)
+    }
+
+    /// This end of a connection, if it can be had.
+    fn unused(&self, id: Id, from: IpEndpoint, to: IpEndpoint) -> Result<IpEndpoint, Refusal> {
+        let owner = self.owner(id)?;
+        let is_there = self.sockets.iter().any(|(_, socket)| match socket {
+            Socket::Tcp(socket) => socket.state() != tcp::State::Closed && has_ends(socket, from, to),
+            _ => false,
+        });
+        let is_anothers = self.table.has_of_others(&self.sockets, from, owner);
+        if from == to || is_there || is_anothers { Err(Refusal::InUse) } else { Ok(from) }
     }
 
     /// State of a connection, and its ends, if it has them: this one and the other.

@@ -1,7 +1,8 @@
 //! Sockets by their numbers, and whose they are.
 
+use super::datagrams::Datagrams;
 use super::{Id, Limits, Refusal};
-use crate::queues::{Orphans, Place, listen_again, listens_again_at};
+use crate::queues::{Orphans, Place, listen_again, listens_again_at, meets};
 use crate::random::{Ports, Random};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -9,11 +10,11 @@ use core::net::IpAddr;
 use smoltcp::iface::{SocketHandle, SocketSet};
 use smoltcp::socket::{dns, tcp, udp};
 use smoltcp::time::{Duration, Instant};
-use smoltcp::wire::IpListenEndpoint;
+use smoltcp::wire::{IpEndpoint, IpListenEndpoint};
 
 /// Socket of a kind, as the stack has it.
 pub(super) enum Entry {
-    Udp(SocketHandle),
+    Udp(Datagrams),
     Tcp(SocketHandle),
     Listener { at: IpListenEndpoint, queue: Vec<Place> },
     Echo(SocketHandle, u16),
@@ -39,6 +40,19 @@ impl Slot {
         match &self.entry {
             Entry::Listener { queue, .. } => queue.len(),
             _ => 1,
+        }
+    }
+
+    /// Whether it has a port, at an address or at one of them at all.
+    fn has(&self, sockets: &SocketSet<'static>, at: IpListenEndpoint, is_udp: bool) -> bool {
+        match &self.entry {
+            Entry::Udp(own) => is_udp && meets(sockets.get::<udp::Socket>(own.handle).endpoint(), at),
+            Entry::Listener { at: own, .. } => !is_udp && meets(*own, at),
+            Entry::Tcp(handle) => {
+                let local = sockets.get::<tcp::Socket>(*handle).local_endpoint();
+                !is_udp && local.is_some_and(|local| meets(local.into(), at))
+            }
+            _ => false,
         }
     }
 }
@@ -88,19 +102,14 @@ impl Table {
 
     /// Whether some socket has a port, at the same address or one of them at all.
     pub fn has(&self, sockets: &SocketSet<'static>, at: IpListenEndpoint, is_udp: bool) -> bool {
-        let meets = |other: IpListenEndpoint| {
-            let is_apart = other.addr.zip(at.addr).is_some_and(|(one, other)| one != other);
-            other.port == at.port && !is_apart
-        };
-        self.slots.values().any(|slot| match &slot.entry {
-            Entry::Udp(handle) => is_udp && meets(sockets.get::<udp::Socket>(*handle).endpoint()),
-            Entry::Listener { at, .. } => !is_udp && meets(*at),
-            Entry::Tcp(handle) => {
-                let local = sockets.get::<tcp::Socket>(*handle).local_endpoint();
-                !is_udp && local.is_some_and(|local| meets(local.into()))
-            }
-            _ => false,
-        })
+        self.slots.values().any(|slot| slot.has(sockets, at, is_udp))
+    }
+
+    /// Whether another owner has a port for streams, at this address or one of them at all, or has had it and something is still to be sent from there.
+    pub fn has_of_others(&self, sockets: &SocketSet<'static>, at: IpEndpoint, owner: u64) -> bool {
+        let at = IpListenEndpoint::from(at);
+        let has = |slot: &Slot| slot.owner != owner && slot.has(sockets, at, false);
+        self.slots.values().any(has) || self.orphans.has(sockets, at, Some(owner))
     }
 
     /// A port that no socket has.
@@ -108,7 +117,7 @@ impl Table {
         for _ in 0..self.ports.count() {
             let port = self.ports.next(&mut self.random);
             let at = IpListenEndpoint { addr: None, port };
-            if !self.has(sockets, at, is_udp) && !self.orphans.has_port(sockets, port) {
+            if !self.has(sockets, at, is_udp) && !self.orphans.has(sockets, at, None) {
                 return Ok(port);
             }
         }

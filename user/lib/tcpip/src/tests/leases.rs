@@ -74,7 +74,7 @@ impl Town {
         let echo = self.host.stack.open(1, Kind::Echo)?;
         let asked = self.host.stack.ask_echo(echo, to, 1, b"are you there");
         self.run(3);
-        let answered = self.host.stack.echoed(echo);
+        let answered = self.host.stack.echoed(echo, &mut []);
         self.host.stack.close(echo);
         asked.and(answered).map(|(from, ..)| assert_eq!(from, to))
     }

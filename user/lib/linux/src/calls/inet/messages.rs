@@ -8,9 +8,9 @@ use crate::errno::{
     Result,
 };
 use crate::frames::Bytes;
-use crate::inet::{Arrived, Inet, address_bytes};
+use crate::inet::{Arrived, Inet, address_bytes, request};
 use crate::machine::{Machine, Tid};
-use crate::network::{DATAGRAM_MAX, readiness};
+use crate::network::{DATAGRAM_MAX, ECHO_MAX, readiness};
 use crate::open::Open;
 use crate::process::Event;
 use crate::signal::Cause;
@@ -98,14 +98,23 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(EPIPE);
         }
         let [four, six] = DATAGRAM_MAX;
-        if bytes.len() > if to.is_ipv4() { four } else { six } {
+        let longest = match to {
+            _ if inet.is_echo() => ECHO_MAX,
+            SocketAddr::V4(_) => four,
+            SocketAddr::V6(_) => six,
+        };
+        if bytes.len() > longest {
             return Err(EMSGSIZE);
         }
+        let asked = if inet.is_echo() { Some(request(inet.family, bytes)?) } else { None };
         let network = self.network();
         if !inet.is_below.get() {
             self.address_of_inet(inet)?;
         }
-        let outcome = network.send_to(inet.number, to, bytes);
+        let outcome = match asked {
+            Some(asked) => network.ask(inet.number, to.ip(), asked),
+            None => network.send_to(inet.number, to, bytes),
+        };
         if outcome == Err(EAGAIN) {
             network.watch(inet.number, readiness::WRITE);
         }
@@ -119,7 +128,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             len => Some(self.inet_address(tid, inet, (at, len.into()))?.ok_or(EAFNOSUPPORT)?),
         };
         let to = named.map(super::reached).or(inet.peer.get()).ok_or(EDESTADDRREQ)?;
-        if to.port() == 0 {
+        if to.port() == 0 && !inet.is_echo() {
             return Err(EINVAL);
         }
         if !inet.family.has(to.ip(), inet.options.is_six_only()) {

@@ -19,16 +19,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Bytes of an option.
     pub(in crate::calls) fn inet_option(&mut self, inet: &Inet, level: u32, name: u32) -> Result<Vec<u8>> {
         inet.follow(&*self.network(), self.machine.now());
+        if (level, name) == (SOL_SOCKET, SO_ERROR) {
+            // Below, a refusal is told to who looks for a datagram.
+            inet.look(&*self.network());
+        }
         let value = match (level, name) {
             (SOL_SOCKET, SO_TYPE) => inet.kind.number(),
             (SOL_SOCKET, SO_DOMAIN) => inet.family.number(),
-            (SOL_SOCKET, SO_PROTOCOL) => {
-                if inet.is_stream() {
-                    super::TCP
-                } else {
-                    super::UDP
-                }
-            }
+            (SOL_SOCKET, SO_PROTOCOL) => inet.protocol.number(inet.family),
             (SOL_SOCKET, SO_ERROR) => inet.error.take().map_or(0, |error| error.0.into()),
             (SOL_SOCKET, SO_ACCEPTCONN) => inet.is_listening().into(),
             (SOL_SOCKET, SO_SNDLOWAT) => 1,

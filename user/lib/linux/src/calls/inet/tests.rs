@@ -1,14 +1,16 @@
 //! Sockets of networks as programs see them, over a network in memory.
 
+mod echoes;
 mod harm;
 mod options;
 mod ports;
+mod refusals;
 mod waits;
 
 use crate::calls::rig::{FIRST, Rig};
 use crate::errno::{
     EACCES, EADDRINUSE, EADDRNOTAVAIL, EAFNOSUPPORT, EAGAIN, EALREADY, ECONNREFUSED, ECONNRESET,
-    EDESTADDRREQ, EINPROGRESS, EINVAL, EISCONN, EMSGSIZE, ENETUNREACH, ENOTCONN, EOPNOTSUPP, EPIPE,
+    EDESTADDRREQ, EINPROGRESS, EINVAL, EISCONN, EMSGSIZE, ENETUNREACH, ENOTCONN, EOPNOTSUPP, EPERM, EPIPE,
     EPROTONOSUPPORT, ESOCKTNOSUPPORT, Errno,
 };
 use crate::inet::{Family, Inet, address_bytes, parse};
@@ -221,8 +223,10 @@ fn kinds_of_sockets() {
             (DATAGRAM, 17, None),
             (STREAM, 17, Some(EPROTONOSUPPORT)),
             (DATAGRAM, 6, Some(EPROTONOSUPPORT)),
-            (DATAGRAM, 1, Some(EPROTONOSUPPORT)),
-            (SOCK_RAW, 1, Some(ESOCKTNOSUPPORT)),
+            (DATAGRAM, if family == AF_INET { 1 } else { 58 }, None),
+            (DATAGRAM, if family == AF_INET { 58 } else { 1 }, Some(EPROTONOSUPPORT)),
+            (STREAM, if family == AF_INET { 1 } else { 58 }, Some(EPROTONOSUPPORT)),
+            (SOCK_RAW, 1, Some(EPERM)),
             (SOCK_SEQPACKET, 0, Some(ESOCKTNOSUPPORT)),
             (0, 0, Some(EINVAL)),
             (STREAM | 1 << 20, 0, Some(EINVAL)),

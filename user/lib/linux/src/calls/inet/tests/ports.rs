@@ -221,3 +221,38 @@ fn a_connection_without_room_is_an_error() {
     assert!(net.accept(pair[0]) > 0);
     assert_eq!((net.poll(pair[0]), net.poll(pair[1])), (0, 0));
 }
+
+/// A connection begins where its socket was bound, and is there again when it is over.
+#[test]
+fn a_connection_begins_where_it_was_bound() {
+    let mut net = Net::begun();
+    let listener = net.listener("0.0.0.0:80");
+    let fd = bound(&mut net, "0.0.0.0:700", &[]).unwrap();
+    assert_eq!((net.connect(fd, "127.0.0.1:80"), net.own(fd)), (0, "127.0.0.1:700".into()));
+    let taken = net.accept(listener) as u64;
+    assert_eq!(net.name(nr::__NR_getpeername, taken), Ok("127.0.0.1:700".into()));
+    assert_eq!(bound(&mut net, "0.0.0.0:700", &[]), Err(error(EADDRINUSE)));
+    let nobody = net.rig.put(&[0; 16]);
+    assert_eq!(net.call(nr::__NR_connect, &[fd, nobody, 16]), 0);
+    assert_eq!(net.own(fd), "0.0.0.0:700");
+    // What was refused leaves it its address, too.
+    assert_eq!((net.connect(fd, "127.0.0.1:9"), net.own(fd)), (error(ECONNREFUSED), "0.0.0.0:700".into()));
+    assert_eq!((net.connect(fd, "10.0.2.15:80"), net.own(fd)), (0, "10.0.2.15:700".into()));
+}
+
+/// Several connections begin at a port that their sockets share, if they lead to different ends.
+#[test]
+fn connections_from_one_port() {
+    let mut net = Net::begun();
+    let listeners = [net.listener("127.0.0.1:80"), net.listener("127.0.0.1:81")];
+    let fds: [u64; 3] = core::array::from_fn(|_| bound(&mut net, "127.0.0.1:700", &[SO_REUSEADDR]).unwrap());
+    assert_eq!(net.connect(fds[0], "127.0.0.1:80"), 0);
+    assert_eq!(net.connect(fds[1], "127.0.0.1:80"), error(EADDRNOTAVAIL));
+    assert_eq!((net.connect(fds[1], "127.0.0.1:81"), net.own(fds[1])), (0, "127.0.0.1:700".into()));
+    for listener in listeners {
+        let taken = net.accept(listener) as u64;
+        assert_eq!(net.name(nr::__NR_getpeername, taken), Ok("127.0.0.1:700".into()));
+    }
+    net.call(nr::__NR_close, &[fds[0]]);
+    assert_eq!(net.connect(fds[2], "127.0.0.1:80"), 0);
+}

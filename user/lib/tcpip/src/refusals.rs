@@ -1,0 +1,92 @@
+//! Datagrams that were refused: messages of ICMP which say that nobody has the port.
+//!
+//! `smoltcp` shows such a message to sockets for ICMP alone, and to none if it quotes no more than the eight bytes that RFC 792 asks for. So they are read here,
+//! from frames on their way to the stack.
+
+use crate::offload::Upper;
+use alloc::vec::Vec;
+use core::net::{IpAddr, SocketAddr};
+use smoltcp::wire::{Icmpv4Packet, Icmpv6Packet, IpProtocol};
+
+/// Refusals that are kept until the stack looks at them, at most. One that is too many is lost, as its message might have been.
+const REFUSALS_MAX: usize = 64;
+
+/// Kind and reason of a message that says so, of ICMP for IPv4 and for IPv6.
+const PORT_UNREACHABLE: [[u8; 2]; 2] = [[3, 3], [1, 4]];
+
+/// Bytes of a message before what it quotes.
+const QUOTE_AT: usize = 8;
+
+/// Number of UDP.
+const UDP: u8 = 17;
+
+/// A datagram that was refused: this machine's end, and the one that it was for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Refused {
+    pub from: SocketAddr,
+    pub to: SocketAddr,
+}
+
+/// Address at a place.
+fn v4(bytes: &[u8], at: usize) -> Option<IpAddr> {
+    let octets: [u8; 4] = bytes.get(at..at + 4)?.try_into().ok()?;
+    Some(octets.into())
+}
+
+/// Address of IPv6 at a place.
+fn v6(bytes: &[u8], at: usize) -> Option<IpAddr> {
+    let octets: [u8; 16] = bytes.get(at..at + 16)?.try_into().ok()?;
+    Some(octets.into())
+}
+
+impl Refused {
+    /// The datagram of which a frame says that it was refused. `None` if it does not say so, or should not be believed.
+    fn of(frame: &[u8]) -> Option<Refused> {
+        let upper = Upper::of(frame)?;
+        let message = frame.get(upper.at.clone())?;
+        let is_sound = match (upper.protocol, upper.from, upper.to) {
+            (IpProtocol::Icmp, IpAddr::V4(_), _) => {
+                Icmpv4Packet::new_checked(message).ok()?.verify_checksum()
+            }
+            (IpProtocol::Icmpv6, IpAddr::V6(from), IpAddr::V6(to)) => {
+                Icmpv6Packet::new_checked(message).ok()?.verify_checksum(&from, &to)
+            }
+            _ => return None,
+        };
+        let [of_four, of_six] = PORT_UNREACHABLE;
+        if !is_sound || !message.starts_with(if upper.to.is_ipv4() { &of_four } else { &of_six }) {
+            return None;
+        }
+        let quoted = message.get(QUOTE_AT..)?;
+        let first = *quoted.first()?;
+        let (from, to, protocol, ports_at) = match upper.to {
+            IpAddr::V4(_) if first >> 4 == 4 => {
+                (v4(quoted, 12)?, v4(quoted, 16)?, *quoted.get(9)?, usize::from(first & 0xf) * 4)
+            }
+            IpAddr::V6(_) if first >> 4 == 6 => (v6(quoted, 8)?, v6(quoted, 24)?, *quoted.get(6)?, 40),
+            _ => return None,
+        };
+        let port = |at: usize| Some(u16::from_be_bytes([*quoted.get(at)?, *quoted.get(at + 1)?]));
+        let (from, to) = (SocketAddr::new(from, port(ports_at)?), SocketAddr::new(to, port(ports_at + 2)?));
+        // The message is for whoever has sent what it quotes.
+        (protocol == UDP && from.ip() == upper.to).then_some(Refused { from, to })
+    }
+}
+
+/// Refusals that the stack has not looked at.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals(Vec<Refused>);
+
+impl Refusals {
+    /// Looks at a frame that the stack gets.
+    pub fn hear(&mut self, frame: &[u8]) {
+        if self.0.len() < REFUSALS_MAX {
+            self.0.extend(Refused::of(frame));
+        }
+    }
+
+    /// Takes all.
+    pub fn take(&mut self) -> Vec<Refused> {
+        core::mem::take(&mut self.0)
+    }
+}
