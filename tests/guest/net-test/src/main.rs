@@ -12,7 +12,7 @@ mod memory;
 
 use alloc::vec::Vec;
 use core::hint::black_box;
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use net::link;
 use net::sockets::{Entrance, Error, FOREVER, NAME, Net, Result};
@@ -49,6 +49,7 @@ fn main() -> i32 {
         Some("rest") => rest(arguments.get(1).map_or("", |word| word.as_str())),
         _ => stream()
             .and_then(|()| datagrams())
+            .and_then(|()| groups())
             .and_then(|()| refusals())
             .and_then(|()| tickets())
             .and_then(|()| memory::all()),
@@ -131,6 +132,25 @@ fn datagrams() -> Result<()> {
     check(echo.answer(PATIENCE_MS)? == (local(0).ip(), 7, b"these bytes".to_vec()), "they come back")
 }
 
+/// Two sockets of one port have what is sent to a group, and one that has not joined it has nothing.
+fn groups() -> Result<()> {
+    let net = Net::open()?;
+    let (group, any) = (IpAddr::from([239, 7, 7, 7]), SocketAddr::from(([0, 0, 0, 0], 5004)));
+    let all = [net.shared_datagrams(any)?, net.shared_datagrams(any)?, net.shared_datagrams(any)?];
+    for member in &all[..2] {
+        member.join(group)?;
+    }
+    all[2].set_sending(local(0).ip(), 1, true)?;
+    all[2].send(SocketAddr::new(group, 5004), b"to all")?;
+    for member in &all[..2] {
+        check(member.receive(PATIENCE_MS)? == (local(5004), b"to all".to_vec()), "a member has nothing")?;
+    }
+    check(all[2].receive(100) == Err(Error::TimedOut), "it has not joined the group")?;
+    check(all[0].join(group) == Err(Error::InUse), "it is a member")?;
+    all[0].leave(group)?;
+    check(all[0].leave(group) == Err(Error::NotFound), "it is no member")
+}
+
 fn refusals() -> Result<()> {
     let net = Net::open()?;
     check(net.connect(local(5999), PATIENCE_MS).err() == Some(Error::Closed), "nobody listens there")?;
@@ -183,7 +203,7 @@ fn stranger() -> Result<()> {
     }
     let net = Net::open()?;
     let echo = net.echo()?;
-    echo.ask(core::net::IpAddr::from([10, 0, 2, 2]), 1, &[0; 56])?;
+    echo.ask(IpAddr::from([10, 0, 2, 2]), 1, &[0; 56])?;
     echo.answer(PATIENCE_MS)?;
     Ok(())
 }

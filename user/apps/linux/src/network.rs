@@ -13,7 +13,7 @@ use linux::errno::{
     EADDRINUSE, EAGAIN, ECONNREFUSED, ECONNRESET, EINVAL, EIO, ENETDOWN, ENETUNREACH, ENOBUFS, ENOTCONN,
     Errno, Result,
 };
-use linux::network::{self, Ends, Network, Nowhere, Phase, Presence, Ways, readiness};
+use linux::network::{self, Ends, Network, Nowhere, Phase, Presence, Sending, Ways, readiness};
 use net::sockets::{ANYWHERE, Entrance, Sockets, endpoint, packed, socket_address, unpacked};
 use rt::api::stub::{Failure, Inbox, View};
 use rt::door::Reference;
@@ -255,12 +255,12 @@ impl Network for Tern {
         is_found && (address.is_loopback() || self.addresses().iter().any(|(own, _)| *own == address))
     }
 
-    fn bind(&self, number: u64, at: SocketAddr) -> Result<()> {
-        if let Some(outcome) = self.nowhere(|nowhere| nowhere.bind(number, at)) {
+    fn bind(&self, number: u64, at: SocketAddr, is_shared: bool) -> Result<()> {
+        if let Some(outcome) = self.nowhere(|nowhere| nowhere.bind(number, at, is_shared)) {
             return outcome;
         }
         let (datagrams, entrance) = self.with_host(|host| host.open_datagrams())?;
-        datagrams.bind(&endpoint(at)).map_err(|failure| self.errno(failure, entrance))?;
+        datagrams.bind(&endpoint(at), is_shared).map_err(|failure| self.errno(failure, entrance))?;
         self.add(number, Socket::Datagrams(datagrams), entrance)
     }
 
@@ -325,6 +325,20 @@ impl Network for Tern {
     fn connect_datagrams(&self, number: u64, to: Option<SocketAddr>) -> Result<()> {
         let to = endpoint(to.unwrap_or(ANYWHERE));
         self.with_datagrams(number, |datagrams| datagrams.connect(&to))
+    }
+
+    fn set_member(&self, number: u64, group: IpAddr, is_member: bool) -> Result<()> {
+        let group = packed(group);
+        self.with_datagrams(
+            number,
+            |datagrams| {
+                if is_member { datagrams.join(&group) } else { datagrams.leave(&group) }
+            },
+        )
+    }
+
+    fn set_sending(&self, number: u64, Sending { from, hops, loops }: Sending) -> Result<()> {
+        self.with_datagrams(number, |datagrams| datagrams.set_sending(&packed(from), hops, loops))
     }
 
     fn send_to(&self, number: u64, to: SocketAddr, bytes: &[u8]) -> Result<()> {

@@ -6,6 +6,7 @@
 
 mod address;
 mod echo;
+pub mod groups;
 pub mod options;
 pub mod ports;
 
@@ -22,6 +23,7 @@ use linux_raw_sys::general::{POLLERR, POLLHUP, POLLOUT, POLLRDHUP, POLLWRBAND, P
 
 pub use address::{Family, address_bytes, parse};
 pub use echo::request;
+pub use groups::Groups;
 pub use options::Options;
 pub use ports::{Ports, Scope};
 
@@ -152,6 +154,8 @@ pub struct Inet {
     pub timeouts: [Cell<u64>; 2],
     /// Options that were set.
     pub options: Options,
+    /// Groups that it has joined.
+    pub groups: Groups,
 }
 
 impl Inet {
@@ -176,6 +180,7 @@ impl Inet {
             ahead: RefCell::default(),
             timeouts: Default::default(),
             options: Options::default(),
+            groups: Groups::default(),
         }
     }
 

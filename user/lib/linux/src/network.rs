@@ -2,7 +2,7 @@
 //!
 //! An operation that cannot be done now is `EAGAIN`, and [`Network::watch`] asks to be told when it can: then [`crate::system::System::network_happened`] is called.
 
-use crate::errno::{EADDRNOTAVAIL, EAGAIN, ENETUNREACH, ENOTCONN, Result};
+use crate::errno::{EADDRNOTAVAIL, EAGAIN, ENETUNREACH, ENODEV, ENOTCONN, Result};
 use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
@@ -55,6 +55,17 @@ pub enum Phase {
 /// Ends of a connection, as far as they are known: this one, and the other.
 pub type Ends = [Option<SocketAddr>; 2];
 
+/// How a socket sends to groups of receivers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sending {
+    /// Address of this machine from which it sends; the one that is none means any.
+    pub from: IpAddr,
+    /// Hops that a datagram may make.
+    pub hops: u8,
+    /// Whether this machine gets it, too.
+    pub loops: bool,
+}
+
 /// The network. An address of IPv4 is never one of IPv6 that stands for it.
 pub trait Network: core::fmt::Debug {
     /// Whether it is known what there is. If not, that is found out from now on.
@@ -66,8 +77,8 @@ pub trait Network: core::fmt::Debug {
     /// Whether this machine has an address.
     fn has(&self, address: IpAddr) -> bool;
 
-    /// Makes a socket for datagrams, at an address and a port. `EADDRINUSE`: somebody has the port.
-    fn bind(&self, number: u64, at: SocketAddr) -> Result<()>;
+    /// Makes a socket for datagrams, at an address, which may be a group, and a port. `is_shared`: others may have it who say so, too. `EADDRINUSE`: somebody has the port.
+    fn bind(&self, number: u64, at: SocketAddr, is_shared: bool) -> Result<()>;
 
     /// Makes a socket that listens at an address and a port, and keeps so many connections that nobody has accepted.
     fn listen(&self, number: u64, at: SocketAddr, backlog: u16) -> Result<()>;
@@ -96,6 +107,12 @@ pub trait Network: core::fmt::Debug {
 
     /// Connects a socket for datagrams to an end: it receives from there alone, and hears of a datagram to there that was refused. None: it is connected to nobody.
     fn connect_datagrams(&self, number: u64, to: Option<SocketAddr>) -> Result<()>;
+
+    /// Lets a socket for datagrams have what is sent to a group, or takes it back. `EADDRINUSE`: it has joined it. `ENOBUFS`: there are too many.
+    fn set_member(&self, number: u64, group: IpAddr, is_member: bool) -> Result<()>;
+
+    /// Says how a socket sends to groups.
+    fn set_sending(&self, number: u64, sending: Sending) -> Result<()>;
 
     /// Sends a datagram. `ECONNREFUSED`: an earlier one was refused, and this one is not sent.
     fn send_to(&self, number: u64, to: SocketAddr, bytes: &[u8]) -> Result<()>;
@@ -139,7 +156,7 @@ impl Network for Nowhere {
     fn has(&self, _: IpAddr) -> bool {
         false
     }
-    fn bind(&self, number: u64, at: SocketAddr) -> Result<()> {
+    fn bind(&self, number: u64, at: SocketAddr, _: bool) -> Result<()> {
         if !at.ip().is_unspecified() {
             return Err(EADDRNOTAVAIL);
         }
@@ -147,7 +164,7 @@ impl Network for Nowhere {
         Ok(())
     }
     fn listen(&self, number: u64, at: SocketAddr, _: u16) -> Result<()> {
-        self.bind(number, at)
+        self.bind(number, at, false)
     }
     fn connect(&self, _: u64, _: SocketAddr, _: SocketAddr) -> Result<()> {
         Err(ENETUNREACH)
@@ -173,6 +190,12 @@ impl Network for Nowhere {
     fn connect_datagrams(&self, _: u64, _: Option<SocketAddr>) -> Result<()> {
         Err(ENETUNREACH)
     }
+    fn set_member(&self, _: u64, _: IpAddr, _: bool) -> Result<()> {
+        Err(ENODEV)
+    }
+    fn set_sending(&self, _: u64, _: Sending) -> Result<()> {
+        Err(ENETUNREACH)
+    }
     fn send_to(&self, _: u64, _: SocketAddr, _: &[u8]) -> Result<()> {
         Err(ENETUNREACH)
     }
@@ -180,7 +203,7 @@ impl Network for Nowhere {
         Err(EAGAIN)
     }
     fn open_echo(&self, number: u64) -> Result<()> {
-        self.bind(number, SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)))
+        self.bind(number, SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)), false)
     }
     fn ask(&self, _: u64, _: IpAddr, _: (u16, &[u8])) -> Result<()> {
         Err(ENETUNREACH)

@@ -200,8 +200,16 @@ impl Net {
     pub fn datagrams(&self, at: Option<SocketAddr>) -> Result<Datagrams<'_>> {
         let socket = self.host.open_datagrams()?;
         if let Some(at) = at {
-            socket.bind(&endpoint(at))?;
+            socket.bind(&endpoint(at), false)?;
         }
+        let ticket = socket.ticket()?;
+        Ok(Datagrams { net: self, socket, ticket })
+    }
+
+    /// One at a port that others may share, who say so, too. What is sent to a group is for all of them that have joined it, and anything else for one.
+    pub fn shared_datagrams(&self, at: SocketAddr) -> Result<Datagrams<'_>> {
+        let socket = self.host.open_datagrams()?;
+        socket.bind(&endpoint(at), true)?;
         let ticket = socket.ticket()?;
         Ok(Datagrams { net: self, socket, ticket })
     }
@@ -255,6 +263,21 @@ impl Datagrams<'_> {
     /// Connects it to an end: it receives from there alone, and hears of a datagram to there that was refused. `None`: it is connected to nobody.
     pub fn connect(&self, to: Option<SocketAddr>) -> Result<()> {
         Ok(self.socket.connect(&endpoint(to.unwrap_or(ANYWHERE)))?)
+    }
+
+    /// Takes what is sent to a group, too.
+    pub fn join(&self, group: IpAddr) -> Result<()> {
+        Ok(self.socket.join(&packed(group))?)
+    }
+
+    /// Takes no more of what is sent to a group.
+    pub fn leave(&self, group: IpAddr) -> Result<()> {
+        Ok(self.socket.leave(&packed(group))?)
+    }
+
+    /// Says how it sends to groups: from which address of this machine (none: any), for how many hops, and whether this machine gets it, too.
+    pub fn set_sending(&self, from: IpAddr, hops: u8, loops: bool) -> Result<()> {
+        Ok(self.socket.set_sending(&packed(from), hops, loops)?)
     }
 
     /// Sends a datagram. [`Error::Refused`]: an earlier one was refused, and this one is not sent.

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::net::{Ipv6Addr, SocketAddr};
 use smoltcp::wire::{
     ArpPacket, ArpRepr, EthernetAddress, EthernetFrame, EthernetProtocol, EthernetRepr, Icmpv6Packet,
-    Icmpv6Repr, IpProtocol, IpRepr, Ipv6Packet, Ipv6Repr, NdiscRepr, UdpPacket, UdpRepr,
+    Icmpv6Repr, IpProtocol, IpRepr, Ipv4Packet, Ipv6Packet, Ipv6Repr, NdiscRepr, UdpPacket, UdpRepr,
 };
 
 /// Hops of a datagram.
@@ -56,6 +56,20 @@ pub fn arp(hardware: Hardware, said: ArpRepr) -> Vec<u8> {
     let mut frame = EthernetFrame::new_unchecked(&mut bytes);
     said.emit(&mut ArpPacket::new_unchecked(frame.payload_mut()));
     bytes
+}
+
+/// Sets the hops that a packet of IP may make.
+pub fn set_hops(frame: &mut [u8], hops: u8) {
+    let mut ethernet = EthernetFrame::new_unchecked(frame);
+    match ethernet.ethertype() {
+        EthernetProtocol::Ipv4 => {
+            let mut packet = Ipv4Packet::new_unchecked(ethernet.payload_mut());
+            packet.set_hop_limit(hops);
+            packet.fill_checksum();
+        }
+        EthernetProtocol::Ipv6 => Ipv6Packet::new_unchecked(ethernet.payload_mut()).set_hop_limit(hops),
+        _ => {}
+    }
 }
 
 /// A frame with a datagram. `None` if its ends are of two kinds, or if it is too long for one.

@@ -7,10 +7,11 @@
 //! **A connection that is begun and not made** has a place of its listener's. If all are taken, the oldest that has had its place for a while
 //! loses it: whoever begins and does not go on keeps others away no longer than that.
 //!
-//! In reading order: this file, what all kinds have; `table`, their numbers and owners; `streams`; `datagrams`; `echoes`; `queries`, names.
+//! In reading order: this file, what all kinds have; `table`, their numbers and owners; `streams`; `datagrams`; `groups`, datagrams for several; `echoes`; `queries`, names.
 
 mod datagrams;
 mod echoes;
+mod groups;
 mod queries;
 mod streams;
 mod table;
@@ -21,6 +22,7 @@ use crate::stack::Stack;
 use core::net::{IpAddr, SocketAddr};
 use datagrams::{Datagrams, for_datagrams};
 use echoes::for_echoes;
+pub use groups::{GROUPS_MAX, OWN_GROUPS_MAX, Sending};
 use smoltcp::socket::{dns, icmp, tcp, udp};
 use smoltcp::wire::{IpAddress, IpListenEndpoint};
 pub use streams::Connection;
@@ -147,9 +149,11 @@ impl Stack {
                 }
                 self.wire.set_listened(self.table.listened());
             }
-            Entry::Udp(Datagrams { handle, .. }) | Entry::Echo(handle, _) => {
-                drop(self.sockets.remove(handle))
+            Entry::Udp(own) => {
+                self.sockets.remove(own.handle);
+                self.left(&own.groups);
             }
+            Entry::Echo(handle, _) => drop(self.sockets.remove(handle)),
             Entry::Query(Query::Asked(asked)) => {
                 let socket = self.sockets.get_mut::<dns::Socket>(self.dns);
                 asked.into_iter().flatten().for_each(|handle| socket.cancel_query(handle));
@@ -225,7 +229,8 @@ impl Stack {
         Ok(match self.entry(id)? {
             Entry::Udp(own) => {
                 let socket = self.sockets.get::<udp::Socket>(own.handle);
-                bits(own.is_refused() || socket.can_recv(), own.is_refused() || socket.can_send())
+                let can_read = own.is_refused() || own.has_kept() || socket.can_recv();
+                bits(can_read, own.is_refused() || socket.can_send())
             }
             Entry::Echo(handle, _) => {
                 let socket = self.sockets.get::<icmp::Socket>(*handle);

@@ -244,6 +244,7 @@ impl Stack {
             {}
             self.greet();
             self.follow_refusals();
+            self.deal();
             // Once and not until nothing is sent, which would be another look at each socket: the next round sends more.
             let sent = self.interface.poll_egress(self.now, &mut self.wire, &mut self.sockets);
             self.table.look_after(self.now, &mut self.sockets);

@@ -4,6 +4,7 @@
 mod claims;
 mod floods;
 mod flows;
+mod groups;
 mod hostile;
 mod leases;
 mod locals;

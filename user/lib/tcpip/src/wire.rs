@@ -6,6 +6,7 @@
 use crate::claims::{self, Claims};
 use crate::ends::Ends;
 use crate::frames;
+use crate::held::{Held, Passage};
 use crate::leases::Leases;
 use crate::names::Names;
 use crate::offload;
@@ -116,6 +117,8 @@ pub struct Wire {
     returned: VecDeque<Vec<u8>>,
     /// Ends of streams that are under way.
     pub(crate) ends: Ends,
+    /// Datagrams that may be for several sockets.
+    pub(crate) held: Held,
     /// Datagrams of which a message says that they were refused.
     pub(crate) refusals: Refusals,
     /// Exchange with servers that lease addresses.
@@ -274,12 +277,16 @@ impl Wire {
         self.listened.iter().any(has)
     }
 
-    /// Sends a frame of the stack's to where it belongs. A segment that the card is to cut has pieces of this size.
-    fn send(&mut self, frame: Vec<u8>, size: Option<NonZeroU16>) {
+    /// Sends a frame of the stack's to where it belongs. A segment that the card is to cut has pieces of this size, and a datagram to a group goes as it says.
+    fn send(&mut self, mut frame: Vec<u8>, size: Option<NonZeroU16>, passage: Option<Passage>) {
+        if let Some(passage) = passage {
+            frames::set_hops(&mut frame, passage.hops);
+        }
         self.ends.sent(&frame);
         let Some(&[first, ..]) = frame.first_chunk::<6>() else { return };
-        let stays = frame[..6] == self.own || first & 1 != 0;
-        let leaves = self.own != NO_CARD && frame[..6] != self.own && !is_of_loopback(&frame);
+        let stays = (frame[..6] == self.own || first & 1 != 0) && passage.is_none_or(|passage| passage.loops);
+        let goes = frame[..6] != self.own && passage.is_none_or(|passage| passage.hops > 0);
+        let leaves = self.own != NO_CARD && goes && !is_of_loopback(&frame);
         match (leaves, stays) {
             (true, true) => {
                 self.loop_back(frame.clone());
@@ -367,6 +374,8 @@ pub struct Sent<'a> {
     wire: &'a mut Wire,
     /// Bytes of a piece, if it is a segment that the card is to cut.
     size: Option<NonZeroU16>,
+    /// How it goes, if it is a datagram to a group.
+    passage: Option<Passage>,
 }
 
 impl phy::RxToken for Received {
@@ -379,12 +388,13 @@ impl phy::TxToken for Sent<'_> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, fill: F) -> R {
         let mut frame = vec![0; len];
         let result = fill(&mut frame);
-        self.wire.send(frame, self.size);
+        self.wire.send(frame, self.size, self.passage);
         result
     }
 
     fn set_meta(&mut self, meta: PacketMeta) {
         self.size = meta.segmentation_offload_size;
+        self.passage = Passage::of(meta.id);
     }
 }
 
@@ -402,17 +412,18 @@ impl Device for Wire {
             self.refusals.hear(&frame);
             if !self.ends.refuses(&frame)
                 && let Some(frame) = self.hold(frame)
+                && let Some(frame) = self.held.hold(frame)
             {
                 break frame;
             }
         };
-        Some((Received(frame), Sent { wire: self, size: None }))
+        Some((Received(frame), Sent { wire: self, size: None, passage: None }))
     }
 
     fn transmit(&mut self, _: Instant) -> Option<Sent<'_>> {
         // Answers to a frame are sent all the same; so there may be a few more.
         let has_room = !self.is_up || self.outgoing.len() < QUEUE_MAX;
-        (has_room && self.looped.len() < QUEUE_MAX).then_some(Sent { wire: self, size: None })
+        (has_room && self.looped.len() < QUEUE_MAX).then_some(Sent { wire: self, size: None, passage: None })
     }
 
     fn capabilities(&self) -> DeviceCapabilities {

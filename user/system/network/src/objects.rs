@@ -9,7 +9,7 @@ use rt::api::stub::{Failure, Hold, View};
 use rt::door::{self, Door, Reference};
 use rt::sys::{self, Fpage};
 use tcpip::sockets::DATAGRAM_MAX;
-use tcpip::{Id, Kind, Refusal, Stack, State};
+use tcpip::{Id, Kind, Refusal, Sending, Stack, State};
 
 fn refused(refusal: Refusal) -> Failure {
     Failure::Refused(match refusal {
@@ -68,8 +68,9 @@ impl Datagrams::Relay for Socket {
     fn ticket(&self) -> Result<u64, Failure> {
         Ok(self.id)
     }
-    fn bind(&self, at: &Endpoint) -> Result<(), Failure> {
-        self.look(|stack, id| stack.bind(id, socket_address(at)))
+    fn bind(&self, at: &Endpoint, is_shared: bool) -> Result<(), Failure> {
+        let at = socket_address(at);
+        self.look(|stack, id| if is_shared { stack.share(id, at) } else { stack.bind(id, at) })
     }
     fn send(&self, to: &Endpoint, data: &[u8]) -> Result<(), Failure> {
         self.act(|stack, id| stack.send_to(id, socket_address(to), data))
@@ -89,6 +90,16 @@ impl Datagrams::Relay for Socket {
     fn connect(&self, to: &Endpoint) -> Result<(), Failure> {
         let to = Some(socket_address(to)).filter(|to| to.port() != 0);
         self.look(|stack, id| stack.connect_datagrams(id, to))
+    }
+    fn join(&self, group: &[u8; 16]) -> Result<(), Failure> {
+        self.act(|stack, id| stack.join(id, unpacked(*group)))
+    }
+    fn leave(&self, group: &[u8; 16]) -> Result<(), Failure> {
+        self.act(|stack, id| stack.leave(id, unpacked(*group)))
+    }
+    fn set_sending(&self, from: &[u8; 16], hops: u8, loops: bool) -> Result<(), Failure> {
+        let sending = Sending { from: unpacked(*from), hops, loops };
+        self.look(|stack, id| stack.set_sending(id, sending))
     }
 }
 

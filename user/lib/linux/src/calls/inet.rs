@@ -192,13 +192,18 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 let made = if inet.is_echo() {
                     network.open_echo(inet.number)
                 } else {
-                    network.bind(inet.number, at)
+                    network.bind(inet.number, at, inet.options.shares().contains(&true))
                 };
                 match made {
                     Err(EADDRINUSE) => continue,
                     made => made?,
                 }
                 inet.is_below.set(true);
+                if let Err(error) = inet.join_below(&*network) {
+                    inet.is_below.set(false);
+                    network.close(inet.number);
+                    return Err(error);
+                }
                 // Threads that wait already have asked nobody to be told.
                 self.happened(inet.number, ANY);
             }
@@ -217,7 +222,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if !inet.family.has(at.ip(), inet.options.is_six_only()) {
             return Err(EINVAL);
         }
-        if !at.ip().is_unspecified() && !self.network().has(at.ip()) {
+        let is_group = at.ip().is_multicast() && inet.protocol == Protocol::Udp;
+        if !at.ip().is_unspecified() && !is_group && !self.network().has(at.ip()) {
             return Err(EADDRNOTAVAIL);
         }
         let is_common = inet.is_echo() || !(1..FIRST_COMMON_PORT).contains(&at.port());

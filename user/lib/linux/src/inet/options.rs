@@ -1,7 +1,7 @@
 //! Options of sockets of networks. Few of them change anything here; the others are kept, so that a program reads what it has set.
 
 use super::Family;
-use crate::errno::{EINVAL, ENODEV, ENOPROTOOPT, Result};
+use crate::errno::{EINVAL, ENOPROTOOPT, Result};
 use alloc::collections::BTreeMap;
 use core::cell::RefCell;
 use linux_raw_sys::net::*;
@@ -93,14 +93,6 @@ const KNOWN: [(u32, u32, u32, Values); 55] = [
     (LEVEL_IPV6, IPV6_ADDR_PREFERENCES, 0, Any),
 ];
 
-/// Groups of receivers, which the network does not have.
-const GROUPS: [(u32, u32); 4] = [
-    (LEVEL_IP, IP_ADD_MEMBERSHIP),
-    (LEVEL_IP, IP_DROP_MEMBERSHIP),
-    (LEVEL_IPV6, IPV6_ADD_MEMBERSHIP),
-    (LEVEL_IPV6, IPV6_DROP_MEMBERSHIP),
-];
-
 /// Options of a socket.
 #[derive(Debug, Default)]
 pub struct Options {
@@ -122,11 +114,8 @@ impl Options {
         Ok(self.changed.borrow().get(&option).copied().unwrap_or(value))
     }
 
-    /// Sets an option. `ENOPROTOOPT`: there is none. `EINVAL`: it cannot have the value. `ENODEV`: groups of receivers.
+    /// Sets an option. `ENOPROTOOPT`: there is none. `EINVAL`: it cannot have the value.
     pub fn set(&self, family: Family, is_stream: bool, option: (u32, u32), value: i32) -> Result<()> {
-        if GROUPS.contains(&option) {
-            return Err(ENODEV);
-        }
         let (first, values) = known(family, is_stream, option)?;
         let value = match values {
             Flag => u32::from(value != 0),
@@ -156,6 +145,16 @@ impl Options {
     /// Whether others may have the address, too: by `SO_REUSEADDR`, by `SO_REUSEPORT`.
     pub fn shares(&self) -> [bool; 2] {
         [SO_REUSEADDR, SO_REUSEPORT].map(|name| self.is_set((SOL_SOCKET, name)))
+    }
+
+    /// How datagrams to groups are sent: for how many hops, and whether this machine gets them, too.
+    pub fn to_groups(&self, family: Family) -> (u8, bool) {
+        let [hops, loops] = match family {
+            Family::Four => [IP_MULTICAST_TTL, IP_MULTICAST_LOOP].map(|name| (LEVEL_IP, name)),
+            Family::Six => [IPV6_MULTICAST_HOPS, IPV6_MULTICAST_LOOP].map(|name| (LEVEL_IPV6, name)),
+        };
+        let value = |option| self.get(family, false, option).unwrap_or(1);
+        (u8::try_from(value(hops)).unwrap_or(u8::MAX), value(loops) != 0)
     }
 
     /// Whether it may send to all.

@@ -1,8 +1,9 @@
 //! A network in memory for tests: whatever is sent comes back to this machine. Nothing happens by itself; [`Loopback::due`] says what is to be told.
 
-use super::{DATAGRAM_MAX, Ends, Network, Phase, Presence, readiness};
+use super::{DATAGRAM_MAX, Ends, Network, Phase, Presence, Sending, readiness};
 use crate::errno::{
-    EADDRINUSE, EAGAIN, ECONNREFUSED, ECONNRESET, EINVAL, EMSGSIZE, ENETUNREACH, ENOBUFS, ENOTCONN, Result,
+    EADDRINUSE, EADDRNOTAVAIL, EAGAIN, ECONNREFUSED, ECONNRESET, EINVAL, EMSGSIZE, ENETUNREACH, ENOBUFS,
+    ENOTCONN, Result,
 };
 use core::cell::{Cell, RefCell};
 use core::net::{IpAddr, SocketAddr};
@@ -47,6 +48,9 @@ struct Listener {
 struct Datagrams {
     at: SocketAddr,
     queue: VecDeque<(SocketAddr, Vec<u8>)>,
+    is_shared: bool,
+    groups: Vec<IpAddr>,
+    sending: Option<Sending>,
     peer: Option<SocketAddr>,
     is_refused: bool,
 }
@@ -172,6 +176,27 @@ impl Loopback {
         self.state.borrow_mut().datagrams.remove(&number);
     }
 
+    /// Groups that a socket has joined, and how it sends to groups.
+    pub fn groups(&self, number: u64) -> (Vec<IpAddr>, Option<Sending>) {
+        let state = self.state.borrow();
+        let socket = &state.datagrams[&number];
+        (socket.groups.clone(), socket.sending)
+    }
+
+    fn send_to_group(&self, number: u64, to: SocketAddr, bytes: &[u8]) -> Result<()> {
+        let state = &mut *self.state.borrow_mut();
+        let own = state.datagrams.get(&number).ok_or(EINVAL)?;
+        let from = SocketAddr::new(OWN.parse().unwrap(), own.at.port());
+        if own.sending.is_none_or(|sending| sending.loops) {
+            let is_member =
+                |socket: &&mut Datagrams| socket.groups.contains(&to.ip()) && hears(socket.at, to);
+            for member in state.datagrams.values_mut().filter(is_member) {
+                member.queue.push_back((from, bytes.to_vec()));
+            }
+        }
+        Ok(())
+    }
+
     /// A datagram comes from elsewhere.
     pub fn deliver(&self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
         let state = &mut *self.state.borrow_mut();
@@ -190,7 +215,7 @@ impl Network for Loopback {
         let own: IpAddr = OWN.parse().unwrap();
         match to {
             _ if to.is_loopback() => Some(to),
-            IpAddr::V4(address) if address.octets()[..3] == [10, 0, 2] => Some(own),
+            IpAddr::V4(address) if address.octets()[..3] == [10, 0, 2] || address.is_multicast() => Some(own),
             _ => None,
         }
     }
@@ -199,16 +224,17 @@ impl Network for Loopback {
         address.is_loopback() || address == OWN.parse::<IpAddr>().unwrap()
     }
 
-    fn bind(&self, number: u64, at: SocketAddr) -> Result<()> {
+    fn bind(&self, number: u64, at: SocketAddr, is_shared: bool) -> Result<()> {
         let state = &mut *self.state.borrow_mut();
         assert_ne!(at.port(), 0);
-        if state.datagrams.values().any(|socket| hears(socket.at, at) || hears(at, socket.at)) {
+        let meets = |other: &Datagrams| hears(other.at, at) || hears(at, other.at);
+        if state.datagrams.values().any(|other| meets(other) && !(is_shared && other.is_shared)) {
             return Err(EADDRINUSE);
         }
         state.room(1)?;
-        state
-            .datagrams
-            .insert(number, Datagrams { at, queue: VecDeque::new(), peer: None, is_refused: false });
+        let (queue, groups) = (VecDeque::new(), Vec::new());
+        let socket = Datagrams { at, queue, is_shared, groups, sending: None, peer: None, is_refused: false };
+        state.datagrams.insert(number, socket);
         Ok(())
     }
 
@@ -343,7 +369,27 @@ impl Network for Loopback {
         Ok(())
     }
 
+    fn set_member(&self, number: u64, group: IpAddr, is_member: bool) -> Result<()> {
+        let state = &mut *self.state.borrow_mut();
+        let groups = &mut state.datagrams.get_mut(&number).ok_or(EINVAL)?.groups;
+        match groups.iter().position(|own| *own == group) {
+            Some(_) if is_member => return Err(EADDRINUSE),
+            None if is_member => groups.push(group),
+            Some(place) => drop(groups.remove(place)),
+            None => return Err(EADDRNOTAVAIL),
+        }
+        Ok(())
+    }
+
+    fn set_sending(&self, number: u64, sending: Sending) -> Result<()> {
+        self.state.borrow_mut().datagrams.get_mut(&number).ok_or(EINVAL)?.sending = Some(sending);
+        Ok(())
+    }
+
     fn send_to(&self, number: u64, to: SocketAddr, bytes: &[u8]) -> Result<()> {
+        if to.ip().is_multicast() {
+            return self.send_to_group(number, to, bytes);
+        }
         let source = self.source(to.ip()).ok_or(ENETUNREACH)?;
         if bytes.len() > DATAGRAM_MAX[0] {
             return Err(EMSGSIZE);

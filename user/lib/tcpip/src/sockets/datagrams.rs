@@ -1,14 +1,16 @@
 //! Datagrams.
 
 use super::table::{Entry, Slot};
-use super::{DATAGRAM_MAX, Id, Refusal, listened};
+use super::{DATAGRAM_MAX, Id, Refusal, Sending, listened};
 use crate::refusals::Refused;
 use crate::stack::Stack;
+use alloc::collections::VecDeque;
 use alloc::vec;
-use core::net::SocketAddr;
+use alloc::vec::Vec;
+use core::net::{IpAddr, SocketAddr};
 use smoltcp::iface::SocketHandle;
 use smoltcp::socket::udp;
-use smoltcp::wire::{IpEndpoint, IpListenEndpoint};
+use smoltcp::wire::{IpAddress, IpEndpoint, IpListenEndpoint};
 
 /// Bytes and datagrams that a socket for these keeps each way.
 pub(super) const DATAGRAM_BYTES: usize = 8 << 10;
@@ -36,15 +38,78 @@ enum Fate {
 /// A socket for datagrams.
 pub(super) struct Datagrams {
     pub handle: SocketHandle,
+    /// Where it takes datagrams, which may be a group; port 0: it is not bound.
+    pub at: IpListenEndpoint,
+    /// Whether others that say so, too, may have the port.
+    pub is_shared: bool,
+    /// Whether it was bound before another.
+    pub order: u64,
+    /// Groups that it has joined.
+    pub groups: Vec<IpAddr>,
+    /// How it sends to groups.
+    pub sending: Sending,
     /// The end that it is connected to.
     peer: Option<SocketAddr>,
     fate: Fate,
+    /// Datagrams that were dealt to it, and their bytes.
+    kept: VecDeque<(SocketAddr, Vec<u8>)>,
+    kept_bytes: usize,
 }
 
 impl Datagrams {
     /// One that is connected to nobody.
     pub fn new(handle: SocketHandle) -> Datagrams {
-        Datagrams { handle, peer: None, fate: Fate::Settled }
+        Datagrams {
+            handle,
+            at: IpListenEndpoint { addr: None, port: 0 },
+            is_shared: false,
+            order: 0,
+            groups: Vec::new(),
+            sending: Sending::default(),
+            peer: None,
+            fate: Fate::Settled,
+            kept: VecDeque::new(),
+            kept_bytes: 0,
+        }
+    }
+
+    /// Whether it takes what is for a group alone.
+    pub fn is_for_group(&self) -> bool {
+        self.at.addr.is_some_and(|own| own.is_multicast())
+    }
+
+    /// Whether it is connected to an end.
+    pub fn is_connected(&self) -> bool {
+        self.peer.is_some()
+    }
+
+    /// Whether it receives from an end.
+    pub fn hears(&self, from: SocketAddr) -> bool {
+        self.peer.is_none_or(|peer| peer == from)
+    }
+
+    /// Keeps a datagram that was dealt to it, if there is room.
+    pub fn keep(&mut self, from: SocketAddr, bytes: &[u8]) {
+        if self.kept.len() < DATAGRAMS && self.kept_bytes + bytes.len() <= DATAGRAM_BYTES {
+            self.kept_bytes += bytes.len();
+            self.kept.push_back((from, bytes.into()));
+        }
+    }
+
+    /// Whether a datagram was dealt to it.
+    pub fn has_kept(&self) -> bool {
+        !self.kept.is_empty()
+    }
+
+    /// Takes one of these. Others may have sent something before it was connected.
+    fn take_kept(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
+        while let Some((from, bytes)) = self.kept.pop_front() {
+            self.kept_bytes -= bytes.len();
+            if self.hears(from) {
+                return Some((from, bytes));
+            }
+        }
+        None
     }
 
     /// Whether it is to be told that a datagram was refused.
@@ -63,14 +128,15 @@ impl Datagrams {
 
     /// Whether it is to hear of a refusal: it is connected to that end, and has sent something there since the last one. So nobody who only guesses its port
     /// tells it more refusals than it has sent datagrams.
-    fn hears_of(&self, at: IpListenEndpoint, refused: &Refused) -> bool {
-        let is_there = self.peer == Some(refused.to) && at.port == refused.from.port();
-        self.fate == Fate::Sent && is_there && at.addr.is_none_or(|own| own == refused.from.ip().into())
+    fn hears_of(&self, refused: &Refused) -> bool {
+        let is_there = self.peer == Some(refused.to) && self.at.port == refused.from.port();
+        let is_from = |own: IpAddress| own.is_multicast() || own == refused.from.ip().into();
+        self.fate == Fate::Sent && is_there && self.at.addr.is_none_or(is_from)
     }
 }
 
 impl Stack {
-    fn udp(&mut self, id: Id) -> Result<(&mut udp::Socket<'static>, &mut Datagrams), Refusal> {
+    pub(super) fn udp(&mut self, id: Id) -> Result<(&mut udp::Socket<'static>, &mut Datagrams), Refusal> {
         match self.table.slots.get_mut(&id).ok_or(Refusal::Closed)? {
             Slot { entry: Entry::Udp(own), .. } => Ok((self.sockets.get_mut(own.handle), own)),
             _ => Err(Refusal::Bad),
@@ -82,7 +148,7 @@ impl Stack {
         for refused in self.wire.refusals.take() {
             for slot in self.table.slots.values_mut() {
                 let Entry::Udp(own) = &mut slot.entry else { continue };
-                if own.hears_of(self.sockets.get::<udp::Socket>(own.handle).endpoint(), &refused) {
+                if own.hears_of(&refused) {
                     own.fate = Fate::Refused;
                 }
             }
@@ -111,18 +177,35 @@ impl Stack {
         self.bind(id, SocketAddr::from(([0, 0, 0, 0], 0)))
     }
 
-    /// Takes datagrams for an address and a port; for any port, if that is 0.
+    /// Takes datagrams for an address and a port; for any port, if that is 0. With the address of a group it takes what is for that alone.
     pub fn bind(&mut self, id: Id, at: SocketAddr) -> Result<(), Refusal> {
+        self.bind_as(id, at, false)
+    }
+
+    /// Takes datagrams for an address and a port that others may share, if they say so, too. What is for a group is for all that have joined it, and what is for all
+    /// machines is for all of them. Any other datagram is for one: of the sockets of the owner that has had the port first, the one that is connected to the sender, or the first.
+    pub fn share(&mut self, id: Id, at: SocketAddr) -> Result<(), Refusal> {
+        self.bind_as(id, at, true)
+    }
+
+    fn bind_as(&mut self, id: Id, at: SocketAddr, is_shared: bool) -> Result<(), Refusal> {
         self.udp(id)?;
         let port = match at.port() {
             0 => self.table.free_port(&self.sockets, true)?,
             port => port,
         };
         let at = listened(at, port);
-        if self.table.has(&self.sockets, at, true) {
+        if self.table.has_unshared(at, is_shared) {
             return Err(Refusal::InUse);
         }
-        self.udp(id)?.0.bind(at).map_err(|_| Refusal::Bad)
+        let order = self.table.order();
+        let (socket, own) = self.udp(id)?;
+        // Nothing is sent from a group.
+        let from = IpListenEndpoint { addr: at.addr.filter(|address| !address.is_multicast()), port };
+        socket.bind(from).map_err(|_| Refusal::Bad)?;
+        (own.at, own.is_shared, own.order) = (at, is_shared, order);
+        self.hold_shared();
+        Ok(())
     }
 
     /// Sends a datagram. [`Refusal::Refused`]: an earlier one was, and this one is not sent.
@@ -131,11 +214,21 @@ impl Stack {
         if to.port() == 0 || bytes.len() > longest {
             return Err(Refusal::Bad);
         }
-        self.udp(id)?.1.tell()?;
-        self.reaches(to.ip())?;
+        let own = self.udp(id)?.1;
+        own.tell()?;
+        let sending = Some(own.sending).filter(|_| to.ip().is_multicast());
+        // What stays in this machine needs no way.
+        if sending.is_none_or(|sending| !sending.from.is_loopback()) {
+            self.reaches(to.ip())?;
+        }
         self.bind_any(id)?;
         let (socket, own) = self.udp(id)?;
-        match socket.send_slice(bytes, IpEndpoint::from(to)) {
+        let mut about = udp::UdpMetadata::from(IpEndpoint::from(to));
+        if let Some(sending) = sending {
+            about.local_address = sending.source(to.ip());
+            about.meta.id = sending.passage().id();
+        }
+        match socket.send_slice(bytes, about) {
             Ok(()) => {
                 if own.peer == Some(to) {
                     own.fate = Fate::Sent;
@@ -151,16 +244,21 @@ impl Stack {
     pub fn receive_from(&mut self, id: Id, to: &mut [u8]) -> Result<(SocketAddr, usize), Refusal> {
         let (socket, own) = self.udp(id)?;
         own.tell()?;
+        let mut copied = |bytes: &[u8]| {
+            let len = bytes.len().min(to.len());
+            to[..len].copy_from_slice(&bytes[..len]);
+            len
+        };
+        if let Some((from, bytes)) = own.take_kept() {
+            return Ok((from, copied(&bytes)));
+        }
         loop {
             let (bytes, about) = socket.recv().map_err(|_| Refusal::Again)?;
             let from = SocketAddr::new(about.endpoint.addr.into(), about.endpoint.port);
-            // Others may have sent something before it was connected, or since then.
-            if own.peer.is_some_and(|peer| peer != from) {
-                continue;
+            // Others may have sent something before it was connected, or since then; and one that is for a group has the port, as far as the stack knows.
+            if own.hears(from) && !own.is_for_group() {
+                return Ok((from, copied(bytes)));
             }
-            let len = bytes.len().min(to.len());
-            to[..len].copy_from_slice(&bytes[..len]);
-            return Ok((from, len));
         }
     }
 }

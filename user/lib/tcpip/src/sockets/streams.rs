@@ -161,7 +161,8 @@ impl Stack {
         if is_apart { Err(Refusal::Unreachable) } else { Ok(from.into()) }
     }
 
-    fn is_own(&self, address: IpAddress) -> bool {
+    /// Whether it is an address of this machine.
+    pub(super) fn is_own(&self, address: IpAddress) -> bool {
         self.interface.ip_addrs().iter().any(|own| own.address() == address)
     }
 

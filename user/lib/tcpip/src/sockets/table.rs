@@ -8,7 +8,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use smoltcp::iface::{SocketHandle, SocketSet};
-use smoltcp::socket::{dns, tcp, udp};
+use smoltcp::socket::{dns, tcp};
 use smoltcp::time::{Duration, Instant};
 use smoltcp::wire::{IpEndpoint, IpListenEndpoint};
 
@@ -46,7 +46,7 @@ impl Slot {
     /// Whether it has a port, at an address or at one of them at all.
     fn has(&self, sockets: &SocketSet<'static>, at: IpListenEndpoint, is_udp: bool) -> bool {
         match &self.entry {
-            Entry::Udp(own) => is_udp && meets(sockets.get::<udp::Socket>(own.handle).endpoint(), at),
+            Entry::Udp(own) => is_udp && meets(own.at, at),
             Entry::Listener { at: own, .. } => !is_udp && meets(*own, at),
             Entry::Tcp(handle) => {
                 let local = sockets.get::<tcp::Socket>(*handle).local_endpoint();
@@ -64,12 +64,14 @@ pub(crate) struct Table {
     limits: Limits,
     pub(crate) random: Random,
     ports: Ports,
+    /// Sockets for datagrams that have been bound.
+    bound: u64,
 }
 
 impl Table {
     pub fn new(random: Random, limits: Limits) -> Table {
         let (slots, orphans) = (BTreeMap::new(), Orphans::default());
-        Table { slots, orphans, limits, random, ports: Ports::default() }
+        Table { slots, orphans, limits, random, ports: Ports::default(), bound: 0 }
     }
 
     /// A number that is not in use.
@@ -103,6 +105,45 @@ impl Table {
     /// Whether some socket has a port, at the same address or one of them at all.
     pub fn has(&self, sockets: &SocketSet<'static>, at: IpListenEndpoint, is_udp: bool) -> bool {
         self.slots.values().any(|slot| slot.has(sockets, at, is_udp))
+    }
+
+    /// Whether some socket for datagrams has a port, at the same address or one of them at all, and does not share it.
+    pub fn has_unshared(&self, at: IpListenEndpoint, is_shared: bool) -> bool {
+        let has = |own: &Datagrams| meets(own.at, at) && !(is_shared && own.is_shared);
+        self.datagrams().any(|(_, own)| has(own))
+    }
+
+    /// Sockets for datagrams, and their owners.
+    fn datagrams(&self) -> impl Iterator<Item = (u64, &Datagrams)> {
+        self.slots.values().filter_map(|slot| match &slot.entry {
+            Entry::Udp(own) => Some((slot.owner, own)),
+            _ => None,
+        })
+    }
+
+    /// Groups that sockets have joined, each with its owner.
+    pub(super) fn groups(&self) -> impl Iterator<Item = (u64, IpAddr)> {
+        self.datagrams().flat_map(|(owner, own)| own.groups.iter().map(move |group| (owner, *group)))
+    }
+
+    /// These groups, each once.
+    pub(super) fn joined(&self) -> Vec<IpAddr> {
+        let mut all: Vec<IpAddr> = self.groups().map(|(_, group)| group).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Ports that sockets for datagrams share, and those of sockets that take what is for a group alone.
+    pub(super) fn shared_ports(&self) -> Vec<u16> {
+        let shared = self.datagrams().filter(|(_, own)| own.is_shared || own.is_for_group());
+        shared.map(|(_, own)| own.at.port).collect()
+    }
+
+    /// A number that is greater than those before.
+    pub(super) fn order(&mut self) -> u64 {
+        self.bound += 1;
+        self.bound
     }
 
     /// Whether another owner has a port for streams, at this address or one of them at all, or has had it and something is still to be sent from there.

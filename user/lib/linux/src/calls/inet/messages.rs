@@ -111,6 +111,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if !inet.is_below.get() {
             self.address_of_inet(inet)?;
         }
+        if to.ip().is_multicast() && !inet.is_echo() {
+            inet.tell_sending(&*network)?;
+        }
         let outcome = match asked {
             Some(asked) => network.ask(inet.number, to.ip(), asked),
             None => network.send_to(inet.number, to, bytes),

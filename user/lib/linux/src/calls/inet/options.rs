@@ -3,8 +3,9 @@
 use crate::calls::sockets::time_bytes;
 use crate::errno::{EINVAL, ENOPROTOOPT, ENOTCONN, Result};
 use crate::frames::Bytes;
+use crate::inet::groups::{self, Way};
 use crate::inet::options::{LEVEL_IP, LEVEL_IPV6};
-use crate::inet::{Inet, Stage};
+use crate::inet::{Family, Inet, Protocol, Stage};
 use crate::machine::{Machine, Tid};
 use crate::socket::{Credentials, SIZE_MAX, SIZES_MIN};
 use crate::system::{Answer, System};
@@ -15,7 +16,54 @@ use vfs::FileSystem;
 /// Bytes that a packet may have on the way, with its head.
 const MTU: u32 = 1500;
 
+/// Options about groups of receivers whose values are structures.
+const GROUPS: [(u32, u32); 6] = [
+    (LEVEL_IP, IP_ADD_MEMBERSHIP),
+    (LEVEL_IP, IP_DROP_MEMBERSHIP),
+    (LEVEL_IP, IP_MULTICAST_IF),
+    (LEVEL_IPV6, IPV6_ADD_MEMBERSHIP),
+    (LEVEL_IPV6, IPV6_DROP_MEMBERSHIP),
+    (LEVEL_IPV6, IPV6_MULTICAST_IF),
+];
+
+/// Bytes of the longest of these.
+const GROUP_MAX: usize = 20;
+
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    /// Sets an option about groups.
+    fn set_group_option(
+        &mut self,
+        tid: Tid,
+        inet: &Inet,
+        (level, name): (u32, u32),
+        (at, len): (u64, u64),
+    ) -> Result<()> {
+        // A socket of IPv4 has no others, and one of IPv6 joins groups of IPv4, too.
+        if level == LEVEL_IPV6 && inet.family == Family::Four {
+            return Err(ENOPROTOOPT);
+        }
+        let family = if level == LEVEL_IP { Family::Four } else { Family::Six };
+        let len = usize::try_from(len as u32).unwrap_or(GROUP_MAX).min(GROUP_MAX);
+        let mut bytes = [0; GROUP_MAX];
+        let bytes = bytes.get_mut(..len).ok_or(EINVAL)?;
+        self.read(tid, at, bytes)?;
+        let network = self.network();
+        let way = match (name, family) {
+            // An address, or a group with the address and maybe the number of an interface.
+            (IP_MULTICAST_IF, Family::Four) if len < 8 => Way::of(bytes),
+            (IP_MULTICAST_IF, Family::Four) => bytes.get(4..).and_then(Way::of),
+            (IPV6_MULTICAST_IF, Family::Six) => {
+                let number = bytes.first_chunk().map(|number| u32::from_le_bytes(*number));
+                number.map(|interface| Way { interface, address: None })
+            }
+            _ => {
+                let joins = [IP_ADD_MEMBERSHIP, IPV6_ADD_MEMBERSHIP].contains(&name);
+                return inet.set_member(&*network, groups::parse(family, bytes)?, joins);
+            }
+        };
+        inet.set_way(&*network, way.ok_or(EINVAL)?)
+    }
+
     /// Bytes of an option.
     pub(in crate::calls) fn inet_option(&mut self, inet: &Inet, level: u32, name: u32) -> Result<Vec<u8>> {
         inet.follow(&*self.network(), self.machine.now());
@@ -41,6 +89,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                     return Err(ENOTCONN);
                 }
             }
+            (LEVEL_IP, IP_MULTICAST_IF) => {
+                let address = inet.groups.way.get().address.map_or([0; 4], |address| address.octets());
+                return Ok(address.to_vec());
+            }
+            (LEVEL_IPV6, IPV6_MULTICAST_IF) if inet.family == Family::Six => inet.groups.way.get().interface,
             option => inet.options.get(inet.family, inet.is_stream(), option)?,
         };
         Ok(value.to_le_bytes().to_vec())
@@ -62,6 +115,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 return self.set_timeout(tid, &inet.timeouts[1], (at, len));
             }
             _ => {}
+        }
+        if GROUPS.contains(&(level, name)) && inet.protocol == Protocol::Udp {
+            return super::done(self.set_group_option(tid, inet, (level, name), (at, len)));
         }
         // Options of protocols may be a byte.
         let is_byte = level != SOL_SOCKET && (1..4).contains(&(len as i32));

@@ -1,6 +1,7 @@
 //! Sockets of networks as programs see them, over a network in memory.
 
 mod echoes;
+mod groups;
 mod harm;
 mod options;
 mod ports;

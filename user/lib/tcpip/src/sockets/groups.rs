@@ -1,0 +1,195 @@
+//! Datagrams for several: those to groups of receivers, and those to ports that sockets share.
+//!
+//! `smoltcp` gives a datagram to one socket, the first that has the port, whether that has joined the group or not. So these are held back on their way to
+//! the stack, and dealt here. What is for nobody goes on to the stack, which refuses it.
+
+use super::datagrams::Datagrams;
+use super::table::{Entry, Slot};
+use super::{Id, Refusal};
+use crate::held::{Datagram, Passage};
+use crate::stack::Stack;
+use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use smoltcp::wire::{IpAddress, IpCidr};
+
+/// Groups that the sockets of one owner have joined, at most: each socket's count.
+pub const OWN_GROUPS_MAX: usize = 8;
+
+/// Groups that are joined, at most. The stack has room for 64, of which those are its own that belong to its addresses.
+pub const GROUPS_MAX: usize = 48;
+
+/// Groups of all machines, which each has joined without saying so.
+const EVERYBODY: [IpAddr; 3] = [
+    IpAddr::V4(Ipv4Addr::new(224, 0, 0, 1)),
+    IpAddr::V6(Ipv6Addr::new(0xff01, 0, 0, 0, 0, 0, 0, 1)),
+    IpAddr::V6(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1)),
+];
+
+/// Whether a group is the stack's own, by which neighbours ask for an address of IPv6.
+fn is_for_neighbours(group: IpAddr) -> bool {
+    matches!(group, IpAddr::V6(group) if group.octets()[..13] == [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff])
+}
+
+/// How a socket sends to groups.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sending {
+    /// Address of this machine from which it sends; the one that is none means any.
+    pub from: IpAddr,
+    /// Hops that a datagram may make. With none it stays in this machine.
+    pub hops: u8,
+    /// Whether sockets of this machine get it, too.
+    pub loops: bool,
+}
+
+impl Sending {
+    /// How a datagram to a group goes.
+    pub(super) fn passage(&self) -> Passage {
+        Passage { hops: self.hops, loops: self.loops }
+    }
+
+    /// Address from which one to a group goes, if that was said and is of the same kind.
+    pub(super) fn source(&self, group: IpAddr) -> Option<IpAddress> {
+        let is_said = !self.from.is_unspecified() && self.from.is_ipv4() == group.is_ipv4();
+        is_said.then(|| self.from.into())
+    }
+}
+
+impl Default for Sending {
+    fn default() -> Sending {
+        Sending { from: Ipv6Addr::UNSPECIFIED.into(), hops: 1, loops: true }
+    }
+}
+
+impl Datagrams {
+    /// Whether a datagram is for it. `is_for_many`: it is for all machines of a network, or for a group.
+    fn takes(&self, datagram: &Datagram, is_for_many: bool) -> bool {
+        let to = datagram.to.ip();
+        let is_member = !to.is_multicast() || self.groups.contains(&to) || EVERYBODY.contains(&to);
+        let is_there = match self.at.addr {
+            Some(own) => own == to.into(),
+            None => true,
+        };
+        let is_broadcast = is_for_many && !to.is_multicast() && !self.is_for_group();
+        self.at.port == datagram.to.port()
+            && is_member
+            && (is_there || is_broadcast)
+            && self.hears(datagram.from)
+    }
+}
+
+impl Stack {
+    /// Lets a socket have what is sent to a group.
+    ///
+    /// [`Refusal::Bad`]: it is no group, or one of the stack's own. [`Refusal::InUse`]: it has joined it already. [`Refusal::Limit`]: there are as many as there may be.
+    pub fn join(&mut self, id: Id, group: IpAddr) -> Result<(), Refusal> {
+        let address = IpAddress::from(group);
+        if !address.is_multicast() || is_for_neighbours(group) {
+            return Err(Refusal::Bad);
+        }
+        if self.udp(id)?.1.groups.contains(&group) {
+            return Err(Refusal::InUse);
+        }
+        let owner = self.owner(id)?;
+        let joined = self.table.joined();
+        let own = self.table.groups().filter(|(other, _)| *other == owner).count();
+        let is_new = !joined.contains(&group);
+        if own >= OWN_GROUPS_MAX || is_new && joined.len() >= GROUPS_MAX {
+            return Err(Refusal::Limit);
+        }
+        if is_new && !EVERYBODY.contains(&group) {
+            self.interface.join_multicast_group(address).map_err(|_| Refusal::Limit)?;
+        }
+        self.udp(id)?.1.groups.push(group);
+        self.hold_shared();
+        Ok(())
+    }
+
+    /// A socket has no more of what is sent to a group. [`Refusal::NotFound`]: it has not joined it.
+    pub fn leave(&mut self, id: Id, group: IpAddr) -> Result<(), Refusal> {
+        let groups = &mut self.udp(id)?.1.groups;
+        let place = groups.iter().position(|own| *own == group).ok_or(Refusal::NotFound)?;
+        groups.remove(place);
+        self.left(&[group]);
+        Ok(())
+    }
+
+    /// A socket has left groups: this machine does, too, if no other socket has joined them.
+    pub(super) fn left(&mut self, groups: &[IpAddr]) {
+        let joined = self.table.joined();
+        for group in groups.iter().filter(|group| !joined.contains(group) && !EVERYBODY.contains(group)) {
+            // It cannot fail: it is a group.
+            let _ = self.interface.leave_multicast_group(IpAddress::from(*group));
+        }
+        self.hold_shared();
+    }
+
+    /// Says how a socket sends to groups. [`Refusal::Bad`]: this machine does not have the address.
+    pub fn set_sending(&mut self, id: Id, sending: Sending) -> Result<(), Refusal> {
+        if !sending.from.is_unspecified() && !self.is_own(sending.from.into()) {
+            return Err(Refusal::Bad);
+        }
+        self.udp(id)?.1.sending = sending;
+        Ok(())
+    }
+
+    /// Says which datagrams are held back.
+    pub(super) fn hold_shared(&mut self) {
+        let (groups, ports) = (self.table.joined(), self.table.shared_ports());
+        self.wire.held.set(groups, ports);
+    }
+
+    /// Deals datagrams that were held back.
+    pub(crate) fn deal(&mut self) {
+        for frame in self.wire.held.take() {
+            let Some(datagram) = Datagram::of(&frame) else { continue };
+            let to = datagram.to.ip();
+            if to.is_multicast() || self.is_broadcast(to) {
+                self.deal_to_all(&frame, &datagram);
+            } else if !self.deal_to_one(&frame, &datagram) {
+                self.wire.give_back(frame);
+            }
+        }
+    }
+
+    /// Whether an address means all machines of a network.
+    fn is_broadcast(&self, address: IpAddr) -> bool {
+        let IpAddr::V4(address) = address else { return false };
+        let is_of_network =
+            |cidr: &IpCidr| matches!(cidr, IpCidr::Ipv4(own) if own.broadcast() == Some(address));
+        address.is_broadcast() || self.interface.ip_addrs().iter().any(is_of_network)
+    }
+
+    fn deal_to_all(&mut self, frame: &[u8], datagram: &Datagram) {
+        for slot in self.table.slots.values_mut() {
+            if let Entry::Udp(own) = &mut slot.entry
+                && own.takes(datagram, true)
+            {
+                own.keep(datagram.from, &frame[datagram.at.clone()]);
+            }
+        }
+    }
+
+    /// Gives a datagram to one of the sockets that share a port: to one of the owner's who has had it first, and of his to the one that is connected to the sender,
+    /// or that he has bound first. So nobody else takes what is his by sharing the port. Says whether there is one.
+    fn deal_to_one(&mut self, frame: &[u8], datagram: &Datagram) -> bool {
+        if !self.is_own(datagram.to.ip().into()) {
+            return false;
+        }
+        let mut all: Vec<(u64, &mut Datagrams)> = Vec::new();
+        for Slot { owner, entry } in self.table.slots.values_mut() {
+            if let Entry::Udp(own) = entry
+                && own.takes(datagram, false)
+            {
+                all.push((*owner, own));
+            }
+        }
+        let Some(first) = all.iter().min_by_key(|(_, own)| own.order).map(|(owner, _)| *owner) else {
+            return false;
+        };
+        let of_first = all.into_iter().filter(|(owner, _)| *owner == first).map(|(_, own)| own);
+        if let Some(heir) = of_first.min_by_key(|own| (!own.is_connected(), own.order)) {
+            heir.keep(datagram.from, &frame[datagram.at.clone()]);
+        }
+        true
+    }
+}

@@ -1,0 +1,222 @@
+//! Groups of receivers, and ports that sockets share.
+
+use super::pairs::Pair;
+use super::{Host, end};
+use crate::sockets::{GROUPS_MAX, OWN_GROUPS_MAX};
+use crate::{Id, Kind, Refusal, Sending, readiness};
+use core::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::format;
+use std::vec::Vec;
+
+/// Groups of each kind, as names are asked for in a network without a server.
+const GROUPS: [&str; 2] = ["224.0.0.251", "ff02::fb"];
+
+fn group(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+/// Sends from this address, so far, and to this machine, too, or not.
+fn sending(from: &str, hops: u8, loops: bool) -> Sending {
+    Sending { from: from.parse().unwrap(), hops, loops }
+}
+
+/// A socket of an owner's that shares a port.
+fn shared(host: &mut Host, owner: u64, at: &str) -> Id {
+    let id = host.stack.open(owner, Kind::Udp).unwrap();
+    host.stack.share(id, end(at)).unwrap();
+    id
+}
+
+/// All datagrams that have come.
+fn received(host: &mut Host, id: Id) -> Vec<(SocketAddr, Vec<u8>)> {
+    let mut bytes = [0; 100];
+    let mut all = Vec::new();
+    while let Ok((from, len)) = host.stack.receive_from(id, &mut bytes) {
+        all.push((from, bytes[..len].to_vec()));
+    }
+    all
+}
+
+fn texts(host: &mut Host, id: Id) -> Vec<Vec<u8>> {
+    received(host, id).into_iter().map(|(_, bytes)| bytes).collect()
+}
+
+#[test]
+fn all_members_of_a_group_have_what_is_sent_there() {
+    for text in GROUPS {
+        let mut pair = Pair::new(0);
+        let to = SocketAddr::new(group(text), 5353);
+        let second = &mut pair.hosts[1];
+        let members = [1, 1, 2].map(|owner| shared(second, owner, "0.0.0.0:5353"));
+        let (stranger, elsewhere) = (shared(second, 3, "0.0.0.0:5353"), shared(second, 1, "0.0.0.0:5354"));
+        for id in members.into_iter().chain([elsewhere]) {
+            second.stack.join(id, to.ip()).unwrap();
+        }
+        let own = shared(second, 2, &format!("{}", to));
+        second.stack.join(own, to.ip()).unwrap();
+        let sender = pair.hosts[0].stack.open(1, Kind::Udp).unwrap();
+        pair.hosts[0].stack.send_to(sender, to, b"who is there?").unwrap();
+        pair.run(5);
+        for id in members.into_iter().chain([own]) {
+            assert_eq!(texts(&mut pair.hosts[1], id), [b"who is there?"], "{text}");
+        }
+        for id in [stranger, elsewhere] {
+            assert_eq!(texts(&mut pair.hosts[1], id).len(), 0, "{text}");
+        }
+        // Those of this machine have it, too.
+        pair.hosts[1].stack.send_to(stranger, to, b"me").unwrap();
+        pair.run(5);
+        assert_eq!(texts(&mut pair.hosts[1], members[0]), [b"me"]);
+        assert_eq!(texts(&mut pair.hosts[0], sender).len(), 0);
+        // Who has left has nothing more of it.
+        pair.hosts[1].stack.leave(members[0], to.ip()).unwrap();
+        pair.hosts[0].stack.send_to(sender, to, b"again").unwrap();
+        pair.run(5);
+        assert_eq!(texts(&mut pair.hosts[1], members[0]).len(), 0);
+        assert_eq!(texts(&mut pair.hosts[1], members[1]), [&b"me"[..], b"again"]);
+    }
+}
+
+/// Without a card, what is sent from the address of loopback goes to members in this machine.
+#[test]
+fn groups_are_of_use_without_a_card() {
+    let mut host = Host::new(1, None);
+    let to = end("239.1.2.3:700");
+    let (member, sender) = (shared(&mut host, 1, "0.0.0.0:700"), host.stack.open(2, Kind::Udp).unwrap());
+    host.stack.join(member, to.ip()).unwrap();
+    assert_eq!(host.stack.send_to(sender, to, b"x"), Err(Refusal::Unreachable));
+    assert_eq!(host.stack.set_sending(sender, sending("10.9.9.9", 1, true)), Err(Refusal::Bad));
+    host.stack.set_sending(sender, sending("127.0.0.1", 1, true)).unwrap();
+    host.stack.send_to(sender, to, b"x").unwrap();
+    host.turn(4);
+    assert_eq!(host.stack.ready(member), Ok(readiness::READABLE | readiness::WRITABLE));
+    let all = received(&mut host, member);
+    assert_eq!(all.iter().map(|(from, _)| from.ip()).collect::<Vec<_>>(), [IpAddr::from([127, 0, 0, 1])]);
+    assert_eq!(host.stack.pop(), None, "nothing leaves");
+}
+
+/// Frames that one datagram to a group leaves as: how many, and their hops.
+fn hops(text: &str, sending: Sending) -> (Vec<u8>, usize) {
+    let mut pair = Pair::new(0);
+    let to = SocketAddr::new(group(text), 700);
+    let first = &mut pair.hosts[0];
+    let (member, sender) = (shared(first, 1, "0.0.0.0:700"), first.stack.open(2, Kind::Udp).unwrap());
+    first.stack.join(member, to.ip()).unwrap();
+    first.turn(4);
+    while first.stack.pop().is_some() {}
+    first.stack.set_sending(sender, sending).unwrap();
+    first.stack.send_to(sender, to, b"x").unwrap();
+    first.turn(4);
+    let mut hops = Vec::new();
+    while let Some(frame) = first.stack.pop() {
+        assert!(super::offload::crate_finds_sound(&frame));
+        let [protocol, left] = if to.is_ipv4() { [frame[23], frame[22]] } else { [frame[20], frame[21]] };
+        if protocol == 17 {
+            hops.push(left);
+        }
+    }
+    (hops, received(first, member).len())
+}
+
+#[test]
+fn a_sender_says_how_far_datagrams_go() {
+    for text in GROUPS {
+        assert_eq!(hops(text, Sending::default()), (std::vec![1], 1), "{text}");
+        assert_eq!(hops(text, sending("::", 255, false)), (std::vec![255], 0), "{text}");
+        assert_eq!(hops(text, sending("::", 0, true)), (std::vec![], 1), "{text}");
+    }
+    assert_eq!(hops(GROUPS[0], sending("10.1.0.1", 7, true)), (std::vec![7], 1));
+}
+
+/// Who shares a port with others takes nothing of theirs.
+#[test]
+fn what_is_for_one_is_for_the_owner_who_was_first() {
+    let mut host = Host::new(2, None);
+    let (first, other) = (shared(&mut host, 1, "127.0.0.1:9"), shared(&mut host, 2, "127.0.0.1:9"));
+    let sender = host.stack.open(3, Kind::Udp).unwrap();
+    host.stack.bind(sender, end("127.0.0.1:8")).unwrap();
+    host.stack.connect_datagrams(other, Some(end("127.0.0.1:8"))).unwrap();
+    let send = |host: &mut Host| {
+        host.stack.send_to(sender, end("127.0.0.1:9"), b"x").unwrap();
+        host.turn(4);
+    };
+    send(&mut host);
+    assert_eq!((received(&mut host, first).len(), received(&mut host, other).len()), (1, 0));
+    // Of one owner's, the one that is connected to the sender has it.
+    let connected = shared(&mut host, 1, "0.0.0.0:9");
+    host.stack.connect_datagrams(connected, Some(end("127.0.0.1:8"))).unwrap();
+    send(&mut host);
+    assert_eq!((received(&mut host, first).len(), received(&mut host, connected).len()), (0, 1));
+    for id in [first, connected] {
+        host.stack.close(id);
+    }
+    send(&mut host);
+    assert_eq!(received(&mut host, other).len(), 1);
+    // A port that somebody has alone is shared by nobody, and one that is shared is had by nobody alone.
+    let more = host.stack.open(1, Kind::Udp).unwrap();
+    assert_eq!(host.stack.share(more, end("127.0.0.1:8")), Err(Refusal::InUse));
+    assert_eq!(host.stack.bind(more, end("0.0.0.0:9")), Err(Refusal::InUse));
+}
+
+/// A datagram for an address that none of those who share the port has is refused.
+#[test]
+fn what_is_for_nobody_is_refused() {
+    let mut pair = Pair::new(0);
+    shared(&mut pair.hosts[1], 1, "127.0.0.1:9");
+    let sender = pair.hosts[0].stack.open(1, Kind::Udp).unwrap();
+    pair.hosts[0].stack.connect_datagrams(sender, Some(end("10.1.0.2:9"))).unwrap();
+    pair.hosts[0].stack.send_to(sender, end("10.1.0.2:9"), b"x").unwrap();
+    pair.run(300);
+    assert_eq!(pair.hosts[0].stack.receive_from(sender, &mut []), Err(Refusal::Refused));
+}
+
+#[test]
+fn groups_have_limits_and_end_with_their_sockets() {
+    let mut host = Host::new(3, None);
+    let id = shared(&mut host, 1, "0.0.0.0:9");
+    for (text, expected) in [
+        ("127.0.0.1", Refusal::Bad),
+        ("255.255.255.255", Refusal::Bad),
+        ("::", Refusal::Bad),
+        ("ff02::1:ff00:1", Refusal::Bad),
+    ] {
+        assert_eq!(host.stack.join(id, group(text)), Err(expected), "{text}");
+    }
+    assert_eq!(host.stack.leave(id, group("224.0.0.251")), Err(Refusal::NotFound));
+    let mut joined = 0;
+    for owner in 2..20u8 {
+        let own = host.stack.open(owner.into(), Kind::Udp).unwrap();
+        for number in 0..=OWN_GROUPS_MAX as u8 {
+            joined += usize::from(host.stack.join(own, [239, 0, owner, number].into()).is_ok());
+        }
+        host.turn(2);
+    }
+    assert_eq!(joined, GROUPS_MAX);
+    assert_eq!(host.stack.join(id, group("239.0.99.1")), Err(Refusal::Limit));
+    // A group that is joined already takes no more room, and addresses of the stack's own have theirs.
+    assert_eq!(host.stack.join(id, group("239.0.2.0")), Ok(()));
+    assert_eq!(host.stack.join(id, group("239.0.2.0")), Err(Refusal::InUse));
+    host.stack.set_link(Some([2, 0, 0, 0, 1, 1]));
+    host.turn(2000);
+    let local: Ipv6Addr = "fe80::ff:fe00:101".parse().unwrap();
+    let neighbours: Ipv6Addr = "ff02::1:ff00:101".parse().unwrap();
+    assert!(host.stack.address_at(0).is_some() && host.stack.reaches(local.into()).is_ok());
+    assert!(host.stack.interface.has_multicast_group(neighbours));
+    let two: core::net::Ipv4Addr = [239, 0, 2, 0].into();
+    host.stack.close(id);
+    assert!(host.stack.interface.has_multicast_group(two), "another socket has joined it");
+}
+
+/// What servers of addresses send is the stack's, whoever has its port.
+#[test]
+fn leases_are_not_held_back() {
+    use crate::held::Held;
+    let mut held = Held::default();
+    held.set(Vec::new(), std::vec![68, 69]);
+    let hardware = [[2; 6], [0xff; 6]].map(smoltcp::wire::EthernetAddress);
+    for (port, is_held) in [(68, false), (69, true), (70, false)] {
+        let to = end(&format!("255.255.255.255:{port}"));
+        let frame = crate::frames::datagram(hardware, end("10.1.0.3:67"), to, b"x").unwrap();
+        assert_eq!(held.hold(frame).is_none(), is_held, "{port}");
+    }
+}
