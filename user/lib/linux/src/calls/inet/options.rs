@@ -42,6 +42,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if level == LEVEL_IPV6 && inet.family == Family::Four {
             return Err(ENOPROTOOPT);
         }
+        if (len as i32) < 4 {
+            return Err(EINVAL);
+        }
         let family = if level == LEVEL_IP { Family::Four } else { Family::Six };
         let len = usize::try_from(len as u32).unwrap_or(GROUP_MAX).min(GROUP_MAX);
         let mut bytes = [0; GROUP_MAX];
