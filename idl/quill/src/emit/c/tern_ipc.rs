@@ -13,14 +13,15 @@ use super::tree::{Expr, Item, Parameters, Stmt, Ty, call, name};
 use super::{Emitter, Lists, Part, agree, interface, word};
 use crate::emit::travel::streamed;
 use crate::kernel::table_bits;
-use crate::layout::{Carrier, Chunk, Handed, InterfaceLayout, Leaf, Message, Method, Place, Room, Slot};
-use crate::marshal::Lying;
+use crate::layout::{Chunk, Handed, InterfaceLayout, Message, Method, Place, Room};
+use crate::marshal::{HELD_ELEMENTS_MAX, Lying};
 use crate::model::{Field, Operation, Type, TypeId};
+use crate::plan::{self, Block, Content, KEPT_WORDS_MAX, Memory, Plan, Stands, Step, Variable, What, Word};
 use crate::sizes::for_all_types;
 
 use interface::{Interface, Spot, borrowed, status};
 
-use super::linux::values;
+use super::linux::values::{self, start, wrong_bits};
 use super::release;
 
 use client::*;
@@ -116,7 +117,7 @@ impl Part for Tern {
     }
 
     fn lists(&self) -> Lists {
-        Lists::Inside(ELEMENTS_MAX)
+        Lists::Inside(HELD_ELEMENTS_MAX)
     }
 
     fn carries(&self, _: &Emitter, _: TypeId) -> bool {
@@ -155,7 +156,7 @@ impl Part for Tern {
         let room = layout.room();
         let replies = layout.replies();
         if way.begins {
-            items.extend(door::room(&c, &room, several::windows(layout)));
+            items.extend(door::room(&c, &room, layout.windows()));
         } else if room.needed {
             let mut requests = layout.methods.iter().map(|method| &method.request);
             let memory = requests.any(|request| needs_memory(c.emitter, request));
@@ -176,10 +177,10 @@ impl Part for Tern {
         }
         if way.begins {
             items.push(references::narrow(&c, layout));
-            items.push(Item::Text(door::server(&c, operations, layout, &room)));
+            items.push(Item::Text(door::server(&c, operations, layout)));
         } else {
             items.push(dispatch(&c, operations, &layout.methods));
-            items.extend(unless_own_ipc(serve(&c, operations, &layout.methods, &room)));
+            items.extend(unless_own_ipc(serve(&c, operations, layout, &room)));
         }
         if replies.needed {
             items.extend(unless_own_ipc(open(&c, &replies)));
@@ -190,7 +191,7 @@ impl Part for Tern {
 
 /// An interface by ipc some of whose methods hand over pages.
 fn handing_pages(way: &Way, c: &Interface, layout: &InterfaceLayout, operations: &[&Operation]) -> Vec<Item> {
-    let has_server = pages::fits(layout);
+    let has_server = layout.methods.iter().all(Method::is_general);
     let mut items = if has_server {
         c.declarations(operations, caller(way).as_ref())
     } else {
@@ -235,9 +236,6 @@ fn has_list_elsewhere(e: &Emitter, ty: TypeId) -> bool {
     e.elsewhere.get_or_init(|| for_all_types(e.model, true, &elsewhere))[ty.0 as usize]
 }
 
-/// Elements of a list that could ever be in registers.
-const ELEMENTS_MAX: u64 = 88;
-
 fn words() -> Expr {
     name("_words")
 }
@@ -258,16 +256,6 @@ enum Maker {
     Client,
     /// Its variables do not: what is not elsewhere is kept in the server's frame.
     Server,
-}
-
-impl Maker {
-    /// The words that describe the part of its message in memory.
-    fn block(self) -> &'static str {
-        match self {
-            Maker::Client => "_block",
-            Maker::Server => "_kept",
-        }
-    }
 }
 
 /// The words of a message that has arrived, as far as they are in memory.
@@ -323,9 +311,6 @@ impl Arrival<'_> {
     }
 }
 
-/// Words that a server keeps for its replies, on its stack.
-const KEPT_WORDS_MAX: u64 = 4096;
-
 /// Whether a list lies elsewhere and not in its value.
 fn lies_elsewhere(e: &Emitter, chunk: &Chunk) -> bool {
     match e.kind(chunk.ty) {
@@ -333,12 +318,6 @@ fn lies_elsewhere(e: &Emitter, chunk: &Chunk) -> bool {
         Type::Sequence(_, bound) => !e.inside(*bound),
         _ => false,
     }
-}
-
-/// Words of a reply that a server keeps.
-fn kept_words(e: &Emitter, reply: &Message) -> u64 {
-    let lists = reply.chunks.iter().filter(|chunk| !lies_elsewhere(e, chunk)).filter_map(Chunk::bytes_max);
-    lists.fold(reply.block_words(), |sum, bytes| sum.saturating_add(bytes.div_ceil(8)))
 }
 
 /// Facts about a message that is being made.
@@ -359,41 +338,23 @@ impl Making<'_> {
     }
 }
 
-/// Whether a method's client needs an inbox.
-fn has_long_reply(method: &Method) -> bool {
-    method.replies().any(|reply| reply.long)
-}
-
-/// The place of a slot: the words that it is among, the word, the byte. `memory` are the words in memory.
-fn place(slot: &Slot, memory: &str) -> (Expr, u64, u64) {
-    match slot.place {
+/// The place of a value: the words that it is among, the word, the byte. `memory` are the words in memory.
+fn place(step: &Step, memory: &str) -> (Expr, u64, u64) {
+    match step.place {
         Place::Register(word, byte) => (words(), word.into(), byte.into()),
         Place::Memory(at) => (name(memory), at / 8, at % 8),
     }
 }
 
-/// The address of a slot in the words.
-fn address(slot: &Slot, memory: &str) -> Expr {
-    let (words, word, byte) = place(slot, memory);
+/// The address of that place.
+fn address(step: &Step, memory: &str) -> Expr {
+    let (words, word, byte) = place(step, memory);
     words.cast(Ty::named("char *")).with("+", Expr::Int((word * 8 + byte).into()))
 }
 
 /// Where the first element of a list is.
 fn elements(e: &Emitter, ty: TypeId, value: Expr) -> Expr {
     if e.counted(ty) || matches!(e.kind(ty), Type::Sequence(..)) { value.field("_buffer") } else { value }
-}
-
-/// The address of a value's first byte; an array is one.
-fn start(e: &Emitter, ty: TypeId, value: Expr) -> Expr {
-    if matches!(e.kind(ty), Type::Array(..)) { value } else { value.address() }
-}
-
-/// A condition under which a number is no value of its type.
-fn wrong(e: &Emitter, ty: TypeId, value: &Expr) -> Option<Expr> {
-    match e.kind(ty) {
-        Type::WideChar => Some(Expr::Not(Box::new(call("quill_is_scalar", [value.clone()])))),
-        _ => values::wrong(e, ty, value.clone()),
-    }
 }
 
 /// Words of a room in C: one more than can come, for the zero behind a text.
@@ -447,8 +408,8 @@ fn replies_need_memory(c: &Interface, layout: &InterfaceLayout) -> bool {
 }
 
 /// Statements that give memory to what reads a message.
-fn give_memory(e: &Emitter, message: &Message, room: Arrival) -> Vec<Stmt> {
-    if !needs_memory(e, message) {
+fn give_memory(e: &Emitter, plan: &Plan, room: Arrival) -> Vec<Stmt> {
+    if !plan.pieces().any(|part| has_list_elsewhere(e, part.chunk.ty)) {
         return Vec::new();
     }
     let mut body = Vec::new();
@@ -466,8 +427,8 @@ fn give_memory(e: &Emitter, message: &Message, room: Arrival) -> Vec<Stmt> {
 }
 
 /// Statements that give a message a table of the values that others may share, if it has such.
-fn share(e: &Emitter, message: &Message, of: &str) -> Vec<Stmt> {
-    if !message.streams().any(|chunk| e.shares(chunk.ty)) {
+fn share(e: &Emitter, plan: &Plan, of: &str) -> Vec<Stmt> {
+    if !plan.pieces().any(|part| e.shares(part.chunk.ty)) {
         return Vec::new();
     }
     let table = format!("_shared{of}");

@@ -80,7 +80,7 @@ pub(super) fn client_parameters(
 ) -> Parameters {
     let callee = way.callee.map_or_else(|| c.emitter.reference(Some(layout.interface)), str::to_owned);
     let mut parameters: Parameters = vec![(Ty::named(callee), "_server".into())];
-    if has_long_reply(method) {
+    if method.needs_inbox() {
         parameters.push((Ty::named(c.function("replies")).to(), "_room".into()));
     }
     match references::in_registers(&method.reply) {
@@ -121,7 +121,7 @@ pub(super) fn client_call(way: &Way, operation: &Operation, method: &Method) -> 
     };
     let kind = request_kind(way, method);
     let takes_reference = way.begins && references::in_registers(&method.reply).is_some();
-    let takes_block = method.replies().any(|reply| reply.long);
+    let takes_block = method.needs_inbox();
     let taking = if takes_reference || takes_block { "_taking" } else { "" };
     // By ipc, items go where the call says, and only a block has to be mentioned.
     let takes = match (takes_block, takes_reference) {
@@ -132,8 +132,8 @@ pub(super) fn client_call(way: &Way, operation: &Operation, method: &Method) -> 
         (true, true) => Some(name("TERN_TAKES_BLOCK").with("|", name("TERN_TAKES_ITEM"))),
     };
     let plainly = |label: Expr| {
-        let there = Expr::Int(taken(method).into());
-        let back = Expr::Int(given(operation, method).into());
+        let there = Expr::Int(method.request.words().into());
+        let back = Expr::Int(method.given().into());
         let arguments = [server.clone(), label, words(), there, back];
         call(format!("{}{kind}{taking}", way.call), arguments.into_iter().chain(takes))
     };

@@ -20,7 +20,7 @@ pub(super) fn answer(
     let mut body = c.variables(operation, in_room);
     let inputs = c.local(c.inputs(operation));
     let outputs = c.local(c.outputs(operation));
-    if has_long_reply(method) {
+    if method.needs_inbox() {
         body.push(Stmt::Do(name("_kept").cast(Ty::named("void"))));
     }
     if method.request.long && method.request.chunks.is_empty() {
@@ -33,7 +33,7 @@ pub(super) fn answer(
     body.extend(take(c, request, &borrowed(&inputs), room, Maker::Server));
     let (variable, wrong) = (|of: usize| name(word(&operation.params[of].name)), || malformed().remove(0));
     body.extend(agree::parameters(c.emitter, operation, false, &variable, &wrong));
-    body.extend(offers::take(way, method, &borrowed(&inputs)));
+    body.extend(offers::take(way, c.emitter, method, &borrowed(&inputs)));
     if let Some(handed) = references::single(method) {
         body.push(references::taken(handed, &borrowed(&inputs)));
     }
@@ -87,7 +87,7 @@ fn replies(
             given.into_iter().map(|handed| references::given(c.emitter, handed, spots)).collect();
         made.extend(offers::apart(way, c.emitter, method, message, [inputs, spots]));
         made.extend(pack(c, message, spots, Making::of(Maker::Server)));
-        made.extend(several::leave(message, spots, items_kept(message)));
+        made.extend(several::leave(c.emitter, message, spots));
         if message.long {
             made.push(Stmt::Set(name("_long").deref(), name("true")));
         }
@@ -103,12 +103,7 @@ fn replies(
     cases
 }
 
-/// The first word that describes what leaves with a reply.
-fn items_kept(message: &Message) -> Expr {
-    behind_words(message, Maker::Server, 2 * message.strings().count() as u64)
-}
-
-pub(super) fn answer_parameters(way: &Way, c: &Interface, method: &Method, room: Arrival) -> Parameters {
+fn answer_parameters(way: &Way, c: &Interface, method: &Method, room: Arrival) -> Parameters {
     let mut parameters = vec![
         (Ty::named(c.function("server")).to().constant(), "_methods".into()),
         (Ty::named("void *"), "_self".into()),
@@ -118,11 +113,11 @@ pub(super) fn answer_parameters(way: &Way, c: &Interface, method: &Method, room:
     if method.request.long {
         parameters.push((Ty::named(room.record(c)).to(), "_room".into()));
     }
-    if has_long_reply(method) {
+    if method.needs_inbox() {
         parameters.push((Ty::named("uint64_t").to(), "_kept".into()));
         parameters.push((Ty::named("bool").to(), "_long".into()));
     }
-    if looks_twice(c, &method.request) {
+    if plan::looks_twice(c.emitter.model, &method.request) {
         parameters.push((Ty::named("bool"), "_again".into()));
     }
     if references::has_item(method) {
@@ -135,11 +130,6 @@ pub(super) fn answer_parameters(way: &Way, c: &Interface, method: &Method, room:
         parameters.push(offers::place_for_taken());
     }
     parameters
-}
-
-/// Whether a request has a text in memory: most are ASCII, so a server first knows only that, and calls nothing.
-pub(super) fn looks_twice(c: &Interface, request: &Message) -> bool {
-    request.chunks.iter().any(|chunk| matches!(c.emitter.kind(chunk.ty), Type::Str { .. }))
 }
 
 /// The result of a function that has to be part of whatever calls it, so that words stay in registers.
@@ -170,12 +160,12 @@ pub(super) fn dispatch(c: &Interface, operations: &[&Operation], methods: &[Meth
         } else {
             name("_room")
         };
-        if has_long_reply(method) {
+        if method.needs_inbox() {
             arguments.extend(["_kept", "_long"].map(name));
         }
-        let place = (number as u32).reverse_bits() >> (32 - bits);
+        let place = plan::place(number as u32, bits);
         let mut body = vec![Stmt::If(other, malformed())];
-        if looks_twice(c, &method.request) {
+        if plan::looks_twice(c.emitter.model, &method.request) {
             let look = |again: &str, mut arguments: Vec<Expr>| {
                 arguments.push(name(again));
                 call(function.clone(), arguments)
@@ -199,26 +189,19 @@ pub(super) fn dispatch(c: &Interface, operations: &[&Operation], methods: &[Meth
     Item::Function(status(), c.function("dispatch"), parameters, body)
 }
 
-/// Words of a message. What is handed over is the last of eight, if it is not in memory.
-pub(super) fn registers(message: &Message) -> u32 {
-    if message.pages.is_some() && !message.long { 8 } else { message.registers }
-}
-
-/// Words of the request.
-pub(super) fn taken(method: &Method) -> u32 {
-    registers(&method.request)
-}
-
-/// Words of the longest reply.
-pub(super) fn given(operation: &Operation, method: &Method) -> u32 {
-    if operation.oneway { 0 } else { method.replies().map(registers).max().unwrap_or(0) }
-}
-
 /// The macro that defines a server's function. The methods are a constant, so that calls of them are plain calls, or none.
-pub(super) fn serve(c: &Interface, operations: &[&Operation], methods: &[Method], room: &Room) -> String {
+pub(super) fn serve(
+    c: &Interface,
+    operations: &[&Operation],
+    layout: &InterfaceLayout,
+    room: &Room,
+) -> String {
+    let methods = &layout.methods;
     let mut text = String::new();
     let all = || operations.iter().zip(methods).enumerate();
-    for (number, (operation, method)) in all().filter(|(_, (_, m))| looks_twice(c, &m.request)) {
+    for (number, (operation, method)) in
+        all().filter(|(_, (_, m))| plan::looks_twice(c.emitter.model, &m.request))
+    {
         text += &second_look(c, operation, method, number);
     }
     let (result, declared) = if room.needed {
@@ -234,10 +217,10 @@ pub(super) fn serve(c: &Interface, operations: &[&Operation], methods: &[Method]
     text += "    (void)&(methods), (void)quill_self;\n";
     text += &register(room);
     let kept = methods.iter().flat_map(Method::replies).map(|reply| kept_words(c.emitter, reply)).max();
-    if methods.iter().any(has_long_reply) {
+    if methods.iter().any(Method::needs_inbox) {
         let _ = writeln!(text, "    uint64_t quill_kept[{}];", kept.unwrap_or(0).max(1));
     }
-    text += &wait(methods, room);
+    text += &wait(layout, room);
     for (number, (operation, method)) in all() {
         text += &stretch(c, operation, method, (number, table_bits(operations.len())));
     }
@@ -253,17 +236,17 @@ pub(super) fn serve(c: &Interface, operations: &[&Operation], methods: &[Method]
 }
 
 /// The arguments of a method's `answer`; `message` has the partner.
-pub(super) fn answer_arguments(method: &Method, message: &str, words: &str, in_memory: &str) -> String {
+fn answer_arguments(method: &Method, message: &str, words: &str, in_memory: &str) -> String {
     let room = if method.request.long { ", quill_room" } else { "" };
-    let kept = if has_long_reply(method) { format!(", quill_kept, {in_memory}") } else { String::new() };
+    let kept = if method.needs_inbox() { format!(", quill_kept, {in_memory}") } else { String::new() };
     format!("&(methods), quill_self, {message}partner, {words}{room}{kept}")
 }
 
 /// The function that looks at a request again, and its registers: a function of its own, so that nothing else saves any.
-pub(super) fn second_look(c: &Interface, operation: &Operation, method: &Method, number: usize) -> String {
+fn second_look(c: &Interface, operation: &Operation, method: &Method, number: usize) -> String {
     let room =
         if method.request.long { format!(", {} *quill_room", c.function("room")) } else { String::new() };
-    let kept = if has_long_reply(method) { ", uint64_t *quill_kept, bool *quill_in_memory" } else { "" };
+    let kept = if method.needs_inbox() { ", uint64_t *quill_kept, bool *quill_in_memory" } else { "" };
     let arguments = answer_arguments(method, "quill_now->", "quill_now->words", "quill_in_memory");
     let answer = c.function(&format!("{}_answer", operation.name));
     format!(
@@ -274,18 +257,16 @@ pub(super) fn second_look(c: &Interface, operation: &Operation, method: &Method,
 }
 
 /// The places of the table, the first wait, and what happens to a message that no method takes.
-pub(super) fn wait(methods: &[Method], room: &Room) -> String {
-    let bits = table_bits(methods.len());
+fn wait(layout: &InterfaceLayout, room: &Room) -> String {
+    let bits = table_bits(layout.methods.len());
     let (shift, half) = (64 - bits, 1u32 << bits);
-    let place = |place: u32| {
-        let number = (place % half).reverse_bits() >> (32 - bits);
-        match methods.get(number as usize) {
-            Some(method) if method.request.long == (place >= half) => format!("&&quill_{number}"),
-            Some(_) => "&&quill_mismatch".into(),
-            None => "&&quill_no_method".into(),
-        }
-    };
-    let places: Vec<String> = (0..if room.needed { 2 * half } else { half }).map(place).collect();
+    let all = plan::kinds(layout).flat_map(|kind| plan::places(&layout.methods, kind, bits, Some));
+    let places = all.map(|stands| match stands {
+        Stands::Method(number) => format!("&&quill_{number}"),
+        Stands::Mismatch => "&&quill_mismatch".into(),
+        Stands::Nothing => "&&quill_no_method".into(),
+    });
+    let places: Vec<String> = places.collect();
     let (count, list) = (places.len(), places.join(", "));
     let no_method = if list.contains("quill_no_method") {
         "quill_no_method:\n    QUILL_REFUSE(QUILL_NO_METHOD);\n    goto quill_wait;\n"
@@ -321,22 +302,17 @@ quill_mismatch:
 }
 
 /// From a request for a method to the next request.
-pub(super) fn stretch(
-    c: &Interface,
-    operation: &Operation,
-    method: &Method,
-    (number, bits): (usize, u32),
-) -> String {
-    let twice = looks_twice(c, &method.request);
-    let long = has_long_reply(method);
+fn stretch(c: &Interface, operation: &Operation, method: &Method, (number, bits): (usize, u32)) -> String {
+    let twice = plan::looks_twice(c.emitter.model, &method.request);
+    let long = method.needs_inbox();
     let answer = c.function(&format!("{}_answer", operation.name));
     let again = if twice { ", false" } else { "" };
     let arguments = answer_arguments(method, "quill_now.", "quill_words", "&quill_in_memory");
     let (flag, in_memory) =
         if long { ("        bool quill_in_memory = false;\n", "quill_in_memory") } else { ("", "false") };
     let done = if operation.oneway { "QUILL_SILENT" } else { "QUILL_OK" };
-    let (hand, look) = if twice { look_again(method, number) } else { Default::default() };
-    let given = given(operation, method);
+    let (hand, look) = if twice { look_again(c.emitter, method, number) } else { Default::default() };
+    let given = method.given();
     let finish = if operation.oneway {
         "quill_silent(&quill_now)".into()
     } else {
@@ -364,13 +340,13 @@ pub(super) fn stretch(
 
 /// Statements that hand a request to the second look, and that look. The words lie for it as if the request had just come, so
 /// that they need no other place until then; those that it does not read need none at all.
-pub(super) fn look_again(method: &Method, number: usize) -> (String, String) {
+fn look_again(e: &Emitter, method: &Method, number: usize) -> (String, String) {
     let request = &method.request;
     let unread = (1..11).filter(|&word| !request.reads_again(word));
     let cleared: String = unread.map(|word| format!("quill_now.words[{word}] = ")).collect();
-    let first = checked_dope(request);
+    let first = checked_dope(e, request).unwrap_or_default();
     let room = if method.request.long { ", quill_room" } else { "" };
-    let (flag, kept, in_memory) = if has_long_reply(method) {
+    let (flag, kept, in_memory) = if method.needs_inbox() {
         ("        bool quill_in_memory = false;\n", ", quill_kept, &quill_in_memory", "quill_in_memory")
     } else {
         ("", "", "false")
@@ -397,24 +373,24 @@ pub(super) fn look_again(method: &Method, number: usize) -> (String, String) {
 }
 
 /// A statement that sets a request's first word to what it is known to be, so that it needs no register until then.
-pub(super) fn checked_dope(request: &Message) -> String {
-    let indent = " ".repeat(16);
-    let Some(chunk) = request.chunks.iter().find(|chunk| chunk.carrier == Carrier::Direct) else {
-        let constant = format!("quill_now.words[0] = {};\n{indent}", dope(request));
-        return if has_streams(request) { String::new() } else { constant };
+fn checked_dope(e: &Emitter, request: &Message) -> Option<String> {
+    let plan = Plan::of(e.model, request);
+    let known = match plan.memory {
+        Memory::Block(block) if block.pieces_end.is_none() => dope(block).to_string(),
+        Memory::List => match &plan.fixed[plan.lists().next()?.count?] {
+            Step { place: Place::Register(word, byte), bytes, .. } => {
+                let count = format!("(uint{}_t)(quill_now.words[{word}] >> {})", 8 * bytes, 8 * byte);
+                format!("quill_words_again({count})")
+            }
+            _ => return None,
+        },
+        _ => return None,
     };
-    let count = |slot: &&Slot| slot.path == chunk.path && matches!(slot.leaf, Leaf::Count(_));
-    match request.slots.iter().find(count).map(|slot| (slot.fixed.size, slot.place)) {
-        Some((size, Place::Register(word, byte))) => {
-            let bytes = format!("(uint{}_t)(quill_now.words[{word}] >> {})", 8 * size, 8 * byte);
-            format!("quill_now.words[0] = quill_words_again({bytes});\n{indent}")
-        }
-        _ => String::new(),
-    }
+    Some(format!("quill_now.words[0] = {known};\n{}", " ".repeat(16)))
 }
 
 /// The statements with which a server says where it receives, if it does.
-pub(super) fn register(room: &Room) -> String {
+fn register(room: &Room) -> String {
     if !room.needed {
         return String::new();
     }
@@ -437,7 +413,7 @@ pub(super) fn open(c: &Interface, replies: &Room) -> String {
 }
 
 /// Lists of capacities, and the arguments of `quill_register`.
-pub(super) fn registration(room: &Room, variable: &str) -> (String, String) {
+fn registration(room: &Room, variable: &str) -> (String, String) {
     let list = |all: Vec<String>| if all.is_empty() { "0".into() } else { all.join(", ") };
     let capacities = list(room.capacities.iter().map(u64::to_string).collect());
     let begins = list((0..room.capacities.len()).map(|n| begin(room, n as u32).to_string()).collect());
