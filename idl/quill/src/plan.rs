@@ -332,3 +332,6 @@ pub fn refusal(model: &Model, sizes: &Sizes, message: &Message) -> Option<String
         "`{path}` is used as it lies in memory, but not every bit pattern is a value of its elements"
     ))
 }
+
+#[cfg(test)]
+mod tests;
