@@ -10,13 +10,99 @@
 
 use std::fmt::Write;
 
-use super::super::interface::Interface;
-use super::super::tree::Item;
-use super::{kept_words, offers, references, several};
-use crate::kernel::{KernelPart, TernDoor, table_bits};
-use crate::layout::{InterfaceLayout, Method, Room, interface_id};
-use crate::model::Operation;
-use crate::plan::{self, Kind, Stands};
+use super::*;
+use crate::kernel::{KernelPart, TernDoor};
+use crate::layout::interface_id;
+use crate::plan::Kind;
+
+/// Calls to objects.
+#[derive(Debug)]
+pub struct Door;
+
+impl Way for Door {
+    fn runtime(&self) -> &'static str {
+        runtime!(
+            "\n",
+            include_str!("../tern_references.h"),
+            "\n",
+            include_str!("../tern_handing.h"),
+            "\n",
+            include_str!("../tern_offers.h")
+        )
+    }
+
+    fn hands_references(&self) -> bool {
+        true
+    }
+
+    fn takes_offers(&self) -> bool {
+        true
+    }
+
+    /// A reference to an object.
+    fn callee(&self, e: &Emitter, layout: &InterfaceLayout) -> Ty {
+        Ty::named(e.reference(Some(layout.interface)))
+    }
+
+    fn caller(&self) -> Option<(Ty, String)> {
+        None
+    }
+
+    fn clients(&self, c: &Interface, layout: &InterfaceLayout, of: (&Operation, &Method)) -> Vec<Item> {
+        let (operation, method) = of;
+        let mut items = vec![client(self, c, layout, of)];
+        items.extend(references::owner(c, layout, operation, method));
+        let inner = items.last().and_then(|inner| offers::client(c, operation, method, inner));
+        items.extend(inner);
+        items
+    }
+
+    fn client_name(&self, c: &Interface, operation: &Operation, method: &Method) -> String {
+        references::client_name(c, operation, method)
+    }
+
+    fn call(&self, method: &Method) -> Expr {
+        let (server, label) = (name("_server"), Expr::Int(method.request.label.into()));
+        let label = label.with("|", server.clone().field("view"));
+        let kind = match () {
+            () if method.request.long => "_long",
+            () if method.request.pages.is_some() => "_item",
+            () => "",
+        };
+        let takes_item = references::in_registers(&method.reply).is_some();
+        let takes = [(method.needs_inbox(), "TERN_TAKES_BLOCK"), (takes_item, "TERN_TAKES_ITEM")];
+        let takes = takes.into_iter().filter(|(takes, _)| *takes).map(|(_, what)| name(what));
+        let takes = takes.reduce(|all, what| all.with("|", what));
+        let taking = if takes.is_some() { "_taking" } else { "" };
+        let to = [server.field("number"), label, words()];
+        let called = called(format!("quill_door_call{kind}{taking}"), to, method, takes);
+        if method.oneway { call("quill_door_sent", [called]) } else { called }
+    }
+
+    fn in_window(&self, e: &Emitter, handed: &Handed, called: Stmt) -> Vec<Stmt> {
+        references::in_window(e, handed, called).into()
+    }
+
+    fn constants(&self) -> &'static str {
+        "QUILL_DOOR_"
+    }
+
+    fn reply(&self, rax: Expr) -> Expr {
+        call("quill_door_reply", [rax])
+    }
+
+    fn arrival<'r>(&self, _: &'r Room) -> Arrival<'r> {
+        Arrival::Shared
+    }
+
+    fn room(&self, c: &Interface, layout: &InterfaceLayout, room: &Room) -> Vec<Item> {
+        room_constants(c, room, layout.windows())
+    }
+
+    fn server(&self, c: &Interface, layout: &InterfaceLayout, operations: &[&Operation]) -> Vec<Item> {
+        vec![references::narrow(c, layout), Item::Text(server(c, operations, layout))]
+    }
+}
 
 /// Words of a request that are a function's arguments; the frame has the others.
 const ARGUMENTS: u32 = 4;
@@ -43,7 +129,7 @@ const REGISTERS: [(&str, &str); 11] = [
 const PRESERVED: u32 = 5;
 
 /// How much room the strings of requests need, and how many windows references do.
-pub fn room(c: &Interface, room: &Room, windows: u64) -> Vec<Item> {
+fn room_constants(c: &Interface, room: &Room, windows: u64) -> Vec<Item> {
     if !room.needed {
         return Vec::new();
     }
@@ -64,7 +150,7 @@ pub fn room(c: &Interface, room: &Room, windows: u64) -> Vec<Item> {
 }
 
 /// The macro that defines an entry.
-pub fn server(c: &Interface, operations: &[&Operation], layout: &InterfaceLayout) -> String {
+fn server(c: &Interface, operations: &[&Operation], layout: &InterfaceLayout) -> String {
     let mut text = String::new();
     for (number, (operation, method)) in operations.iter().zip(&layout.methods).enumerate() {
         if plan::looks_twice(c.emitter.model, &method.request) {
@@ -151,7 +237,7 @@ fn begun(c: &Interface, operation: &Operation, method: &Method, number: usize, a
         arguments += ", &quill_came";
         leaves += &carried_away(method);
     }
-    let offered = offers::taken(&super::DOOR, method);
+    let offered = offers::taken(&Door, method);
     if offered > 0 {
         arguments += ", quill_taken";
         let _ = writeln!(item, "    struct tern_taken quill_taken[{offered}] = {{ {{ 0, 0, 0 }} }};");

@@ -80,13 +80,13 @@ pub fn client(c: &Interface, operation: &Operation, method: &Method, inner: &Ite
 }
 
 /// How many offers a server takes for a method. It takes none where its reply has references in memory: those lists would have to be looked at elsewhere.
-pub fn taken(way: &Way, method: &Method) -> u64 {
-    if way.begins && !method.replies_from_memory() { count(method) } else { 0 }
+pub fn taken(way: &dyn Way, method: &Method) -> u64 {
+    if way.takes_offers() && !method.replies_from_memory() { count(method) } else { 0 }
 }
 
 /// Statements of a server that takes what is offered or, if it takes nothing, declines: then its method does not begin, and the client sends the
 /// bytes. They stand behind all checks, so that a request that is no message is never declined.
-pub fn take(way: &Way, e: &Emitter, method: &Method, inputs: &[Spot]) -> Vec<Stmt> {
+pub fn take(way: &dyn Way, e: &Emitter, method: &Method, inputs: &[Spot]) -> Vec<Stmt> {
     let plan = Plan::of(e.model, &method.request);
     let statements = plan.offers().enumerate().map(|(at, (step, most))| {
         let (words, index, _) = place(step, ARRIVED);
@@ -107,7 +107,7 @@ pub fn take(way: &Way, e: &Emitter, method: &Method, inputs: &[Spot]) -> Vec<Stm
 /// Statements of a server that refuses a reply with a list that lies in one that may have been taken: when that leaves, the offer is over. They
 /// are the same if the bytes were sent, so that a program behaves alike whichever way they took.
 pub fn apart(
-    way: &Way,
+    way: &dyn Way,
     e: &Emitter,
     method: &Method,
     reply: &Message,
