@@ -214,7 +214,7 @@ impl KernelPart for TernIpc {
         Some(&rust::tern::Tern(&rust::tern::ipc::Ipc))
     }
     fn c(&self) -> Option<&'static dyn c::Part> {
-        Some(&c::tern_ipc::Tern(&c::tern_ipc::IPC))
+        Some(&c::tern_ipc::Tern(&c::tern_ipc::ipc::Ipc))
     }
 }
 
@@ -242,7 +242,7 @@ impl KernelPart for TernDoor {
         Some(&rust::tern::Tern(&rust::tern::door::Door))
     }
     fn c(&self) -> Option<&'static dyn c::Part> {
-        Some(&c::tern_ipc::Tern(&c::tern_ipc::DOOR))
+        Some(&c::tern_ipc::Tern(&c::tern_ipc::door::Door))
     }
 }
 

@@ -139,7 +139,15 @@ pub struct Handed {
     pub grant: Option<bool>,
 }
 
+/// Words of a message in the general form of Tern's ipc, and of one that hands something over in registers: that is the last of them.
+pub const GENERAL_WORDS: u32 = 8;
+
 impl Message {
+    /// Words that its receiver looks at.
+    pub fn words(&self) -> u32 {
+        if self.pages.is_some() && !self.long { GENERAL_WORDS } else { self.registers }
+    }
+
     /// Room for words that its receiver needs, in bytes.
     pub fn words_bytes_max(&self) -> u64 {
         let direct = self.chunks.iter().filter(|c| c.carrier == Carrier::Direct);
@@ -234,9 +242,34 @@ impl Method {
         self.replies().any(Message::hands_from_memory)
     }
 
+    /// All its messages.
+    pub fn messages(&self) -> impl Iterator<Item = &Message> {
+        self.replies().chain([&self.request])
+    }
+
     /// Whether a call hands pages over, in either direction.
     pub fn hands_pages(&self) -> bool {
-        self.replies().chain([&self.request]).any(|message| message.pages.is_some())
+        self.messages().any(|message| message.pages.is_some())
+    }
+
+    /// Whether something that can come back has a part in memory, so that a client needs an inbox.
+    pub fn needs_inbox(&self) -> bool {
+        self.replies().any(|reply| reply.long)
+    }
+
+    /// How many windows a client has for references that come back.
+    pub fn windows_back(&self) -> u64 {
+        self.replies().filter(|reply| reply.long).map(Message::handed_max).max().unwrap_or(0)
+    }
+
+    /// Words of the longest reply.
+    pub fn given(&self) -> u32 {
+        if self.oneway { 0 } else { self.replies().map(Message::words).max().unwrap_or(0) }
+    }
+
+    /// Whether all its messages fit into the general form of Tern's ipc.
+    pub fn is_general(&self) -> bool {
+        self.messages().all(|message| !message.long && message.registers <= GENERAL_WORDS)
     }
 
     /// Registers used in either direction.
@@ -319,6 +352,12 @@ impl InterfaceLayout {
     /// From here on nothing has a number, those of views included.
     pub fn numbers_end(&self) -> u32 {
         ends(&self.views)
+    }
+
+    /// How many windows a server has for references: those of an answer leave from there.
+    pub fn windows(&self) -> u64 {
+        let messages = self.methods.iter().flat_map(Method::messages);
+        messages.filter(|message| message.hands_from_memory()).map(Message::handed_max).max().unwrap_or(0)
     }
 
     /// Memory for all requests.

@@ -9,7 +9,8 @@
 //! 5. [`model`]: what both produce; [`any`] and [`type_code`], types that are always there. [`acf`]: attribute files, which say how one side's programs see it.
 //! 6. [`sizes`], [`marshal`]: what a message is made of, in order.
 //! 7. [`kernel`], [`layout`]: what carries messages, and where every value lies in them.
-//! 8. [`emit`]: what a target language makes of it.
+//! 8. [`plan`]: the steps by which a message is made and read, and the tables in which methods are found.
+//! 9. [`emit`]: what a target language makes of it.
 //!
 //! [`driver::compile`] does all of it, and [`build`] is for build scripts that want it done. Nothing here panics on any input, recurses without a limit, or needs unsafe code.
 
@@ -39,6 +40,7 @@ pub mod marshal;
 pub mod model;
 mod number;
 pub mod output;
+pub mod plan;
 pub mod pp;
 pub mod session;
 pub mod sizes;

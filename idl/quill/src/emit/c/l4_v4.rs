@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use super::linux::values;
+use super::linux::values::{self, start, wrong_bits};
 use super::tree::{Expr, Item, Parameters, Stmt, Ty, call, name};
 use super::{Emitter, Lists, Part, agree, interface, word};
 use crate::emit::travel::streamed;
@@ -18,7 +18,7 @@ use crate::kernel::table_bits;
 use crate::layout::{Chunk, InterfaceLayout, Leaf, Message, Method, Place, Slot};
 use crate::marshal::Lying;
 use crate::model::{Direction, Operation, Type, TypeId};
-use crate::sizes::Fixed;
+use crate::plan::{self, Content, Plan, Step, Variable, What};
 
 use client::client;
 use interface::{Interface, Spot, borrowed, status};
@@ -64,9 +64,9 @@ impl Part for L4V4 {
     }
 
     fn refuses(&self, emitter: &Emitter, _: &Operation, method: &Method) -> Option<String> {
-        let counted_slot = |slot: &&Slot| is_list(emitter, slot) && emitter.counted(leaf_type(slot));
+        let counted_slot = |slot: &Slot| matches!(slot.leaf, Leaf::Count(ty) if emitter.counted(ty));
         if let Some((exception, _)) = method.exceptions.iter().find(|(_, message)| {
-            message.slots.iter().any(|slot| counted_slot(&slot))
+            message.slots.iter().any(counted_slot)
                 || message.chunks.iter().any(|chunk| emitter.counted(chunk.ty))
         }) {
             return Some(format!(
@@ -113,22 +113,6 @@ impl Part for L4V4 {
 /// A counted text has no zero at its end, but an item that is one does: where it is long, it is copied to the client's stack.
 const COPY_BYTES_MAX: u64 = 32 << 10;
 
-/// Whether a slot belongs to a text or a list.
-fn is_list(e: &Emitter, slot: &Slot) -> bool {
-    match slot.leaf {
-        Leaf::Count(_) => true,
-        Leaf::Elements(ty, _) => !matches!(e.kind(ty), Type::Array(..)),
-        Leaf::Value(_) | Leaf::Tail(_) | Leaf::Offer(_) => false,
-    }
-}
-
-/// Type of a slot's value or list.
-fn leaf_type(slot: &Slot) -> TypeId {
-    match slot.leaf {
-        Leaf::Value(ty) | Leaf::Count(ty) | Leaf::Elements(ty, _) | Leaf::Tail(ty) | Leaf::Offer(ty) => ty,
-    }
-}
-
 /// The most bytes of a longer list, with the zero at the end of a text; `None` without a bound. A value that is read piece by piece
 /// and may be long has as many bytes as one without a bound.
 fn bytes_max(e: &Emitter, chunk: &Chunk) -> Option<u64> {
@@ -172,9 +156,9 @@ fn tail<'m>(e: &Emitter, message: &'m Message) -> Option<&'m Chunk> {
     (matches!(e.kind(chunk.ty), Type::Str { .. }) && chunk.element.is_some()).then_some(chunk)
 }
 
-/// The first byte of a slot.
-fn offset(slot: &Slot) -> u32 {
-    match slot.place {
+/// The first byte of a value of the fixed part.
+fn offset(step: &Step) -> u32 {
+    match step.place {
         Place::Register(word, byte) => 4 * word + byte,
         // The layout refused what does not fit.
         Place::Memory(_) => 0,
@@ -204,11 +188,6 @@ fn place(ty: &str, at: u32) -> Expr {
     call("QUILL_AT", [name(ty), utcb(), int(at)])
 }
 
-/// The address of a value's first byte; an array is one.
-fn start(e: &Emitter, ty: TypeId, value: Expr) -> Expr {
-    if matches!(e.kind(ty), Type::Array(..)) { value } else { value.address() }
-}
-
 /// A tag: label, bytes in registers, items.
 fn tag(message: &Message) -> Expr {
     let label = int(message.label);
@@ -221,19 +200,11 @@ fn is_block(e: &Emitter, ty: TypeId) -> bool {
 }
 
 /// Whether a block's first words are put in their place from registers; `quill_take_out` does it.
-fn taken(slot: &Slot) -> bool {
-    match offset(slot) {
-        0 => slot.fixed.size >= 8,
-        4 => slot.fixed.size >= 4,
+fn taken(step: &Step) -> bool {
+    match offset(step) {
+        0 => step.bytes >= 8,
+        4 => step.bytes >= 4,
         _ => false,
-    }
-}
-
-/// A condition under which a number is no value of its type.
-fn wrong(e: &Emitter, ty: TypeId, value: &Expr) -> Option<Expr> {
-    match e.kind(ty) {
-        Type::WideChar => Some(Expr::Not(Box::new(call("quill_is_scalar", [value.clone()])))),
-        _ => values::wrong(e, ty, value.clone()),
     }
 }
 

@@ -4,8 +4,9 @@ use super::agree;
 use super::interface::{Interface, Spot, borrowed, status};
 use super::tree::{Expr, Item, Stmt, Ty, call, name};
 use super::{Emitter, Lists, Part, word};
-use crate::layout::{InterfaceLayout, Leaf, Message, Method, Place};
-use crate::model::{Operation, Type, TypeId};
+use crate::layout::{InterfaceLayout, Message, Method};
+use crate::model::{Operation, TypeId};
+use crate::plan::{Content, Plan, Variable, What};
 
 mod contexts;
 pub mod values;
@@ -63,35 +64,37 @@ impl Interface<'_> {
         let checks =
             places.iter().flat_map(|(_, ty, value)| agree::fields(self.emitter, *ty, value, &refuse, 0));
         let mut body: Vec<Stmt> = checks.collect();
-        for slot in &message.slots {
-            let Place::Memory(at) = slot.place else { continue };
-            let value = Self::at(places, &slot.path);
-            body.push(Stmt::Do(call("quill_put_at", [out(), Expr::Int(at.into())])));
-            match slot.leaf {
-                Leaf::Value(ty) => body.extend(values::put(self.emitter, ty, value, 0)),
-                Leaf::Count(ty) => {
-                    let count = values::count(self.emitter, ty, value.clone());
-                    body.extend(values::check(self.emitter, ty, value));
+        let plan = Plan::of(self.emitter.model, message);
+        for step in &plan.fixed {
+            let value = Self::at(places, step.path);
+            body.push(Stmt::Do(call("quill_put_at", [out(), Expr::Int(step.offset().into())])));
+            match step.what {
+                What::Value => body.extend(values::put(self.emitter, step.ty, value, 0)),
+                What::Count(_) => {
+                    let count = values::count(self.emitter, step.ty, value.clone());
+                    body.extend(values::check(self.emitter, step.ty, value));
                     body.push(Stmt::Do(call("quill_put_u32", [out(), count])));
                 }
-                Leaf::Elements(..) | Leaf::Tail(_) | Leaf::Offer(_) => {}
+                What::Elements(..) | What::Tail(_) | What::Offer(..) => {}
             }
         }
         body.push(Stmt::Do(call("quill_put_at", [out(), Expr::Int(message.memory_bytes.into())])));
-        for chunk in &message.chunks {
+        for Variable { chunk, content, .. } in &plan.variable {
             let value = Self::at(places, &chunk.path);
             body.push(Stmt::Do(call("quill_put_align", [out(), Expr::Int(8)])));
-            match (self.emitter.kind(chunk.ty), chunk.element) {
-                (Type::Str { .. }, _) if self.emitter.counted(chunk.ty) => {
+            match content {
+                Content::Text(_) if self.emitter.counted(chunk.ty) => {
                     let text = [out(), value.clone().field("_buffer"), value.field("_length")];
                     body.push(Stmt::Do(call("quill_put", text)));
                 }
-                (Type::Str { .. }, _) => body.push(Stmt::Do(call("quill_put_text", [out(), value]))),
-                (Type::Sequence(..), Some(_)) => {
+                Content::Text(_) => body.push(Stmt::Do(call("quill_put_text", [out(), value]))),
+                Content::List(_) => {
                     let function = format!("quill_put_elements_{}", self.emitter.mangled(chunk.ty));
                     body.push(Stmt::Do(call(function, [out(), value.address()])));
                 }
-                _ => body.extend(values::put(self.emitter, chunk.ty, value, 0)),
+                Content::Array | Content::Pieces => {
+                    body.extend(values::put(self.emitter, chunk.ty, value, 0))
+                }
             }
         }
         body
@@ -101,43 +104,42 @@ impl Interface<'_> {
     fn read(&self, message: &Message, places: &[Spot]) -> Vec<Stmt> {
         let from = || name("_in");
         let mut body = Vec::new();
-        let mut counts: Vec<(&[String], String)> = Vec::new();
-        for (i, slot) in message.slots.iter().enumerate() {
-            let Place::Memory(at) = slot.place else { continue };
-            body.push(Stmt::Do(call("quill_get_at", [from(), Expr::Int(at.into())])));
-            match slot.leaf {
-                Leaf::Value(ty) => {
-                    body.extend(values::get(self.emitter, ty, Self::at(places, &slot.path), 0));
+        let plan = Plan::of(self.emitter.model, message);
+        for step in &plan.fixed {
+            body.push(Stmt::Do(call("quill_get_at", [from(), Expr::Int(step.offset().into())])));
+            match step.what {
+                What::Value => {
+                    body.extend(values::get(self.emitter, step.ty, Self::at(places, step.path), 0));
                 }
-                Leaf::Count(_) => {
-                    let count = format!("_count_{i}");
-                    let value = call("quill_get_u32", [from()]);
-                    body.push(Stmt::Let(Ty::named("uint32_t"), count.clone(), Some(value)));
-                    counts.push((&slot.path, count));
+                What::Count(_) => {
+                    let count = format!("_count_{}", step.number);
+                    body.push(Stmt::Let(Ty::named("uint32_t"), count, Some(call("quill_get_u32", [from()]))));
                 }
-                Leaf::Elements(..) | Leaf::Tail(_) | Leaf::Offer(_) => {}
+                What::Elements(..) | What::Tail(_) | What::Offer(..) => {}
             }
         }
         body.push(Stmt::Do(call("quill_get_at", [from(), Expr::Int(message.memory_bytes.into())])));
-        for chunk in &message.chunks {
+        for Variable { chunk, content, count, .. } in &plan.variable {
             let value = Self::at(places, &chunk.path);
             body.push(Stmt::Do(call("quill_get_align", [from(), Expr::Int(8)])));
-            let count = counts.iter().find(|(path, _)| *path == chunk.path).map(|(_, count)| name(count));
-            match (self.emitter.kind(chunk.ty), chunk.element, count) {
-                (Type::Str { bound, .. }, _, Some(count)) if self.emitter.counted(chunk.ty) => {
+            let count = name(format!("_count_{}", count.unwrap_or(0)));
+            match content {
+                Content::Text(bound) if self.emitter.counted(chunk.ty) => {
                     body.push(Stmt::Set(value.clone().field("_length"), count.clone()));
                     let text = call("quill_get_counted_text", [from(), count, values::bound(*bound)]);
                     body.push(Stmt::Set(value.field("_buffer"), text));
                 }
-                (Type::Str { bound, .. }, _, Some(count)) => {
-                    let bound = values::bound(*bound);
-                    body.push(Stmt::Set(value, call("quill_get_text", [from(), count, bound])));
+                Content::Text(bound) => {
+                    let text = call("quill_get_text", [from(), count, values::bound(*bound)]);
+                    body.push(Stmt::Set(value, text));
                 }
-                (Type::Sequence(..), Some(_), Some(count)) => {
+                Content::List(_) => {
                     let function = format!("quill_get_elements_{}", self.emitter.mangled(chunk.ty));
                     body.push(Stmt::Do(call(function, [from(), value.address(), count])));
                 }
-                _ => body.extend(values::get(self.emitter, chunk.ty, value, 0)),
+                Content::Array | Content::Pieces => {
+                    body.extend(values::get(self.emitter, chunk.ty, value, 0))
+                }
             }
         }
         body.push(Stmt::Do(call("quill_get_end", [from()])));

@@ -356,7 +356,7 @@ fn client_method(c: &Interface, operation: &Operation, method: &Method) -> Item 
     if binding::is_said(c, operation) {
         arguments.push(name("SERVER"));
     }
-    if needs_room(e, method) {
+    if needs_room(method) {
         let room = Ty::named(format!("static {}", c.function("replies")));
         body.push(Stmt::Announce(room, "_room".into()));
         arguments.push(name("_room").address());

@@ -4,23 +4,22 @@
 //! texts in arrays, with room for as much as their bounds allow, so nobody allocates: a caller brings the room. Longer ones
 //! are sent from where they lie, and a server uses them where they arrive.
 //!
-//! A server is one function for each interface, with its methods in it. Each method has a stretch of code from its request
-//! to the next one, to which it jumps by a table in the function's stack frame.
-//!
-//! Through a door, a client is the one by ipc with another call: see [`Way`]. What a call begins with is in [`door`].
+//! The messages of both ways are the same, and so is nearly all of the code. A [`Way`], [`ipc`] or [`door`], says how a client
+//! calls its server, and what calls the function that answers for a method.
 
 use super::tree::{Expr, Item, Parameters, Stmt, Ty, call, name};
 use super::{Emitter, Lists, Part, agree, interface, word};
 use crate::emit::travel::streamed;
 use crate::kernel::table_bits;
-use crate::layout::{Carrier, Chunk, Handed, InterfaceLayout, Leaf, Message, Method, Place, Room, Slot};
-use crate::marshal::Lying;
+use crate::layout::{Chunk, Handed, InterfaceLayout, Message, Method, Place, Room};
+use crate::marshal::{HELD_ELEMENTS_MAX, Lying};
 use crate::model::{Field, Operation, Type, TypeId};
+use crate::plan::{self, Block, Content, KEPT_WORDS_MAX, Memory, Plan, Stands, Step, Variable, What, Word};
 use crate::sizes::for_all_types;
 
 use interface::{Interface, Spot, borrowed, status};
 
-use super::linux::values;
+use super::linux::values::{self, start, wrong_bits};
 use super::release;
 
 use client::*;
@@ -28,9 +27,28 @@ use pack::*;
 use server::*;
 use unpack::*;
 
+/// The runtime of a way: what all have, and more.
+macro_rules! runtime {
+    ($($more:tt)*) => {
+        concat!(
+            include_str!("../utf8.h"),
+            include_str!("../tern_ipc_runtime.h"),
+            include_str!("../stream_places.h"),
+            include_str!("../tern_stream.h"),
+            include_str!("../stream.h"),
+            include_str!("../places_shared.h"),
+            include_str!("../stream_shared.h"),
+            include_str!("../stream_texts.h"),
+            include_str!("../tern_serve.h"),
+            $($more)*
+        )
+    };
+}
+
 mod client;
-mod door;
+pub mod door;
 mod elements;
+pub mod ipc;
 mod offers;
 mod pack;
 mod pages;
@@ -41,82 +59,73 @@ mod unpack;
 
 /// C over Tern, in one of its ways.
 #[derive(Clone, Copy, Debug)]
-pub struct Tern(pub &'static Way);
+pub struct Tern(pub &'static dyn Way);
 
-/// How a message gets to a server: the functions and constants of the runtime.
-#[derive(Debug)]
-pub struct Way {
-    /// The type of what a client calls; without one, it is a reference to an object.
-    callee: Option<&'static str>,
-    /// What calls it; with `_long`, if the request has a part in memory, and `_taking`, if the reply may bring more than words.
-    call: &'static str,
-    /// `rax` after a call that succeeded, without and with a part of the reply in memory.
-    done: [&'static str; 2],
-    /// What makes of `rax` that of a call by ipc, if it is another one.
-    reply: Option<&'static str>,
-    /// What makes a status of a call to which nothing comes back, if it is a call at all.
-    sent: Option<&'static str>,
-    /// Whether a call begins a server's function, which does not hear from whom. Otherwise it comes to a loop.
-    begins: bool,
+/// How a message gets to a server and into a method.
+pub trait Way: Sync + std::fmt::Debug {
+    /// The runtime: text that stubs share.
+    fn runtime(&self) -> &'static str;
+
+    /// Whether references to objects are handed over, and somebody owns them.
+    fn hands_references(&self) -> bool;
+
+    /// Whether clients offer lists, and servers take them.
+    fn takes_offers(&self) -> bool;
+
+    /// The type of what a client calls.
+    fn callee(&self, e: &Emitter, layout: &InterfaceLayout) -> Ty;
+
+    /// The parameter of a method that says who calls, if anybody knows.
+    fn caller(&self) -> Option<(Ty, String)>;
+
+    /// A client's functions for a method.
+    fn clients(&self, c: &Interface, layout: &InterfaceLayout, of: (&Operation, &Method)) -> Vec<Item>;
+
+    /// The name of the one that calls.
+    fn client_name(&self, c: &Interface, operation: &Operation, method: &Method) -> String;
+
+    /// The call. It evaluates to `rax`, or to a status if nothing comes back.
+    fn call(&self, method: &Method) -> Expr;
+
+    /// Statements around a call whose reply brings something in registers: the call itself may not say where it is to arrive.
+    fn in_window(&self, _: &Emitter, _: &Handed, called: Stmt) -> Vec<Stmt> {
+        vec![called]
+    }
+
+    /// Beginning of the names of what `rax` is after a call.
+    fn constants(&self) -> &'static str;
+
+    /// `rax` as it is after a call by ipc.
+    fn reply(&self, rax: Expr) -> Expr {
+        rax
+    }
+
+    /// Where the parts of requests in memory arrive.
+    fn arrival<'r>(&self, room: &'r Room) -> Arrival<'r>;
+
+    /// Declarations about the memory where they arrive.
+    fn room(&self, c: &Interface, layout: &InterfaceLayout, room: &Room) -> Vec<Item>;
+
+    /// The server: functions or macros that answer requests.
+    fn server(&self, c: &Interface, layout: &InterfaceLayout, operations: &[&Operation]) -> Vec<Item>;
+
+    /// All of an interface that cannot be served in the usual way.
+    fn unusual(&self, _: &Interface, _: &InterfaceLayout, _: &[&Operation]) -> Option<Vec<Item>> {
+        None
+    }
 }
-
-/// By ipc.
-pub const IPC: Way = Way {
-    callee: Some("tern_uid"),
-    call: "quill_ipc_call",
-    done: ["QUILL_DONE", "QUILL_LONG_DONE"],
-    reply: None,
-    sent: None,
-    begins: false,
-};
-
-/// Through doors.
-pub const DOOR: Way = Way {
-    callee: None,
-    call: "quill_door_call",
-    done: ["QUILL_DOOR_DONE", "QUILL_DOOR_LONG_DONE"],
-    reply: Some("quill_door_reply"),
-    sent: Some("quill_door_sent"),
-    begins: true,
-};
 
 impl Part for Tern {
     fn runtime(&self) -> &'static str {
-        macro_rules! of_ipc {
-            ($($more:tt)*) => {
-                concat!(
-                    include_str!("utf8.h"),
-                    include_str!("tern_ipc_runtime.h"),
-                    include_str!("stream_places.h"),
-                    include_str!("tern_stream.h"),
-                    include_str!("stream.h"),
-                    include_str!("places_shared.h"),
-                    include_str!("stream_shared.h"),
-                    include_str!("stream_texts.h"),
-                    include_str!("tern_serve.h"),
-                    $($more)*
-                )
-            };
-        }
-        match self.0.begins {
-            true => of_ipc!(
-                "\n",
-                include_str!("tern_references.h"),
-                "\n",
-                include_str!("tern_handing.h"),
-                "\n",
-                include_str!("tern_offers.h")
-            ),
-            false => of_ipc!(),
-        }
+        self.0.runtime()
     }
 
     fn hands_references(&self) -> bool {
-        self.0.begins
+        self.0.hands_references()
     }
 
     fn lists(&self) -> Lists {
-        Lists::Inside(ELEMENTS_MAX)
+        Lists::Inside(HELD_ELEMENTS_MAX)
     }
 
     fn carries(&self, _: &Emitter, _: TypeId) -> bool {
@@ -132,7 +141,7 @@ impl Part for Tern {
     }
 
     fn types(&self, emitter: &Emitter) -> Vec<Item> {
-        if self.0.begins { references::types(emitter) } else { Vec::new() }
+        if self.0.hands_references() { references::types(emitter) } else { Vec::new() }
     }
 
     fn values(&self, emitter: &Emitter) -> Vec<Item> {
@@ -146,41 +155,20 @@ impl Part for Tern {
     fn interface(&self, emitter: &Emitter, layout: &InterfaceLayout, operations: &[&Operation]) -> Vec<Item> {
         let c = Interface { emitter, interface: &emitter.model.interfaces[layout.interface.0 as usize].name };
         let way = self.0;
-        let caller = caller(way);
-        // The loop that serves other interfaces can neither send nor get them.
-        if !way.begins && layout.methods.iter().any(Method::hands_pages) {
-            return handing_pages(way, &c, layout, operations);
+        if let Some(items) = way.unusual(&c, layout, operations) {
+            return items;
         }
-        let mut items = c.declarations(operations, caller.as_ref());
-        let room = layout.room();
-        let replies = layout.replies();
-        if way.begins {
-            items.extend(door::room(&c, &room, several::windows(layout)));
-        } else if room.needed {
-            let mut requests = layout.methods.iter().map(|method| &method.request);
-            let memory = requests.any(|request| needs_memory(c.emitter, request));
-            items.extend(room_record(&c, &room, "room", memory));
-        }
+        let mut items = c.declarations(operations, way.caller().as_ref());
+        let (room, replies) = (layout.room(), layout.replies());
+        items.extend(way.room(&c, layout, &room));
         if replies.needed {
             items.extend(room_record(&c, &replies, "replies", replies_need_memory(&c, layout)));
         }
-        let place = if way.begins { Arrival::Shared } else { Arrival::Own(&room) };
-        for (operation, method) in operations.iter().copied().zip(&layout.methods) {
-            items.push(client(way, &c, layout, (operation, method)));
-            if way.begins {
-                items.extend(references::owner(&c, layout, operation, method));
-                let inner = items.last().and_then(|inner| offers::client(&c, operation, method, inner));
-                items.extend(inner);
-            }
-            items.extend(answer(way, &c, operation, method, place));
+        for (operation, method) in operations.iter().zip(&layout.methods) {
+            items.extend(way.clients(&c, layout, (operation, method)));
+            items.extend(answer(way, &c, operation, method, way.arrival(&room)));
         }
-        if way.begins {
-            items.push(references::narrow(&c, layout));
-            items.push(Item::Text(door::server(&c, operations, layout, &room)));
-        } else {
-            items.push(dispatch(&c, operations, &layout.methods));
-            items.extend(unless_own_ipc(serve(&c, operations, &layout.methods, &room)));
-        }
+        items.extend(way.server(&c, layout, operations));
         if replies.needed {
             items.extend(unless_own_ipc(open(&c, &replies)));
         }
@@ -188,38 +176,9 @@ impl Part for Tern {
     }
 }
 
-/// An interface by ipc some of whose methods hand over pages.
-fn handing_pages(way: &Way, c: &Interface, layout: &InterfaceLayout, operations: &[&Operation]) -> Vec<Item> {
-    let has_server = pages::fits(layout);
-    let mut items = if has_server {
-        c.declarations(operations, caller(way).as_ref())
-    } else {
-        let comment = format!("The interface {}, of which there are clients only.", c.interface);
-        [vec![Item::Comment(comment)], c.unions(operations)].concat()
-    };
-    let replies = layout.replies();
-    if replies.needed {
-        items.extend(room_record(c, &replies, "replies", replies_need_memory(c, layout)));
-    }
-    let methods = operations.iter().zip(&layout.methods);
-    items.extend(methods.map(|(operation, method)| client(way, c, layout, (operation, method))));
-    if replies.needed {
-        items.extend(unless_own_ipc(open(c, &replies)));
-    }
-    if has_server {
-        items.extend(pages::server(c, operations, &layout.methods));
-    }
-    items
-}
-
 /// Text that a program leaves out which brings system calls of its own.
 fn unless_own_ipc(text: String) -> [Item; 3] {
     [Item::Verbatim("#ifndef QUILL_OWN_IPC\n"), Item::Text(text), Item::Verbatim("#endif\n")]
-}
-
-/// The parameter of a method that says who calls.
-fn caller(way: &Way) -> Option<(Ty, String)> {
-    (!way.begins).then(|| (Ty::named("tern_uid"), "_from".into()))
 }
 
 /// Whether something that is read piece by piece has a list that does not lie in its value, or no end.
@@ -234,9 +193,6 @@ fn has_list_elsewhere(e: &Emitter, ty: TypeId) -> bool {
     };
     e.elsewhere.get_or_init(|| for_all_types(e.model, true, &elsewhere))[ty.0 as usize]
 }
-
-/// Elements of a list that could ever be in registers.
-const ELEMENTS_MAX: u64 = 88;
 
 fn words() -> Expr {
     name("_words")
@@ -260,22 +216,12 @@ enum Maker {
     Server,
 }
 
-impl Maker {
-    /// The words that describe the part of its message in memory.
-    fn block(self) -> &'static str {
-        match self {
-            Maker::Client => "_block",
-            Maker::Server => "_kept",
-        }
-    }
-}
-
 /// The words of a message that has arrived, as far as they are in memory.
 const ARRIVED: &str = "_arrived";
 
 /// Where the parts of a message in memory arrive.
 #[derive(Clone, Copy)]
-enum Arrival<'a> {
+pub enum Arrival<'a> {
     /// In a record of the interface.
     Own(&'a Room),
     /// In one that all interfaces of a program share. The buffers for strings lie anywhere.
@@ -323,9 +269,6 @@ impl Arrival<'_> {
     }
 }
 
-/// Words that a server keeps for its replies, on its stack.
-const KEPT_WORDS_MAX: u64 = 4096;
-
 /// Whether a list lies elsewhere and not in its value.
 fn lies_elsewhere(e: &Emitter, chunk: &Chunk) -> bool {
     match e.kind(chunk.ty) {
@@ -333,12 +276,6 @@ fn lies_elsewhere(e: &Emitter, chunk: &Chunk) -> bool {
         Type::Sequence(_, bound) => !e.inside(*bound),
         _ => false,
     }
-}
-
-/// Words of a reply that a server keeps.
-fn kept_words(e: &Emitter, reply: &Message) -> u64 {
-    let lists = reply.chunks.iter().filter(|chunk| !lies_elsewhere(e, chunk)).filter_map(Chunk::bytes_max);
-    lists.fold(reply.block_words(), |sum, bytes| sum.saturating_add(bytes.div_ceil(8)))
 }
 
 /// Facts about a message that is being made.
@@ -359,41 +296,23 @@ impl Making<'_> {
     }
 }
 
-/// Whether a method's client needs an inbox.
-fn has_long_reply(method: &Method) -> bool {
-    method.replies().any(|reply| reply.long)
-}
-
-/// The place of a slot: the words that it is among, the word, the byte. `memory` are the words in memory.
-fn place(slot: &Slot, memory: &str) -> (Expr, u64, u64) {
-    match slot.place {
+/// The place of a value: the words that it is among, the word, the byte. `memory` are the words in memory.
+fn place(step: &Step, memory: &str) -> (Expr, u64, u64) {
+    match step.place {
         Place::Register(word, byte) => (words(), word.into(), byte.into()),
         Place::Memory(at) => (name(memory), at / 8, at % 8),
     }
 }
 
-/// The address of a slot in the words.
-fn address(slot: &Slot, memory: &str) -> Expr {
-    let (words, word, byte) = place(slot, memory);
+/// The address of that place.
+fn address(step: &Step, memory: &str) -> Expr {
+    let (words, word, byte) = place(step, memory);
     words.cast(Ty::named("char *")).with("+", Expr::Int((word * 8 + byte).into()))
 }
 
 /// Where the first element of a list is.
 fn elements(e: &Emitter, ty: TypeId, value: Expr) -> Expr {
     if e.counted(ty) || matches!(e.kind(ty), Type::Sequence(..)) { value.field("_buffer") } else { value }
-}
-
-/// The address of a value's first byte; an array is one.
-fn start(e: &Emitter, ty: TypeId, value: Expr) -> Expr {
-    if matches!(e.kind(ty), Type::Array(..)) { value } else { value.address() }
-}
-
-/// A condition under which a number is no value of its type.
-fn wrong(e: &Emitter, ty: TypeId, value: &Expr) -> Option<Expr> {
-    match e.kind(ty) {
-        Type::WideChar => Some(Expr::Not(Box::new(call("quill_is_scalar", [value.clone()])))),
-        _ => values::wrong(e, ty, value.clone()),
-    }
 }
 
 /// Words of a room in C: one more than can come, for the zero behind a text.
@@ -447,8 +366,8 @@ fn replies_need_memory(c: &Interface, layout: &InterfaceLayout) -> bool {
 }
 
 /// Statements that give memory to what reads a message.
-fn give_memory(e: &Emitter, message: &Message, room: Arrival) -> Vec<Stmt> {
-    if !needs_memory(e, message) {
+fn give_memory(e: &Emitter, plan: &Plan, room: Arrival) -> Vec<Stmt> {
+    if !plan.pieces().any(|part| has_list_elsewhere(e, part.chunk.ty)) {
         return Vec::new();
     }
     let mut body = Vec::new();
@@ -466,8 +385,8 @@ fn give_memory(e: &Emitter, message: &Message, room: Arrival) -> Vec<Stmt> {
 }
 
 /// Statements that give a message a table of the values that others may share, if it has such.
-fn share(e: &Emitter, message: &Message, of: &str) -> Vec<Stmt> {
-    if !message.streams().any(|chunk| e.shares(chunk.ty)) {
+fn share(e: &Emitter, plan: &Plan, of: &str) -> Vec<Stmt> {
+    if !plan.pieces().any(|part| e.shares(part.chunk.ty)) {
         return Vec::new();
     }
     let table = format!("_shared{of}");

@@ -1,6 +1,25 @@
 //! Values that are put together from their leaves, and checks of what their types cannot say.
 
 use super::*;
+use crate::plan::{Plan, Step, What};
+
+/// The variable for what a step of the fixed part reads.
+pub(super) fn slot_variable(number: usize) -> Ident {
+    format_ident!("_slot_{}", number.to_string())
+}
+
+/// The variable for what a step of the variable part reads.
+pub(super) fn chunk_variable(number: usize) -> Ident {
+    format_ident!("_chunk_{}", number.to_string())
+}
+
+/// The variables for all values that a plan reads.
+fn variables<'m>(plan: &Plan<'m>) -> HashMap<&'m [String], Ident> {
+    let is_value = |step: &&Step| matches!(step.what, What::Value | What::Elements(..));
+    let fixed = plan.fixed.iter().filter(is_value).map(|step| (step.path, slot_variable(step.number)));
+    let variable = plan.variable.iter().map(|part| (&part.chunk.path[..], chunk_variable(part.number)));
+    fixed.chain(variable).collect()
+}
 
 impl Emitter<'_> {
     /// An expression for the leaf at a path.
@@ -15,9 +34,10 @@ impl Emitter<'_> {
         &self,
         from: &[String],
         values: &[(String, TypeId)],
-        variables: &HashMap<&[String], Ident>,
+        plan: &Plan,
         failed: &TokenStream,
     ) -> TokenStream {
+        let variables = &variables(plan);
         let statements = values.iter().map(|(param, ty)| {
             let value = self.build(from, &mut vec![param.clone()], *ty, variables, 0);
             let ident = name(param);

@@ -3,16 +3,16 @@
 //! All types implement the runtime's `Wire`, which reads with every check: a truth value is 0 or 1, an enum one of its
 //! names, a discriminator one of its labels, a length within its bound and within the message.
 
-use std::collections::HashMap;
+use proc_macro2::{Ident, Literal, TokenStream};
+use quote::quote;
 
-use proc_macro2::{Ident, TokenStream};
-use quote::{format_ident, quote};
-
+use super::leaves::{chunk_variable, slot_variable};
 use super::{
     Element, Emitter, InterfaceParts, MethodParts, Part, Raised, Runtime, contexts, name, selftest, tuple,
 };
-use crate::layout::{Chunk, Leaf, Message, Method, Place};
+use crate::layout::{Message, Method};
 use crate::model::{Type, TypeId};
+use crate::plan::{Content, Plan, Variable, What};
 
 pub(super) mod wire;
 
@@ -76,36 +76,37 @@ impl Emitter<'_> {
         failed: &TokenStream,
     ) -> TokenStream {
         let bounds = self.all_bounds(values, failed);
-        let slots = message.slots.iter().map(|slot| {
-            let value = Emitter::leaf(&slot.path);
-            let Place::Memory(at) = slot.place else { return TokenStream::new() };
-            let at = proc_macro2::Literal::u64_unsuffixed(at);
-            match slot.leaf {
+        let plan = Plan::of(self.model, message);
+        let fixed = plan.fixed.iter().map(|step| {
+            let value = Emitter::leaf(step.path);
+            let put = match step.what {
                 // As a method, so that it does not matter whether the value is there or a reference to it.
-                Leaf::Value(_) => quote! { _out.at(#at); { use #rt::Wire as _; #value.put(&mut _out); } },
-                Leaf::Count(_) => quote! { _out.at(#at); #rt::put_count(#value.len(), &mut _out); },
+                What::Value => quote! { { use #rt::Wire as _; #value.put(&mut _out); } },
+                What::Count(_) => quote! { #rt::put_count(#value.len(), &mut _out); },
                 // Only registers hold elements and tails, and there are none here.
-                Leaf::Elements(..) | Leaf::Tail(_) | Leaf::Offer(_) => TokenStream::new(),
-            }
+                What::Elements(..) | What::Tail(_) | What::Offer(..) => return TokenStream::new(),
+            };
+            let at = Literal::u64_unsuffixed(step.offset());
+            quote! { _out.at(#at); #put }
         });
-        let fixed = proc_macro2::Literal::u64_unsuffixed(message.memory_bytes);
-        let chunks = message.chunks.iter().map(|chunk| {
+        let end = Literal::u64_unsuffixed(message.memory_bytes);
+        let variable = plan.variable.iter().map(|Variable { chunk, content, .. }| {
             let value = Emitter::leaf(&chunk.path);
-            match (self.model.ty(self.model.resolved(chunk.ty)), chunk.element) {
-                (Type::Str { .. }, _) => quote! { _out.align(8); #rt::put_text(&#value, &mut _out); },
-                (Type::Sequence(..), Some(_)) => quote! { _out.align(8); #rt::put_elements(&#value, &mut _out); },
-                (Type::Sequence(..), None) => {
-                    quote! { _out.align(8); #rt::put_count(#value.len(), &mut _out); #rt::put_elements(&#value, &mut _out); }
+            match (content, self.model.ty(self.model.resolved(chunk.ty))) {
+                (Content::Text(_), _) => quote! { #rt::put_text(&#value, &mut _out); },
+                (Content::List(_), _) => quote! { #rt::put_elements(&#value, &mut _out); },
+                (_, Type::Sequence(..)) => {
+                    quote! { #rt::put_count(#value.len(), &mut _out); #rt::put_elements(&#value, &mut _out); }
                 }
-                _ => quote! { _out.align(8); { use #rt::Wire as _; #value.put(&mut _out); } },
+                _ => quote! { { use #rt::Wire as _; #value.put(&mut _out); } },
             }
         });
         quote! {
             #bounds
             let mut _out = #rt::Out::default();
-            #(#slots)*
-            _out.at(#fixed);
-            #(#chunks)*
+            #(#fixed)*
+            _out.at(#end);
+            #(_out.align(8); #variable)*
         }
     }
 
@@ -117,58 +118,35 @@ impl Emitter<'_> {
         message: &Message,
         values: &[(String, TypeId)],
     ) -> TokenStream {
-        let mut variables: HashMap<&[String], Ident> = HashMap::new();
-        let mut counts: HashMap<&[String], Ident> = HashMap::new();
-        let mut statements = Vec::new();
-        for (i, slot) in message.slots.iter().enumerate() {
-            let variable = format_ident!("_slot_{}", i.to_string());
-            let Place::Memory(at) = slot.place else { continue };
-            let at = proc_macro2::Literal::u64_unsuffixed(at);
-            match slot.leaf {
-                Leaf::Value(ty) => {
-                    let ty = self.ty(from, ty);
-                    statements.push(
-                        quote! { _body.at(#at)?; let #variable = <#ty as #rt::Wire>::get(&mut _body)?; },
-                    );
-                    variables.insert(&slot.path, variable);
-                }
-                Leaf::Count(_) => {
-                    statements.push(quote! { _body.at(#at)?; let #variable = <__u32 as #rt::Wire>::get(&mut _body)? as __usize; });
-                    counts.insert(&slot.path, variable);
-                }
-                Leaf::Elements(..) | Leaf::Tail(_) | Leaf::Offer(_) => {}
-            }
-        }
-        let fixed = proc_macro2::Literal::u64_unsuffixed(message.memory_bytes);
-        statements.push(quote! { _body.at(#fixed)?; });
-        for (i, chunk) in message.chunks.iter().enumerate() {
-            let variable = format_ident!("_chunk_{}", i.to_string());
-            statements.push(self.read_chunk(from, rt, chunk, &variable, counts.get(chunk.path.as_slice())));
-            variables.insert(&chunk.path, variable);
-        }
-        let values = self.build_values(from, values, &variables, &quote! { #rt::Malformed.into() });
-        quote! { #(#statements)* _body.finish()?; #values }
+        let plan = Plan::of(self.model, message);
+        let fixed = plan.fixed.iter().map(|step| {
+            let (variable, at) = (slot_variable(step.number), Literal::u64_unsuffixed(step.offset()));
+            let ty = self.ty(from, step.ty);
+            let read = match step.what {
+                What::Value => quote! { <#ty as #rt::Wire>::get(&mut _body)? },
+                What::Count(_) => quote! { <__u32 as #rt::Wire>::get(&mut _body)? as __usize },
+                What::Elements(..) | What::Tail(_) | What::Offer(..) => return TokenStream::new(),
+            };
+            quote! { _body.at(#at)?; let #variable = #read; }
+        });
+        let end = Literal::u64_unsuffixed(message.memory_bytes);
+        let variable = plan.variable.iter().map(|part| self.read_chunk(from, rt, part));
+        let values = self.build_values(from, values, &plan, &quote! { #rt::Malformed.into() });
+        quote! { #(#fixed)* _body.at(#end)?; #(#variable)* _body.finish()?; #values }
     }
 
     /// Statements that read a list, or what is made of pieces, behind the fixed part.
-    fn read_chunk(
-        &self,
-        from: &[String],
-        rt: &TokenStream,
-        chunk: &Chunk,
-        variable: &Ident,
-        count: Option<&Ident>,
-    ) -> TokenStream {
-        let ty = self.ty(from, chunk.ty);
-        match (self.model.ty(self.model.resolved(chunk.ty)), chunk.element) {
-            (Type::Str { .. }, _) => {
-                quote! { _body.align(8)?; let #variable: #ty = _body.text(#count)?; }
-            }
-            (Type::Sequence(..), Some(element)) => {
-                let size = proc_macro2::Literal::u64_unsuffixed(element.size);
+    fn read_chunk(&self, from: &[String], rt: &TokenStream, part: &Variable) -> TokenStream {
+        let Variable { chunk, count, .. } = part;
+        let (ty, variable, count) =
+            (self.ty(from, chunk.ty), chunk_variable(part.number), count.map(slot_variable));
+        match part.content {
+            Content::Text(_) => quote! { _body.align(8)?; let #variable: #ty = _body.text(#count)?; },
+            Content::List(_) => {
+                let size = Literal::u64_unsuffixed(part.element());
                 // Before the check of what is there, the one of what may be there: a length is refused at once.
                 let bound = chunk.bound.map(|bound| {
-                    let bound = proc_macro2::Literal::u64_unsuffixed(bound);
+                    let bound = Literal::u64_unsuffixed(bound);
                     quote! { if #count > #bound { return Err(#rt::Malformed.into()); } }
                 });
                 quote! {

@@ -9,7 +9,6 @@ use quote::{ToTokens, format_ident, quote};
 
 pub use self::kernels::{Linux, TernDoor, TernIpc};
 use self::kernels::{lies_elsewhere, tern_needs, tern_value};
-use super::tern::general;
 use super::{Emitter, InterfaceParts, MethodParts, Side, fields_of, name, tuple};
 use crate::layout::{Message, Method};
 use crate::model::{Agreement, Operation, Type, TypeId};
@@ -103,7 +102,9 @@ impl Emitter<'_> {
         let hands_pages = |method: &Method| pages(&method.request) || method.replies().any(pages);
         let has_server = |i: &&InterfaceParts| {
             let mut methods = i.methods.iter().map(|parts| parts.method);
-            test.has_pages_beside_memory() || !methods.clone().any(hands_pages) || methods.all(general::fits)
+            test.has_pages_beside_memory()
+                || !methods.clone().any(hands_pages)
+                || methods.all(Method::is_general)
         };
         let interfaces: Vec<&InterfaceParts> = interfaces.iter().filter(has_server).collect();
         let rt = self.runtime(&module());

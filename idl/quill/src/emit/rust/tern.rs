@@ -8,16 +8,16 @@
 //! place is a constant in the text, so `Piece::put` and `Piece::get` leave a move, or a shift where values share.
 //! A handler is a plain function whose first words arrive as arguments; generated code needs no unsafe block.
 
-use std::collections::HashMap;
-
 use proc_macro2::{Ident, Literal, TokenStream};
-use quote::{format_ident, quote};
+use quote::{ToTokens, format_ident, quote};
 
+use super::leaves::{chunk_variable, slot_variable};
 use super::{
     Element, Emitter, InterfaceParts, MethodParts, Part, Raised, Runtime, Side, name, selftest, tuple,
 };
-use crate::layout::{Carrier, Chunk, Leaf, Message, Method, Place, Room, Slot};
+use crate::layout::{Chunk, Message, Method, Place, Room};
 use crate::model::{Field, InterfaceId, Type, TypeId, bits_of};
+use crate::plan::{self, Block, Content, KEPT_WORDS_MAX, Memory, Plan, Step, Variable, What, Word};
 use crate::sizes::for_all_types;
 
 mod bound;
@@ -117,17 +117,15 @@ impl Part for Tern {
     }
 
     fn refuses(&self, emitter: &Emitter, method: &Method) -> Option<String> {
-        if method.exceptions.iter().any(|(_, message)| Emitter::outgoing(message, true) > OUTGOING_WORDS_MAX)
-        {
-            return Some(format!("an exception has more than {} bytes", 8 * OUTGOING_WORDS_MAX));
+        let is_large = |message: &Message, lies: Lies| lies.words(message) > KEPT_WORDS_MAX;
+        if method.exceptions.iter().any(|(_, message)| is_large(message, Lies::Nowhere)) {
+            return Some(format!("an exception has more than {} bytes", 8 * KEPT_WORDS_MAX));
         }
         let large = |chunk: &&Chunk| emitter.owned_bytes(chunk.ty) > OWNED_BYTES_MAX;
-        let messages = || method.replies().chain([&method.request]);
-        let copied = |message: &&Message| Emitter::outgoing(message, false) > OUTGOING_WORDS_MAX;
-        if messages().filter(|message| message.copies).any(|message| copied(&message)) {
-            return Some(format!("a message has more than {} bytes to be copied", 8 * OUTGOING_WORDS_MAX));
+        if method.messages().any(|message| message.copies && is_large(message, Lies::WithServer)) {
+            return Some(format!("a message has more than {} bytes to be copied", 8 * KEPT_WORDS_MAX));
         }
-        let mut owned = messages().flat_map(|message| {
+        let mut owned = method.messages().flat_map(|message| {
             message.chunks.iter().filter(|chunk| chunk.element.is_none() || message.copies)
         });
         if let Some(large) = owned.find(large) {
@@ -136,16 +134,7 @@ impl Part for Tern {
                 "`{path}` may have more than the {OWNED_BYTES_MAX} bytes that fit on a stack"
             ));
         }
-        let mixed = |chunk: &&Chunk| match emitter.kind(chunk.ty) {
-            Type::Sequence(of, _) | Type::Array(of, _) => !emitter.sizes.flat(*of),
-            _ => false,
-        };
-        let mixed = |chunk: &&Chunk| chunk.element.is_some() && mixed(chunk);
-        let mixed = method.replies().chain([&method.request]).flat_map(|m| &m.chunks).find(mixed)?;
-        let path = mixed.path.join(".");
-        Some(format!(
-            "`{path}` is used as it lies in memory, but not every bit pattern is a value of its elements"
-        ))
+        method.messages().find_map(|message| plan::refusal(emitter.model, &emitter.sizes, message))
     }
 
     fn list(&self, rt: &TokenStream, element: Element, bound: Option<u64>) -> TokenStream {
@@ -200,7 +189,7 @@ impl Part for Tern {
         let rt = emitter.runtime(from);
         let handed = method.reply.pages.as_ref().filter(|handed| !emitter.is_owned_reference(handed.ty));
         let window = handed.map(|_| quote! { , _window: #rt::Fpage });
-        if !needs_inbox(method) {
+        if !method.needs_inbox() {
             return (TokenStream::new(), quote! { &self #window });
         }
         let replies = emitter.own_name(from, "Replies");
@@ -269,22 +258,10 @@ impl Part for Tern {
 }
 
 impl MethodParts<'_> {
-    /// Words of the longest reply.
-    fn given(&self) -> u32 {
-        let replies = self.method.replies().filter(|_| !self.operation.oneway);
-        replies.map(words_of).max().unwrap_or(0)
-    }
-
-    /// Words of the request.
-    fn taken(&self) -> u32 {
-        words_of(&self.method.request)
-    }
-
     /// Words that a server keeps for a reply.
     fn outgoing(&self) -> u64 {
-        let exceptions = self.method.exceptions.iter();
-        let exceptions = exceptions.map(|(_, message)| Emitter::outgoing(message, true));
-        exceptions.fold(Emitter::outgoing(&self.method.reply, false), u64::max)
+        let exceptions = self.method.exceptions.iter().map(|(_, message)| Lies::Nowhere.words(message));
+        exceptions.fold(Lies::WithServer.words(&self.method.reply), u64::max)
     }
 }
 
@@ -293,15 +270,10 @@ fn offer_of(path: &[String]) -> Ident {
     format_ident!("_offer_{}", path.join("_"))
 }
 
-/// Words of a message. An item is the last of eight, if it is not in memory.
-fn words_of(message: &Message) -> u32 {
-    if message.pages.is_some() && !message.long { general::WORDS } else { message.registers }
-}
-
-/// How many strings are in memory, and how much is handed over from there, besides what is beside values that are read piece by piece.
-fn parts_in_memory(rt: &TokenStream, message: &Message) -> TokenStream {
-    let strings = Literal::u64_unsuffixed(message.strings().count() as u64);
-    match message.handed().count() as u64 {
+/// How many strings and parameters a part in memory describes.
+fn described(rt: &TokenStream, block: Block) -> TokenStream {
+    let strings = Literal::u64_unsuffixed(block.strings);
+    match block.items {
         0 => quote! { #strings },
         1 => quote! { #strings + #rt::ITEM },
         count => {
@@ -333,13 +305,8 @@ fn client_pages(emitter: &Emitter, rt: &TokenStream, method: &Method) -> Option<
         true => quote! { .window(_place.window()) },
         false => quote! { .window(_window) },
     });
-    let taking = needs_inbox(method).then(|| quote! { .taking() });
+    let taking = method.needs_inbox().then(|| quote! { .taking() });
     Some(quote! { #rt::Pages::NONE #long #given #window #taking })
-}
-
-/// Whether something that can come back has a part in memory.
-fn needs_inbox(method: &Method) -> bool {
-    method.replies().any(|reply| reply.long)
 }
 
 /// Whether a part of a parameter or result is a list in memory. What brings references is its holder's, wherever it has been.
@@ -354,45 +321,11 @@ fn is_in_room(message: &Message, param: &str) -> bool {
     lists.any(|chunk| matches!(&chunk.path[..], [path] if path == param))
 }
 
-/// Words that a server keeps for its replies, on its stack.
-const OUTGOING_WORDS_MAX: u64 = 4096;
-
 /// Bytes of what is known of a value that lies elsewhere.
 const ELSEWHERE_BYTES: u64 = 24;
 
 /// Bytes of something that is read piece by piece, as its reader has it: on the stack.
 const OWNED_BYTES_MAX: u64 = 32 << 10;
-
-/// Statements that make a list the words of a message.
-fn pack_directly(rt: &TokenStream, list: &TokenStream, lies: Lies) -> TokenStream {
-    let address = match lies {
-        Lies::Nowhere => quote! { #rt::keep(#list, &mut _block[..]); _out[1] = #rt::address(&_block[..]); },
-        _ => quote! { _out[1] = #rt::address(#list); },
-    };
-    quote! { _out[0] = #rt::whole_words(#list); #address }
-}
-
-/// Statements that find the parts of a message in memory and check how many these are.
-fn unpack_memory(rt: &TokenStream, message: &Message) -> Option<TokenStream> {
-    if !message.long || message.chunks.iter().any(|c| c.carrier == Carrier::Direct) {
-        return None;
-    }
-    let words = Literal::u64_unsuffixed(message.memory_bytes / 8);
-    let strings = parts_in_memory(rt, message);
-    Some(if message.references_within() > 0 {
-        let strings = Literal::u64_unsuffixed(message.strings().count() as u64);
-        quote! { let (_memory, mut _stream) = _room.streams_with(_in[0], #words, #strings, &mut _arrivals)?; }
-    } else if has_streams(message) {
-        quote! { let (_memory, mut _stream) = _room.streams(_in[0], #words, #strings)?; }
-    } else {
-        quote! { let _memory = _room.words(_in[0], #words, #strings)?; }
-    })
-}
-
-/// Whether something is read piece by piece from a message.
-fn has_streams(message: &Message) -> bool {
-    message.streams().next().is_some()
-}
 
 /// Statements of a handler for what a request hands over: taken when everything else is well, and let go if it is not.
 #[derive(Default)]
@@ -489,44 +422,6 @@ fn packed_answer(
     (packed, answer)
 }
 
-/// What stands in a place of a table.
-#[derive(Clone, Copy)]
-enum Stands {
-    /// A method.
-    Method(u32),
-    /// A method whose requests are of another kind.
-    Mismatch,
-    /// No method.
-    Nothing,
-}
-
-/// What a request has besides words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// Nothing.
-    Words,
-    /// A part in memory.
-    Long,
-    /// Something that is handed over.
-    Item,
-    /// Both.
-    LongItem,
-}
-
-impl Kind {
-    /// Whether requests of a method are of this kind. One may be of either, if it hands over references with what is read piece by piece and those may be
-    /// none.
-    fn has(self, parts: &MethodParts) -> bool {
-        let request = &parts.method.request;
-        match self {
-            Kind::LongItem => request.hands_from_memory(),
-            Kind::Long => request.long && request.pages.is_none(),
-            Kind::Item => !request.long && request.pages.is_some(),
-            Kind::Words => !request.long && request.pages.is_none(),
-        }
-    }
-}
-
 /// Where the values of a message are that is being made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lies {
@@ -538,22 +433,24 @@ enum Lies {
     Nowhere,
 }
 
+impl Lies {
+    /// Whether lists are copied by who makes a message.
+    fn are_copied(self, message: &Message) -> bool {
+        self == Lies::Nowhere || message.copies
+    }
+
+    /// Words of memory in which a message is made.
+    fn words(self, message: &Message) -> u64 {
+        plan::words(message, |_| self.are_copied(message))
+    }
+}
+
+/// The type of a count.
+fn count_type(step: &Step) -> Ident {
+    format_ident!("__u{}", (8 * step.bytes).to_string())
+}
+
 impl Emitter<'_> {
-    /// The words that a leaf lies in, and where it begins, in bytes from the first of them.
-    fn leaf_place(slot: &Slot, registers: &str, memory: &str) -> (Ident, Literal) {
-        match slot.place {
-            Place::Register(word, byte) => {
-                (format_ident!("{registers}"), Literal::u32_unsuffixed(word * 8 + byte))
-            }
-            Place::Memory(at) => (format_ident!("{memory}"), Literal::u64_unsuffixed(at)),
-        }
-    }
-
-    /// The type of a count.
-    fn count_type(slot: &Slot) -> Ident {
-        format_ident!("__u{}", (8 * slot.fixed.size).to_string())
-    }
-
     /// The elements of a string, sequence or array as a slice.
     fn as_list(&self, value: &TokenStream, ty: TypeId) -> TokenStream {
         if self.is_text(ty) {
@@ -565,10 +462,6 @@ impl Emitter<'_> {
 
     fn kind(&self, ty: TypeId) -> &Type {
         self.model.ty(self.model.resolved(ty))
-    }
-
-    fn is_array(&self, ty: TypeId) -> bool {
-        matches!(self.kind(ty), Type::Array(..))
     }
 
     fn is_text(&self, ty: TypeId) -> bool {

@@ -5,7 +5,7 @@ use super::*;
 /// A client's function.
 pub(super) fn client(c: &Interface, operation: &Operation, method: &Method) -> Item {
     let mut parameters: Parameters = vec![(Ty::named("quill_thread"), "_server".into())];
-    if needs_room(c.emitter, method) {
+    if needs_room(method) {
         parameters.push((Ty::named(c.function("replies")).to(), "_room".into()));
     }
     parameters.extend(c.parameters(operation));
@@ -34,18 +34,7 @@ pub(super) fn client(c: &Interface, operation: &Operation, method: &Method) -> I
 
 /// A message on the client's side.
 fn client_side<'a>(c: &'a Interface, message: &'a Message, spots: &'a [Spot<'a>], reply: bool) -> Side<'a> {
-    Side {
-        c,
-        message,
-        spots,
-        malformed: name("QUILL_MALFORMED"),
-        too_long: name("QUILL_TOO_LONG"),
-        reply,
-        answered: false,
-        both_ways: false,
-        raised: false,
-        in_room: Vec::new(),
-    }
+    Side::new(c, message, spots, ["QUILL_MALFORMED", "QUILL_TOO_LONG"].map(name), reply)
 }
 
 /// Room for an item in what a client brings.
@@ -93,7 +82,7 @@ fn exchange(c: &Interface, operation: &Operation, method: &Method, body: &mut Ve
     }
     body.extend(["_w0", "_w1"].map(|unused| Stmt::Do(name(unused).cast(Ty::named("void")))));
     body.push(expected(e, &method.reply, failure(c, operation, method)));
-    if needs_room(e, method) {
+    if needs_room(method) {
         body.push(Stmt::Do(name("_room").cast(Ty::named("void"))));
     }
     let reply = Side { in_room: in_room.clone(), ..client_side(c, &method.reply, &outputs, true) };

@@ -46,8 +46,8 @@ pub(super) fn in_room(method: &Method) -> Vec<bool> {
 }
 
 /// Whether a client brings a room for what comes back.
-pub fn needs_room(e: &Emitter, method: &Method) -> bool {
-    let has_list = |message: &Message| message.slots.iter().any(|slot| is_list(e, slot));
+pub fn needs_room(method: &Method) -> bool {
+    let has_list = |message: &Message| message.slots.iter().any(|slot| matches!(slot.leaf, Leaf::Count(_)));
     in_room(method).contains(&true) || method.exceptions.iter().any(|(_, message)| has_list(message))
 }
 
@@ -90,7 +90,7 @@ pub(super) fn buffers(c: &Interface, methods: &[Method]) -> Vec<Item> {
 
 /// Room that a client brings for replies with values that are read piece by piece, and for lists in exceptions.
 pub(super) fn replies(c: &Interface, methods: &[Method]) -> Vec<Item> {
-    let needed: Vec<&Method> = methods.iter().filter(|method| needs_room(c.emitter, method)).collect();
+    let needed: Vec<&Method> = methods.iter().filter(|method| needs_room(method)).collect();
     if needed.is_empty() {
         return Vec::new();
     }

@@ -20,18 +20,9 @@ pub(super) fn answer(c: &Interface, operation: &Operation, method: &Method) -> I
     let inputs = c.local(c.inputs(operation));
     let outputs = c.local(c.outputs(operation));
     let inputs = borrowed(&inputs);
-    let request = Side {
-        c,
-        message: &method.request,
-        spots: &inputs,
-        malformed: refused.clone(),
-        too_long: refused.clone(),
-        reply: false,
-        answered: false,
-        both_ways: tail(e, &method.request).is_some_and(|chunk| goes_back(operation, chunk)),
-        raised: false,
-        in_room: Vec::new(),
-    };
+    let both_ways = tail(e, &method.request).is_some_and(|chunk| goes_back(operation, chunk));
+    let request = Side::new(c, &method.request, &inputs, [refused.clone(), refused.clone()], false);
+    let request = Side { both_ways, ..request };
     let mut body = variables(c, operation, &method.request);
     body.extend(["_utcb", "_w0", "_w1"].map(|unused| Stmt::Do(name(unused).cast(Ty::named("void")))));
     if tail(e, &method.request).is_none() {
@@ -110,18 +101,7 @@ fn variables(c: &Interface, operation: &Operation, request: &Message) -> Vec<Stm
 /// A reply on the server's side.
 fn reply<'a>(c: &'a Interface, message: &'a Message, spots: &'a [Spot<'a>]) -> Side<'a> {
     let bad = call("quill_refuse_as", [name("QUILL_MALFORMED")]);
-    Side {
-        c,
-        message,
-        spots,
-        malformed: bad.clone(),
-        too_long: bad,
-        reply: true,
-        answered: false,
-        both_ways: false,
-        raised: false,
-        in_room: Vec::new(),
-    }
+    Side::new(c, message, spots, [bad.clone(), bad], true)
 }
 
 /// The server's loop: the place of a method is found by the first bits of the label, as many as there are places.
@@ -161,7 +141,7 @@ pub(super) fn serve(c: &Interface, operations: &[&Operation], methods: &[Method]
         if needs_buffers(method) {
             arguments.push(name("_buffers"));
         }
-        let place = (number as u32).reverse_bits() >> (32 - bits);
+        let place = plan::place(number as u32, bits);
         cases.push((vec![place.into()], vec![Stmt::Set(name("_tag"), call(function, arguments))]));
     }
     let none = vec![Stmt::Set(

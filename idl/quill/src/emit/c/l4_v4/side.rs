@@ -6,6 +6,7 @@ use super::*;
 pub(super) struct Side<'a> {
     pub(super) c: &'a Interface<'a>,
     pub(super) message: &'a Message,
+    pub(super) plan: Plan<'a>,
     pub(super) spots: &'a [Spot<'a>],
     /// Result of a function that meets something which is no value.
     pub(super) malformed: Expr,
@@ -23,7 +24,20 @@ pub(super) struct Side<'a> {
     pub(super) in_room: Vec<bool>,
 }
 
-impl Side<'_> {
+impl<'a> Side<'a> {
+    /// One whose function ends with these results if it meets something which is no value, or something too long.
+    pub(super) fn new(
+        c: &'a Interface,
+        message: &'a Message,
+        spots: &'a [Spot<'a>],
+        [malformed, too_long]: [Expr; 2],
+        reply: bool,
+    ) -> Side<'a> {
+        let (answered, both_ways, raised, in_room) = (false, false, false, Vec::new());
+        let plan = Plan::of(c.emitter.model, message);
+        Side { c, message, plan, spots, malformed, too_long, reply, answered, both_ways, raised, in_room }
+    }
+
     fn refuse_if(&self, condition: Expr) -> Stmt {
         Stmt::If(unlikely(condition), vec![Stmt::Return(Some(self.malformed.clone()))])
     }
@@ -31,13 +45,9 @@ impl Side<'_> {
     /// Words of which some bytes belong to no value: they would show what was there before.
     fn holes(&self) -> Vec<Stmt> {
         let mut covered = vec![0u64; self.message.registers as usize];
-        for slot in &self.message.slots {
-            let size = match slot.leaf {
-                // The rest of a list's room is cleared by whoever fills it.
-                Leaf::Elements(ty, element) => element.size * self.room(ty),
-                _ => slot.fixed.size,
-            };
-            let (first, end) = (u64::from(offset(slot)), u64::from(offset(slot)) + size);
+        for step in &self.plan.fixed {
+            // The rest of a list's room is cleared by whoever fills it.
+            let (first, end) = (u64::from(offset(step)), u64::from(offset(step)) + step.bytes);
             for word in first / 4..end.div_ceil(4) {
                 if let Some(bytes) = covered.get_mut(word as usize) {
                     *bytes += end.min(4 * word + 4) - first.max(4 * word);
@@ -63,12 +73,6 @@ impl Side<'_> {
             Type::Sequence(_, bound) => bound.unwrap_or(0),
             _ => 1,
         }
-    }
-
-    /// Which slot holds the number of elements of this one.
-    fn count_of(&self, slot: &Slot) -> usize {
-        let count = |s: &Slot| matches!(s.leaf, Leaf::Count(_)) && s.path == slot.path;
-        self.message.slots.iter().position(count).unwrap_or(0)
     }
 
     /// Statements that put the values into the message and leave its tag in `_tag`.
@@ -104,34 +108,34 @@ impl Side<'_> {
             body.push(Stmt::If(none, vec![Stmt::Return(Some(self.too_long.clone()))]));
         }
         body.extend(self.holes());
-        for (i, slot) in self.message.slots.iter().enumerate() {
-            self.pack_slot(i, slot, &mut body);
+        for step in &self.plan.fixed {
+            self.pack_step(step, &mut body);
         }
         if tail(e, self.message).is_none() {
-            for (i, chunk) in self.message.chunks.iter().enumerate() {
-                self.pack_chunk(i, chunk, &mut body);
+            for part in &self.plan.variable {
+                self.pack_chunk(part, &mut body);
             }
             body.push(Stmt::Set(name("_tag"), tag(self.message)));
         }
         body
     }
 
-    fn pack_slot(&self, i: usize, slot: &Slot, body: &mut Vec<Stmt>) {
+    fn pack_step(&self, step: &Step, body: &mut Vec<Stmt>) {
         let e = self.c.emitter;
-        let value = Interface::at(self.spots, &slot.path);
-        let at = offset(slot);
-        match slot.leaf {
-            Leaf::Value(ty) if is_block(e, ty) => {
-                let copy = [address(at), start(e, ty, value), int(slot.fixed.size as u32)];
+        let value = Interface::at(self.spots, step.path);
+        let (at, ty) = (offset(step), step.ty);
+        match step.what {
+            What::Value if is_block(e, ty) => {
+                let copy = [address(at), start(e, ty, value), int(step.bytes)];
                 body.push(Stmt::Do(call("__builtin_memcpy", copy)));
             }
-            Leaf::Value(ty) => {
-                if let Some(wrong) = wrong(e, ty, &value) {
+            What::Value => {
+                if let Some(wrong) = wrong_bits(e, ty, &value) {
                     body.push(self.refuse_if(wrong));
                 }
                 body.push(Stmt::Set(place(&e.ty(ty).base, at), value));
             }
-            Leaf::Count(ty) => {
+            What::Count(_) => {
                 let bound = self.room(ty);
                 let length = match e.kind(ty) {
                     Type::Str { .. } if e.counted(ty) => {
@@ -148,41 +152,40 @@ impl Side<'_> {
                     Type::Str { .. } => call("quill_text_bytes", [value, characters(e, ty)]),
                     _ => value.field("_length"),
                 };
-                let count = format!("_length_{i}");
+                let count = format!("_length_{}", step.number);
                 body.push(Stmt::Let(Ty::named("uint32_t"), count.clone(), Some(length)));
                 let too_long = unlikely(name(&count).with(">", int(bound)));
                 body.push(Stmt::If(too_long, vec![Stmt::Return(Some(self.too_long.clone()))]));
                 body.push(Stmt::Set(place("uint32_t", at), name(count)));
             }
-            Leaf::Elements(ty, element) if matches!(e.kind(ty), Type::Array(..)) => {
-                body.push(Stmt::Do(call("__builtin_memcpy", [address(at), value, int(element.size)])));
+            What::Elements(size, None) => {
+                body.push(Stmt::Do(call("__builtin_memcpy", [address(at), value, int(size)])));
             }
-            Leaf::Elements(ty, element) => {
-                let count = name(format!("_length_{}", self.count_of(slot)));
+            What::Elements(size, Some(count)) => {
+                let count = name(format!("_length_{count}"));
                 let terminated = matches!(e.kind(ty), Type::Str { .. }) && !e.counted(ty);
                 let from = if terminated { value } else { value.field("_buffer") };
-                let size = count.with("*", int(element.size));
-                let all = int(self.room(ty) * element.size);
-                body.push(Stmt::Do(call("quill_put_elements", [address(at), from, size, all])));
+                let copy = [address(at), from, count.with("*", int(size)), int(step.bytes)];
+                body.push(Stmt::Do(call("quill_put_elements", copy)));
             }
             // Only a kernel whose messages have whole words in memory has tails.
-            Leaf::Tail(_) | Leaf::Offer(_) => {}
+            What::Tail(_) | What::Offer(..) => {}
         }
     }
 
-    fn pack_chunk(&self, i: usize, chunk: &Chunk, body: &mut Vec<Stmt>) {
-        if chunk.element.is_none() {
+    fn pack_chunk(&self, part: &Variable, body: &mut Vec<Stmt>) {
+        let (i, chunk, element) = (part.number, part.chunk, part.element());
+        if part.content == Content::Pieces {
             return self.pack_stream(i, chunk, body);
         }
         let e = self.c.emitter;
         let value = Interface::at(self.spots, &chunk.path);
         let at = self.item(i);
-        let element = chunk.element.map_or(1, |element| element.size);
         if self.answered && refused_later(e, chunk).is_some() {
             return self.pack_answered(i, chunk, body);
         }
-        let (from, bytes, too_long) = match e.kind(chunk.ty) {
-            Type::Str { .. } if e.counted(chunk.ty) => {
+        let (from, bytes, too_long) = match part.content {
+            Content::Text(_) if e.counted(chunk.ty) => {
                 let copy = self.copy_of(i, chunk, body);
                 let bytes = format!("_sent_{i}");
                 let arguments = [copy.clone(), room(e, chunk), value, characters(e, chunk.ty)];
@@ -190,13 +193,13 @@ impl Side<'_> {
                 body.push(Stmt::Let(Ty::named("size_t"), bytes.clone(), Some(found)));
                 (copy, name(&bytes), Some(name(bytes).with("==", int(0))))
             }
-            Type::Str { .. } => {
+            Content::Text(_) => {
                 let bytes = format!("_sent_{i}");
                 let found = call("quill_item_text", [value.clone(), characters(e, chunk.ty)]);
                 body.push(Stmt::Let(Ty::named("size_t"), bytes.clone(), Some(found)));
                 (value, name(&bytes), Some(name(bytes).with("==", int(0))))
             }
-            Type::Sequence(..) => {
+            Content::List(_) => {
                 let length = value.clone().field("_length");
                 let most = chunk.bound.unwrap_or(u64::MAX).min(u64::from(ITEM_BYTES_MAX) / element.max(1));
                 let bytes =
@@ -324,7 +327,7 @@ impl Side<'_> {
             return Vec::new();
         }
         let owner = name(if self.reply { "_room" } else { "_buffers" }).deref();
-        let kept = self.kept_bytes(self.message.slots.len());
+        let kept = self.kept_bytes(self.plan.fixed.len());
         let memory = owner.field("_memory").cast(Ty::named("char *")).with("+", int(kept));
         let left = name("QUILL_MEMORY_BYTES").with("-", int(kept));
         let given = call("quill_give_memory", [name("_in"), memory, left]);
@@ -341,8 +344,8 @@ impl Side<'_> {
         if self.spills() {
             body.push(Stmt::Do(call("quill_spill", [utcb(), name("_w0"), name("_w1")])));
         }
-        for (i, slot) in self.message.slots.iter().enumerate() {
-            self.unpack_slot(i, slot, &mut body);
+        for step in &self.plan.fixed {
+            self.unpack_step(step, &mut body);
         }
         if let Some(chunk) = tail(e, self.message) {
             let text = format!("_text_{}", self.message.slots.len());
@@ -380,8 +383,8 @@ impl Side<'_> {
             }
             return body;
         }
-        for (i, chunk) in self.message.chunks.iter().enumerate() {
-            self.unpack_chunk(i, chunk, buffer(i, chunk), &mut body);
+        for part in &self.plan.variable {
+            self.unpack_chunk(part, buffer(part.number, part.chunk), &mut body);
         }
         body
     }
@@ -389,28 +392,28 @@ impl Side<'_> {
     /// Whether something is read as bytes that begins in the first two words.
     fn spills(&self) -> bool {
         let e = self.c.emitter;
-        let early = |slot: &Slot| match slot.leaf {
-            Leaf::Value(ty) if is_block(e, ty) => !taken(slot),
-            Leaf::Value(ty) => slot.fixed.size > 4 || matches!(e.kind(ty), Type::Float(_)),
-            Leaf::Count(_) | Leaf::Tail(_) | Leaf::Offer(_) => false,
-            Leaf::Elements(..) => true,
+        let early = |step: &Step| match step.what {
+            What::Value if is_block(e, step.ty) => !taken(step),
+            What::Value => step.bytes > 4 || matches!(e.kind(step.ty), Type::Float(_)),
+            What::Count(_) | What::Tail(_) | What::Offer(..) => false,
+            What::Elements(..) => true,
         };
-        self.message.slots.iter().any(|slot| offset(slot) < 8 && early(slot))
+        self.plan.fixed.iter().any(|step| offset(step) < 8 && early(step))
             || fixed_bytes(self.message) < 8 && !self.message.chunks.is_empty()
     }
 
-    fn unpack_slot(&self, i: usize, slot: &Slot, body: &mut Vec<Stmt>) {
+    fn unpack_step(&self, step: &Step, body: &mut Vec<Stmt>) {
         let e = self.c.emitter;
-        let value = Interface::at(self.spots, &slot.path);
-        let at = offset(slot);
-        match slot.leaf {
-            Leaf::Value(ty) if is_block(e, ty) => {
-                let from = [utcb(), int(at), int(slot.fixed.size as u32), name("_w0"), name("_w1")];
+        let value = Interface::at(self.spots, step.path);
+        let (at, ty) = (offset(step), step.ty);
+        match step.what {
+            What::Value if is_block(e, ty) => {
+                let from = [utcb(), int(at), int(step.bytes), name("_w0"), name("_w1")];
                 body.push(Stmt::Do(call("quill_take_out", [start(e, ty, value)].into_iter().chain(from))));
             }
-            Leaf::Value(ty) => {
+            What::Value => {
                 let base = if matches!(e.kind(ty), Type::Bool) { "uint8_t".into() } else { e.ty(ty).base };
-                let early = at < 8 && slot.fixed.size <= 4 && !matches!(e.kind(ty), Type::Float(_));
+                let early = at < 8 && step.bytes <= 4 && !matches!(e.kind(ty), Type::Float(_));
                 let found = if early {
                     let word = name(if at < 4 { "_w0" } else { "_w1" });
                     let shift = 8 * (at % 4);
@@ -425,20 +428,20 @@ impl Side<'_> {
                     return;
                 }
                 body.push(Stmt::Set(value.clone(), found));
-                if let Some(wrong) = wrong(e, ty, &value) {
+                if let Some(wrong) = wrong_bits(e, ty, &value) {
                     body.push(self.refuse_if(wrong));
                 }
             }
-            Leaf::Count(_) => {
+            What::Count(_) => {
                 let word = match at {
                     0 => name("_w0"),
                     4 => name("_w1"),
                     _ => place("uint32_t", at),
                 };
-                body.push(Stmt::Let(Ty::named("uint32_t"), format!("_count_{i}"), Some(word)));
+                body.push(Stmt::Let(Ty::named("uint32_t"), format!("_count_{}", step.number), Some(word)));
             }
-            Leaf::Tail(_) | Leaf::Offer(_) => {}
-            Leaf::Elements(ty, element) => self.unpack_elements(i, slot, ty, element, value, body),
+            What::Tail(_) | What::Offer(..) => {}
+            What::Elements(size, count) => self.unpack_elements(step, (size, count), value, body),
         }
     }
 
@@ -450,10 +453,8 @@ impl Side<'_> {
 
     /// Bytes of memory that such lists before this slot take.
     fn kept_bytes(&self, before: usize) -> i128 {
-        let bytes = self.message.slots[..before].iter().map(|slot| match slot.leaf {
-            Leaf::Elements(ty, element) if self.raised => {
-                (self.room(ty) * element.size + 1).next_multiple_of(8)
-            }
+        let bytes = self.plan.fixed[..before].iter().map(|step| match step.what {
+            What::Elements(..) if self.raised => (step.bytes + 1).next_multiple_of(8),
             _ => 0,
         });
         bytes.sum::<u64>().into()
@@ -461,16 +462,17 @@ impl Side<'_> {
 
     fn unpack_elements(
         &self,
-        i: usize,
-        slot: &Slot,
-        ty: TypeId,
-        element: Fixed,
+        step: &Step,
+        (size, count): (u64, Option<usize>),
         value: Expr,
         body: &mut Vec<Stmt>,
     ) {
-        let e = self.c.emitter;
-        let from = address(offset(slot));
-        let count = name(format!("_count_{}", self.count_of(slot)));
+        let (e, i, ty) = (self.c.emitter, step.number, step.ty);
+        let from = address(offset(step));
+        let Some(count) = count else {
+            return body.push(Stmt::Do(call("__builtin_memcpy", [value, from, int(size)])));
+        };
+        let count = name(format!("_count_{count}"));
         match e.kind(ty) {
             Type::Str { .. } if e.counted(ty) => {
                 let to = value.clone().field("_buffer");
@@ -512,10 +514,10 @@ impl Side<'_> {
                     body.push(Stmt::Set(value.clone().field("_buffer"), kept));
                 }
                 body.push(Stmt::Set(value.clone().field("_length"), count.clone()));
-                let size = count.with("*", int(element.size));
+                let size = count.with("*", int(size));
                 body.push(Stmt::Do(call("__builtin_memcpy", [value.field("_buffer"), from, size])));
             }
-            _ => body.push(Stmt::Do(call("__builtin_memcpy", [value, from, int(element.size)]))),
+            _ => {}
         }
     }
 
@@ -524,8 +526,9 @@ impl Side<'_> {
         self.in_room.get(i).is_some_and(|is_in_room| *is_in_room)
     }
 
-    fn unpack_chunk(&self, i: usize, chunk: &Chunk, buffer: Expr, body: &mut Vec<Stmt>) {
-        if chunk.element.is_none() {
+    fn unpack_chunk(&self, part: &Variable, buffer: Expr, body: &mut Vec<Stmt>) {
+        let (i, chunk, element) = (part.number, part.chunk, part.element());
+        if part.content == Content::Pieces {
             return self.unpack_stream(i, chunk, buffer, body);
         }
         let e = self.c.emitter;
@@ -537,9 +540,8 @@ impl Side<'_> {
         let found = call("quill_item_bytes", [utcb(), self.item(i)]);
         body.push(Stmt::Let(Ty::named("quill_word"), bytes.clone(), Some(found)));
         let bytes = name(bytes);
-        let element = chunk.element.map_or(1, |element| element.size);
-        match e.kind(chunk.ty) {
-            Type::Str { .. } => {
+        match part.content {
+            Content::Text(_) => {
                 let too_long = bytes.clone().with(">", room(e, chunk));
                 let text = call("quill_is_text", [buffer.clone(), bytes.clone(), characters(e, chunk.ty)]);
                 let length = bytes.clone().with("-", int(1)).cast(Ty::named("uint32_t"));
@@ -553,7 +555,7 @@ impl Side<'_> {
                     body.push(Stmt::Do(call("quill_bring_text", [value, buffer])));
                 }
             }
-            Type::Sequence(..) => {
+            Content::List(_) => {
                 let mut bad = bytes.clone().with(">", room(e, chunk));
                 if element > 1 {
                     bad = bad.with("||", bytes.clone().with("%", int(element)).with("!=", int(0)));

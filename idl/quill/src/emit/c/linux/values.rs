@@ -96,6 +96,19 @@ pub fn wrong(e: &Emitter, ty: TypeId, value: Expr) -> Option<Expr> {
     }
 }
 
+/// The condition under which the bits of a number, at which nothing else looks, are no value of its type.
+pub fn wrong_bits(e: &Emitter, ty: TypeId, value: &Expr) -> Option<Expr> {
+    match e.kind(ty) {
+        Type::WideChar => Some(Expr::Not(Box::new(call("quill_is_scalar", [value.clone()])))),
+        _ => wrong(e, ty, value.clone()),
+    }
+}
+
+/// The address of a value's first byte; an array is one.
+pub fn start(e: &Emitter, ty: TypeId, value: Expr) -> Expr {
+    if matches!(e.kind(ty), Type::Array(..)) { value } else { value.address() }
+}
+
 /// Statements that write a value to `_out`.
 pub fn put(e: &Emitter, ty: TypeId, value: Expr, depth: usize) -> Vec<Stmt> {
     let out = || name("_out");

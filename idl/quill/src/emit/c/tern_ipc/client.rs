@@ -3,7 +3,7 @@
 use super::*;
 
 /// All words, zero.
-pub(super) fn fresh() -> Stmt {
+fn fresh() -> Stmt {
     Stmt::Let(Ty { dims: vec![11], ..Ty::named("uint64_t") }, "_words".into(), None)
 }
 
@@ -17,7 +17,7 @@ pub(super) fn handed(given: &Handed, value: Expr) -> Expr {
 
 /// A client's function. If there is something to be said of who has references, it is a part of [another one](references::owner).
 pub(super) fn client(
-    way: &Way,
+    way: &dyn Way,
     c: &Interface,
     layout: &InterfaceLayout,
     (operation, method): (&Operation, &Method),
@@ -28,33 +28,33 @@ pub(super) fn client(
     let parameter = |of: usize| c.parameter(operation, of);
     body.extend(agree::parameters(c.emitter, operation, false, &parameter, &refused));
     let replaced = several::replaced(c.emitter, operation, method);
-    let making =
-        Making { maker: Maker::Client, oneway: operation.oneway, replaced: &replaced, offers: way.begins };
+    let (maker, offers) = (Maker::Client, way.takes_offers());
+    let making = Making { maker, oneway: operation.oneway, replaced: &replaced, offers };
     body.extend(pack(c, &method.request, &c.inputs(operation), making));
-    let function =
-        if way.begins { references::client_name(c, operation, method) } else { c.operation(operation) };
-    if let (Some(handed), "_item") = (&method.request.pages, request_kind(way, method)) {
+    let function = way.client_name(c, operation, method);
+    if let Some(handed) = references::in_registers(&method.request).filter(|_| way.hands_references()) {
         let words = [6, 7].map(|word| words().index(Expr::Int(word)));
         body.extend(references::item(handed, &c.inputs(operation), Maker::Client, words));
     }
-    let called = client_call(way, operation, method);
+    let called = way.call(method);
     if operation.oneway {
         body.push(Stmt::Return(Some(called)));
         return Item::Function(inlined(status()), function, parameters, body);
     }
     let called = Stmt::Let(Ty::named("uint64_t"), "_rax".into(), Some(called));
     let back = references::in_registers(&method.reply);
-    match back {
-        Some(handed) if way.begins => body.extend(references::in_window(c.emitter, handed, called)),
-        _ => body.push(called),
-    }
-    body.extend(c.unused_place(operation));
-    let done = name(match () {
-        () if back.is_some() && way.begins => "QUILL_DOOR_PAGES_DONE",
-        () if back.is_some() => "QUILL_PAGES_DONE",
-        () => way.done[usize::from(method.reply.long)],
+    body.extend(match back {
+        Some(handed) => way.in_window(c.emitter, handed, called),
+        None => vec![called],
     });
+    body.extend(c.unused_place(operation));
     let rax = several::apart_from_items([&method.reply], name("_rax"));
+    let done = match back {
+        Some(_) => "PAGES_DONE",
+        None if method.reply.long => "LONG_DONE",
+        None => "DONE",
+    };
+    let done = name(format!("{}{done}", way.constants()));
     let done = call("__builtin_expect", [rax.with("!=", done), Expr::Int(0)]);
     body.push(Stmt::If(done, client_failure(way, c, operation, method, &replies)));
     body.extend(arrive(c, &method.reply, &c.outputs(operation), &replies));
@@ -62,95 +62,40 @@ pub(super) fn client(
     body.extend(agree::parameters(c.emitter, operation, true, &parameter, &wrong));
     if let Some(pages) = back {
         let arrived = Interface::at(&c.outputs(operation), std::slice::from_ref(&pages.param));
-        if way.begins {
-            body.extend(references::arrived(c.emitter, pages, arrived));
-        } else {
-            body.push(Stmt::Set(arrived, words().index(Expr::Int(6))));
-        }
+        body.extend(references::arrived(c.emitter, pages, arrived));
     }
     body.push(Stmt::Return(Some(name("QUILL_OK"))));
     Item::Function(inlined(status()), function, parameters, body)
 }
 
-pub(super) fn client_parameters(
-    way: &Way,
+fn client_parameters(
+    way: &dyn Way,
     c: &Interface,
     layout: &InterfaceLayout,
     (operation, method): (&Operation, &Method),
 ) -> Parameters {
-    let callee = way.callee.map_or_else(|| c.emitter.reference(Some(layout.interface)), str::to_owned);
-    let mut parameters: Parameters = vec![(Ty::named(callee), "_server".into())];
-    if has_long_reply(method) {
+    let mut parameters: Parameters = vec![(way.callee(c.emitter, layout), "_server".into())];
+    if method.needs_inbox() {
         parameters.push((Ty::named(c.function("replies")).to(), "_room".into()));
     }
-    match references::in_registers(&method.reply) {
-        Some(handed) if way.begins => parameters.push(references::place(c.emitter, handed)),
-        Some(_) => parameters.push((Ty::named("tern_fpage"), references::WINDOW.into())),
-        None => {}
-    }
-    if way.begins {
-        parameters.extend(several::client_parameters(c.emitter, operation, method));
-    }
+    let back = references::in_registers(&method.reply);
+    parameters.extend(back.map(|handed| references::place(c.emitter, handed)));
+    parameters.extend(several::client_parameters(c.emitter, operation, method));
     parameters.extend(c.parameters(operation));
-    if way.begins && offers::count(method) > 0 {
+    if way.takes_offers() && offers::count(method) > 0 {
         parameters.push(offers::parameter());
     }
     parameters
 }
 
-/// The end of the name of a function that calls with such a request.
-pub(super) fn request_kind(way: &Way, method: &Method) -> &'static str {
-    match () {
-        () if method.request.long => "_long",
-        () if way.begins && method.request.pages.is_some() => "_item",
-        () => "",
-    }
-}
-
-/// The call of a method by its client. It evaluates to `rax`, or to a status if nothing comes back.
-pub(super) fn client_call(way: &Way, operation: &Operation, method: &Method) -> Expr {
-    let pages = !way.begins && method.hands_pages();
-    let item = || {
-        let given = method.request.pages.as_ref();
-        given.map_or(Expr::Int(0), |given| handed(given, name(word(&given.param))))
-    };
-    let label = Expr::Int(method.request.label.into());
-    let (server, label) = match way.callee {
-        Some(_) => (name("_server"), label),
-        None => (name("_server").field("number"), label.with("|", name("_server").field("view"))),
-    };
-    let kind = request_kind(way, method);
-    let takes_reference = way.begins && references::in_registers(&method.reply).is_some();
-    let takes_block = method.replies().any(|reply| reply.long);
-    let taking = if takes_reference || takes_block { "_taking" } else { "" };
-    // By ipc, items go where the call says, and only a block has to be mentioned.
-    let takes = match (takes_block, takes_reference) {
-        _ if !way.begins => None,
-        (false, false) => None,
-        (true, false) => Some(name("TERN_TAKES_BLOCK")),
-        (false, true) => Some(name("TERN_TAKES_ITEM")),
-        (true, true) => Some(name("TERN_TAKES_BLOCK").with("|", name("TERN_TAKES_ITEM"))),
-    };
-    let plainly = |label: Expr| {
-        let there = Expr::Int(taken(method).into());
-        let back = Expr::Int(given(operation, method).into());
-        let arguments = [server.clone(), label, words(), there, back];
-        call(format!("{}{kind}{taking}", way.call), arguments.into_iter().chain(takes))
-    };
-    match way.sent {
-        Some(sent) if operation.oneway => call(sent, [plainly(label)]),
-        None if operation.oneway && pages => call("quill_ipc_send_pages", [server, label, words(), item()]),
-        None if operation.oneway => call(format!("quill_ipc_send{kind}"), [server, label, words()]),
-        _ if pages => {
-            let window = if method.reply.pages.is_some() { name(references::WINDOW) } else { Expr::Int(0) };
-            call(format!("quill_ipc_call_pages{taking}"), [server, label, words(), item(), window])
-        }
-        _ => plainly(label),
-    }
+/// A call that says how many registers go there and come back, and what else it takes.
+pub(super) fn called(function: String, to: [Expr; 3], method: &Method, takes: Option<Expr>) -> Expr {
+    let registers = [method.request.words(), method.given()].map(|words| Expr::Int(words.into()));
+    call(function, to.into_iter().chain(registers).chain(takes))
 }
 
 /// Statements with which a client reads a reply, which has to be in its own room.
-pub(super) fn arrive(c: &Interface, message: &Message, spots: &[Spot], replies: &Room) -> Vec<Stmt> {
+fn arrive(c: &Interface, message: &Message, spots: &[Spot], replies: &Room) -> Vec<Stmt> {
     let mut body = Vec::new();
     if message.long {
         let elsewhere = words().index(Expr::Int(1)).with("!=", call("quill_address", [name("_room")]));
@@ -163,8 +108,8 @@ pub(super) fn arrive(c: &Interface, message: &Message, spots: &[Spot], replies: 
 }
 
 /// Statements of a client for a reply that is not that of success.
-pub(super) fn client_failure(
-    way: &Way,
+fn client_failure(
+    way: &dyn Way,
     c: &Interface,
     operation: &Operation,
     method: &Method,
@@ -173,7 +118,7 @@ pub(super) fn client_failure(
     let long = method.exceptions.iter().any(|(_, message)| message.long);
     let exceptions = method.exceptions.iter().map(|(_, message)| message);
     let rax = several::apart_from_items(exceptions, name("_rax"));
-    let rax = way.reply.map_or_else(|| rax.clone(), |reply| call(reply, [rax.clone()]));
+    let rax = way.reply(rax);
     let mut body = Vec::new();
     if references::in_registers(&method.reply).is_some() {
         let short = call("quill_came_short", [rax.clone()]);
@@ -208,4 +153,31 @@ pub(super) fn client_failure(
     body.push(Stmt::Let(status(), "_status".into(), Some(failed)));
     body.push(Stmt::Switch(name("_status"), cases, otherwise));
     body
+}
+
+/// The function with which a client says where it receives.
+pub(super) fn open(c: &Interface, replies: &Room) -> String {
+    let (function, record) = (c.function("open"), c.function("replies"));
+    let (lists, arguments) = registration(replies, "room");
+    format!(
+        "/* Lets replies arrive in `room`, until `quill_close(before)`. */\n\
+         static inline __attribute__((unused)) quill_status {function}({record} *room, quill_inbox *before)\n{{\n\
+         {lists}    return quill_register({arguments}, before);\n}}\n"
+    )
+}
+
+/// Lists of capacities, and the arguments of `quill_register`.
+pub(super) fn registration(room: &Room, variable: &str) -> (String, String) {
+    let list = |all: Vec<String>| if all.is_empty() { "0".into() } else { all.join(", ") };
+    let capacities = list(room.capacities.iter().map(u64::to_string).collect());
+    let begins = list((0..room.capacities.len()).map(|n| begin(room, n as u32).to_string()).collect());
+    let (words, count) = (room_words(room), room.capacities.len());
+    let windows = room.windows;
+    let arguments = format!(
+        "{variable}, {words}, {count}, {windows}, {variable}->strings, {variable}->buffers, quill_capacities, quill_begins"
+    );
+    let lists = format!(
+        "    static const uint32_t quill_capacities[] = {{ {capacities} }}, quill_begins[] = {{ {begins} }};\n"
+    );
+    (lists, arguments)
 }

@@ -10,12 +10,99 @@
 
 use std::fmt::Write;
 
-use super::super::interface::Interface;
-use super::super::tree::Item;
-use super::{given, has_long_reply, kept_words, looks_twice, offers, references, several, taken};
-use crate::kernel::{KernelPart, TernDoor, table_bits};
-use crate::layout::{InterfaceLayout, Method, Room, interface_id};
-use crate::model::Operation;
+use super::*;
+use crate::kernel::{KernelPart, TernDoor};
+use crate::layout::interface_id;
+use crate::plan::Kind;
+
+/// Calls to objects.
+#[derive(Debug)]
+pub struct Door;
+
+impl Way for Door {
+    fn runtime(&self) -> &'static str {
+        runtime!(
+            "\n",
+            include_str!("../tern_references.h"),
+            "\n",
+            include_str!("../tern_handing.h"),
+            "\n",
+            include_str!("../tern_offers.h")
+        )
+    }
+
+    fn hands_references(&self) -> bool {
+        true
+    }
+
+    fn takes_offers(&self) -> bool {
+        true
+    }
+
+    /// A reference to an object.
+    fn callee(&self, e: &Emitter, layout: &InterfaceLayout) -> Ty {
+        Ty::named(e.reference(Some(layout.interface)))
+    }
+
+    fn caller(&self) -> Option<(Ty, String)> {
+        None
+    }
+
+    fn clients(&self, c: &Interface, layout: &InterfaceLayout, of: (&Operation, &Method)) -> Vec<Item> {
+        let (operation, method) = of;
+        let mut items = vec![client(self, c, layout, of)];
+        items.extend(references::owner(c, layout, operation, method));
+        let inner = items.last().and_then(|inner| offers::client(c, operation, method, inner));
+        items.extend(inner);
+        items
+    }
+
+    fn client_name(&self, c: &Interface, operation: &Operation, method: &Method) -> String {
+        references::client_name(c, operation, method)
+    }
+
+    fn call(&self, method: &Method) -> Expr {
+        let (server, label) = (name("_server"), Expr::Int(method.request.label.into()));
+        let label = label.with("|", server.clone().field("view"));
+        let kind = match () {
+            () if method.request.long => "_long",
+            () if method.request.pages.is_some() => "_item",
+            () => "",
+        };
+        let takes_item = references::in_registers(&method.reply).is_some();
+        let takes = [(method.needs_inbox(), "TERN_TAKES_BLOCK"), (takes_item, "TERN_TAKES_ITEM")];
+        let takes = takes.into_iter().filter(|(takes, _)| *takes).map(|(_, what)| name(what));
+        let takes = takes.reduce(|all, what| all.with("|", what));
+        let taking = if takes.is_some() { "_taking" } else { "" };
+        let to = [server.field("number"), label, words()];
+        let called = called(format!("quill_door_call{kind}{taking}"), to, method, takes);
+        if method.oneway { call("quill_door_sent", [called]) } else { called }
+    }
+
+    fn in_window(&self, e: &Emitter, handed: &Handed, called: Stmt) -> Vec<Stmt> {
+        references::in_window(e, handed, called).into()
+    }
+
+    fn constants(&self) -> &'static str {
+        "QUILL_DOOR_"
+    }
+
+    fn reply(&self, rax: Expr) -> Expr {
+        call("quill_door_reply", [rax])
+    }
+
+    fn arrival<'r>(&self, _: &'r Room) -> Arrival<'r> {
+        Arrival::Shared
+    }
+
+    fn room(&self, c: &Interface, layout: &InterfaceLayout, room: &Room) -> Vec<Item> {
+        room_constants(c, room, layout.windows())
+    }
+
+    fn server(&self, c: &Interface, layout: &InterfaceLayout, operations: &[&Operation]) -> Vec<Item> {
+        vec![references::narrow(c, layout), Item::Text(server(c, operations, layout))]
+    }
+}
 
 /// Words of a request that are a function's arguments; the frame has the others.
 const ARGUMENTS: u32 = 4;
@@ -42,7 +129,7 @@ const REGISTERS: [(&str, &str); 11] = [
 const PRESERVED: u32 = 5;
 
 /// How much room the strings of requests need, and how many windows references do.
-pub fn room(c: &Interface, room: &Room, windows: u64) -> Vec<Item> {
+fn room_constants(c: &Interface, room: &Room, windows: u64) -> Vec<Item> {
     if !room.needed {
         return Vec::new();
     }
@@ -63,17 +150,17 @@ pub fn room(c: &Interface, room: &Room, windows: u64) -> Vec<Item> {
 }
 
 /// The macro that defines an entry.
-pub fn server(c: &Interface, operations: &[&Operation], layout: &InterfaceLayout, room: &Room) -> String {
+fn server(c: &Interface, operations: &[&Operation], layout: &InterfaceLayout) -> String {
     let mut text = String::new();
     for (number, (operation, method)) in operations.iter().zip(&layout.methods).enumerate() {
-        if looks_twice(c, &method.request) {
+        if plan::looks_twice(c.emitter.model, &method.request) {
             text += &begun(c, operation, method, number, true);
         }
         text += &begun(c, operation, method, number, false);
-        text += &thunk(c, operation, method, number);
+        text += &thunk(c, method, number);
     }
     text += &narrow(c, layout);
-    text += &entry(layout, room);
+    text += &entry(layout);
     let lines: Vec<&str> = text.lines().collect();
     let (macro_name, lines) = (c.function("ENTRY"), lines.join(" \\\n"));
     let comment = "Defines the entry `name`, for tern_door_create with a datum that methods get as `_self`. `methods` is a constant, \
@@ -83,14 +170,14 @@ pub fn server(c: &Interface, operations: &[&Operation], layout: &InterfaceLayout
 }
 
 /// Words that the frame has room for, before what the server keeps for a reply.
-fn frame_words(operation: &Operation, method: &Method) -> u32 {
+fn frame_words(method: &Method) -> u32 {
     let given = if method.replies_from_memory() { 2 } else { u32::from(gives(method)) };
-    words_of_frame(operation, method) + given
+    words_of_frame(method) + given
 }
 
 /// Those of messages.
-fn words_of_frame(operation: &Operation, method: &Method) -> u32 {
-    let (there, back) = (taken(method), given(operation, method));
+fn words_of_frame(method: &Method) -> u32 {
+    let (there, back) = (method.request.words(), method.given());
     let there = if there > ARGUMENTS { there } else { 0 };
     let back = if back > RETURNED { back } else { 0 };
     there.max(back)
@@ -121,7 +208,7 @@ fn item(method: &Method) -> String {
 
 /// The function that a method's thunk calls, or the second look, which is given the same.
 fn begun(c: &Interface, operation: &Operation, method: &Method, number: usize, again: bool) -> String {
-    let words: Vec<String> = (0..taken(method))
+    let words: Vec<String> = (0..method.request.words())
         .map(|word| if word < ARGUMENTS { format!("quill_w{word}") } else { format!("quill_frame[{word}]") })
         .collect();
     let words = if words.is_empty() { "0".into() } else { words.join(", ") };
@@ -129,14 +216,14 @@ fn begun(c: &Interface, operation: &Operation, method: &Method, number: usize, a
     if method.request.long {
         arguments += ", (quill_door_room *)(uintptr_t)quill_w1";
     }
-    let (flag, in_memory) = if has_long_reply(method) {
-        let kept = frame_words(operation, method);
+    let (flag, in_memory) = if method.needs_inbox() {
+        let kept = frame_words(method);
         let _ = write!(arguments, ", quill_frame + {kept}, &quill_in_memory");
         ("    bool quill_in_memory = false;\n", "quill_in_memory")
     } else {
         ("", "false")
     };
-    let twice = looks_twice(c, &method.request);
+    let twice = plan::looks_twice(c.emitter.model, &method.request);
     if twice {
         arguments += if again { ", true" } else { ", false" };
     }
@@ -144,13 +231,13 @@ fn begun(c: &Interface, operation: &Operation, method: &Method, number: usize, a
     let (mut leaves, mut with_item) = (String::new(), String::new());
     if references::has_item(method) {
         arguments += ", &quill_handed";
-        (leaves, with_item) = leaving(operation, method);
+        (leaves, with_item) = leaving(method);
     }
     if several::is_carried(method) {
         arguments += ", &quill_came";
-        leaves += &carried_away(operation, method);
+        leaves += &carried_away(method);
     }
-    let offered = offers::taken(&super::DOOR, method);
+    let offered = offers::taken(&Door, method);
     if offered > 0 {
         arguments += ", quill_taken";
         let _ = writeln!(item, "    struct tern_taken quill_taken[{offered}] = {{ {{ 0, 0, 0 }} }};");
@@ -167,7 +254,7 @@ fn begun(c: &Interface, operation: &Operation, method: &Method, number: usize, a
     let (attributes, stem) =
         if again { ("noinline, cold, unused", "again") } else { ("noinline, unused", "begun") };
     let answer = c.function(&format!("{}_answer", operation.name));
-    let given = given(operation, method);
+    let given = method.given();
     let end = format!("quill_end(quill_frame, quill_words, {given}, quill_state, {in_memory})");
     let end = if with_item.is_empty() {
         format!("    return {end};\n")
@@ -184,7 +271,7 @@ fn begun(c: &Interface, operation: &Operation, method: &Method, number: usize, a
 }
 
 /// Statements for what leaves with a reply or is let go, and for whether the return brings something.
-fn leaving(operation: &Operation, method: &Method) -> (String, String) {
+fn leaving(method: &Method) -> (String, String) {
     let leaving = "quill_leaves(&quill_handed, quill_state, quill_words)";
     let mut further = String::new();
     if references::single(method).is_some() && method.request.long {
@@ -194,7 +281,7 @@ fn leaving(operation: &Operation, method: &Method) -> (String, String) {
     if !gives(method) {
         return (format!("    {leaving};\n{further}"), String::new());
     }
-    let at = words_of_frame(operation, method);
+    let at = words_of_frame(method);
     (
         format!("    quill_frame[{at}] = {leaving};\n{further}"),
         format!("    if (quill_frame[{at}] != 0)\n        quill_now.rax &= ~(uint64_t)TERN_NO_ITEM;\n"),
@@ -202,13 +289,13 @@ fn leaving(operation: &Operation, method: &Method) -> (String, String) {
 }
 
 /// Statements for references that have come and no method has, and for the words of the frame that say which windows leave.
-fn carried_away(operation: &Operation, method: &Method) -> String {
+fn carried_away(method: &Method) -> String {
     let mut text = String::new();
     if several::comes(method) {
         text += "    quill_let_go_of_carried(&quill_came);\n";
     }
     if method.replies_from_memory() {
-        let at = words_of_frame(operation, method);
+        let at = words_of_frame(method);
         let _ = writeln!(
             text,
             "    quill_frame[{at}] = quill_address(quill_came.windows);\n    quill_frame[{}] = quill_came.given;",
@@ -219,36 +306,36 @@ fn carried_away(operation: &Operation, method: &Method) -> String {
 }
 
 /// From a method's call to its return.
-fn thunk(c: &Interface, operation: &Operation, method: &Method, number: usize) -> String {
+fn thunk(c: &Interface, method: &Method, number: usize) -> String {
     let kept = method.replies().map(|reply| kept_words(c.emitter, reply)).max();
-    let kept = if has_long_reply(method) { kept.unwrap_or(0).max(1) } else { 0 };
+    let kept = if method.needs_inbox() { kept.unwrap_or(0).max(1) } else { 0 };
     // Functions find the stack as after a call: eight bytes from a multiple of 16.
-    let bytes = (8 * (u64::from(frame_words(operation, method)) + kept)).next_multiple_of(16);
+    let bytes = (8 * (u64::from(frame_words(method)) + kept)).next_multiple_of(16);
     let mut lines = Vec::new();
     if bytes > 0 {
         lines.push(format!("sub ${bytes}, %%rsp"));
-        let there = (ARGUMENTS..taken(method)).map(|word| (word, REGISTERS[word as usize].0));
+        let there = (ARGUMENTS..method.request.words()).map(|word| (word, REGISTERS[word as usize].0));
         lines.extend(there.map(|(word, register)| format!("mov %%{register}, {}(%%rsp)", 8 * word)));
         lines.push("mov %%rsp, %%rcx".into());
     }
     lines.push("call %P0".into());
-    lines.extend(returned(given(operation, method)));
+    lines.extend(returned(method.given()));
     let mut operands = format!("\"i\"(name##_{number}_begun)");
     let mut end = String::from("QUILL_RETURN_SYSCALL \"\\n\\tud2\"");
     // A return with more than words comes back if nobody gets it.
     if gives(method) {
-        let at = 8 * words_of_frame(operation, method);
+        let at = 8 * words_of_frame(method);
         end = format!(
             "QUILL_RETURN_SYSCALL \"\\n\\tmov {at}(%%rsp), %%rdi\\n\\tcall %P2\\n\\tmov %1, %%eax\\n\\t\" QUILL_RETURN_NOTHING"
         );
         operands += ", \"i\"(TERN_DOOR_RETURN), \"i\"(quill_let_go)";
     } else if method.replies_from_memory() {
-        let at = 8 * words_of_frame(operation, method);
+        let at = 8 * words_of_frame(method);
         end = format!(
             "QUILL_RETURN_SYSCALL \"\\n\\tlea {at}(%%rsp), %%rdi\\n\\tcall %P2\\n\\tmov %1, %%eax\\n\\t\" QUILL_RETURN_NOTHING"
         );
         operands += ", \"i\"(TERN_DOOR_RETURN), \"i\"(quill_let_go_of_given)";
-    } else if has_long_reply(method) {
+    } else if method.needs_inbox() {
         end = "QUILL_RETURN_SYSCALL \"\\n\\t\" \"mov %1, %%eax\\n\\t\" QUILL_RETURN_NOTHING".into();
         operands += ", \"i\"(TERN_DOOR_RETURN)";
     }
@@ -304,73 +391,41 @@ fn narrow(c: &Interface, layout: &InterfaceLayout) -> String {
         + &naked("name##_narrow_thunk", &lines, "QUILL_RETURN_SYSCALL \"\\n\\tud2\"", "\"i\"(name##_narrow)")
 }
 
-/// What a request brings besides words in registers: each kind has a part of the table.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Kind {
-    long: bool,
-    item: bool,
+/// What stands where there is no method for a kind of requests, and where there is one whose requests are of another kind.
+fn refusals(kind: Kind) -> [&'static str; 2] {
+    match kind {
+        Kind::ITEM => ["quill_door_no_method_for_item", "quill_door_item_mismatch"],
+        Kind::LONG_ITEM => ["quill_door_no_method_for_long_item", "quill_door_long_item_mismatch"],
+        _ => ["quill_door_no_method", "quill_door_mismatch"],
+    }
 }
 
-impl Kind {
-    /// In the order of the table.
-    const ALL: [Kind; 4] = [
-        Kind { long: false, item: false },
-        Kind { long: true, item: false },
-        Kind { long: false, item: true },
-        Kind { long: true, item: true },
-    ];
-
-    /// Whether requests of a method are of this kind. One may be of either, if it has references within values and those may be none.
-    fn has(self, method: &Method) -> bool {
-        let request = &method.request;
-        match self {
-            Kind { long: true, item: true } => request.hands_from_memory(),
-            Kind { long, item } => request.long == long && request.pages.is_some() == item,
-        }
-    }
-
-    /// What stands where there is no method, and where there is one whose requests are of another kind.
-    fn refusals(self) -> [&'static str; 2] {
-        match self {
-            Kind { item: false, .. } => ["quill_door_no_method", "quill_door_mismatch"],
-            Kind { long: false, .. } => ["quill_door_no_method_for_item", "quill_door_item_mismatch"],
-            Kind { long: true, .. } => {
-                ["quill_door_no_method_for_long_item", "quill_door_long_item_mismatch"]
-            }
-        }
-    }
-
-    /// The kind of a message.
-    fn constant(self) -> String {
-        let kind = if self.long { "QUILL_DOOR_LONG_CALL" } else { "TERN_DOOR_CALL" };
-        if self.item { format!("({kind} & ~TERN_NO_ITEM)") } else { kind.into() }
-    }
+/// The kind of a message, as a constant.
+fn constant(kind: Kind) -> String {
+    let words = if kind.long { "QUILL_DOOR_LONG_CALL" } else { "TERN_DOOR_CALL" };
+    if kind.item { format!("({words} & ~TERN_NO_ITEM)") } else { words.into() }
 }
 
 /// The table of thunks, and the entry, which finds one.
-fn entry(layout: &InterfaceLayout, room: &Room) -> String {
+fn entry(layout: &InterfaceLayout) -> String {
     let bits = table_bits(layout.numbers_end() as usize + 1);
     let length = 1u32 << bits;
-    let place = |kind: Kind, place: u32| {
-        let number = place.reverse_bits() >> (32 - bits);
-        let [nothing, mismatch] = kind.refusals();
-        match layout.method_at(number) {
-            None => nothing.into(),
-            Some(own) if kind.has(&layout.methods[own as usize]) => format!("name##_{own}_thunk"),
-            Some(_) => mismatch.into(),
+    let place = |kind: Kind, stands: Stands| {
+        let [nothing, mismatch] = refusals(kind);
+        match stands {
+            Stands::Nothing => nothing.into(),
+            Stands::Mismatch => mismatch.into(),
+            Stands::Method(own) => format!("name##_{own}_thunk"),
         }
-    };
-    let has = |kind: Kind| match kind {
-        Kind { item: false, long } => !long || room.needed,
-        kind => layout.methods.iter().any(|method| kind.has(method)),
     };
     let mut places: Vec<String> = Vec::new();
     let mut lines: Vec<String> = Vec::new();
     let mut operands = String::new();
     // The labels 2, 3, 4 and so on: 0b and 1b would be numbers.
-    for (kind, number) in Kind::ALL.into_iter().filter(|&kind| has(kind)).zip(0..) {
+    for (kind, number) in plan::kinds(layout).zip(0..) {
         let offset = if number > 0 { (8 * places.len()).to_string() } else { String::new() };
-        places.extend((0..length).map(|at| place(kind, at)));
+        let all = plan::places(&layout.methods, kind, bits, |number| layout.method_at(number));
+        places.extend(all.map(|stands| place(kind, stands)));
         lines.extend([
             format!("cmp %[call_{number}], %%eax"),
             format!("jne {}f", number + 2),
@@ -379,7 +434,7 @@ fn entry(layout: &InterfaceLayout, room: &Room) -> String {
             format!("jmp *{offset}(%%rcx,%%rax,8)"),
             format!("{}:", number + 2),
         ]);
-        let _ = write!(operands, "[call_{number}] \"i\"((int32_t){}), ", kind.constant());
+        let _ = write!(operands, "[call_{number}] \"i\"((int32_t){}), ", constant(kind));
     }
     places[length as usize - 1] = "name##_narrow_thunk".into();
     // w0, w1 and w6 are to be a function's third argument and those behind it.

@@ -1,6 +1,7 @@
 //! Elements of arrays and short lists that travel in words as they lie in their values, although not every bit pattern is one of their values.
 
 use super::*;
+use crate::layout::Leaf;
 
 /// The type of a list's elements.
 fn element(e: &Emitter, ty: TypeId) -> Option<TypeId> {
@@ -25,27 +26,17 @@ fn has_holes(e: &Emitter, ty: TypeId) -> bool {
 
 /// Why a method cannot be translated: its elements would be used where they have arrived, or have bytes that mean nothing.
 pub(super) fn refused(e: &Emitter, method: &Method) -> Option<String> {
-    let looked_at = |ty: TypeId| element(e, ty).filter(|of| !e.sizes.flat(*of));
-    for message in method.replies().chain([&method.request]) {
-        let lists = message.chunks.iter().filter(|chunk| chunk.element.is_some());
-        if let Some(list) = lists.into_iter().find(|chunk| looked_at(chunk.ty).is_some()) {
-            let path = list.path.join(".");
-            return Some(format!(
-                "`{path}` is used as it lies in memory, but not every bit pattern is a value of its elements"
-            ));
-        }
+    let has_holes = |ty: TypeId| element(e, ty).is_some_and(|of| !e.sizes.flat(of) && has_holes(e, of));
+    let holed = |message: &Message| {
         let holed = message.slots.iter().find(|slot| match slot.leaf {
-            Leaf::Value(ty) | Leaf::Elements(ty, _) => looked_at(ty).is_some_and(|of| has_holes(e, of)),
+            Leaf::Value(ty) | Leaf::Elements(ty, _) => has_holes(ty),
             _ => false,
         });
-        if let Some(holed) = holed {
-            let path = holed.path.join(".");
-            return Some(format!(
-                "`{path}` is copied as it is, but its elements have bytes between their fields"
-            ));
-        }
-    }
-    None
+        let path = holed?.path.join(".");
+        Some(format!("`{path}` is copied as it is, but its elements have bytes between their fields"))
+    };
+    let mut messages = method.messages();
+    messages.find_map(|message| plan::refusal(e.model, &e.sizes, message).or_else(|| holed(message)))
 }
 
 /// Statements that look at each element of an array or list, wherever one may be wrong.
@@ -68,7 +59,7 @@ pub(super) fn look(e: &Emitter, ty: TypeId, value: &Expr, depth: usize) -> Vec<S
             let field = |f: &Field| look(e, f.ty, &value.clone().field(word(&f.name)), depth);
             fields.iter().flat_map(field).collect()
         }
-        _ => wrong(e, ty, value).map(if_wrong).unwrap_or_default(),
+        _ => wrong_bits(e, ty, value).map(if_wrong).unwrap_or_default(),
     }
 }
 

@@ -8,8 +8,9 @@ use super::super::Emitter;
 use super::super::interface::{Interface, Spot, status};
 use super::super::tree::{Expr, Item, Stmt, Ty, call, name};
 use super::{ARRIVED, Way, elements, inlined, lies_elsewhere, malformed, place};
-use crate::layout::{Chunk, Leaf, Message, Method, Slot};
+use crate::layout::{Chunk, Message, Method};
 use crate::model::Operation;
+use crate::plan::Plan;
 
 /// The numbers of a call's offers, in a client.
 pub const OFFERS: &str = "_offers";
@@ -17,20 +18,14 @@ pub const OFFERS: &str = "_offers";
 /// Offers that a server has taken.
 pub const TAKEN: &str = "_taken";
 
-/// The words of a request that are numbers of offers, in their order.
-fn slots(request: &Message) -> impl Iterator<Item = &Slot> {
-    request.slots.iter().filter(|slot| matches!(slot.leaf, Leaf::Offer(_)))
-}
-
 /// How many lists a method's clients may offer.
 pub fn count(method: &Method) -> u64 {
-    slots(&method.request).count() as u64
+    method.request.offers().count() as u64
 }
 
-/// The number of the offer that has this word, in a client's inner function.
-pub fn number(request: &Message, slot: &Slot) -> Expr {
-    let at = slots(request).position(|other| other.path == slot.path).unwrap_or(0);
-    name(OFFERS).index(Expr::Int(at as i128))
+/// The number of an offer, in a client's inner function.
+pub fn number(offer: usize) -> Expr {
+    name(OFFERS).index(Expr::Int(offer as i128))
 }
 
 /// The parameter of a client's inner function.
@@ -43,11 +38,6 @@ pub fn inner_name(c: &Interface, operation: &Operation, method: &Method) -> Stri
     if count(method) > 0 { c.function(&format!("{}_with", operation.name)) } else { c.operation(operation) }
 }
 
-/// How many bytes a list has at most.
-fn bound(request: &Message, slot: &Slot) -> u64 {
-    request.offers().find(|list| list.path == slot.path).and_then(|list| list.bound).unwrap_or(0)
-}
-
 /// The function of a client that makes the offers, around one that is told their numbers.
 pub fn client(c: &Interface, operation: &Operation, method: &Method, inner: &Item) -> Option<Item> {
     let Item::Function(_, function, parameters, _) = inner else { return None };
@@ -58,10 +48,10 @@ pub fn client(c: &Interface, operation: &Operation, method: &Method, inner: &Ite
     let (mut body, mut made, mut sent) = (Vec::new(), Vec::new(), Vec::new());
     let whole: Vec<Expr> = parameters.iter().map(|(_, parameter)| name(parameter)).collect();
     let mut arguments = whole.clone();
-    for (at, slot) in slots(&method.request).enumerate() {
-        let list = Interface::at(&inputs, &slot.path);
-        let (offer, copy) = (name(OFFERS).index(Expr::Int(at as i128)), format!("_sent_{at}"));
-        let most = Expr::Int(bound(&method.request, slot).into());
+    for (at, list) in method.request.offers().enumerate() {
+        let (ty, most) = (c.emitter.ty(list.ty), Expr::Int(list.bound.unwrap_or(0).into()));
+        let list = Interface::at(&inputs, &list.path);
+        let (offer, copy) = (number(at), format!("_sent_{at}"));
         let length = list.clone().field("_length");
         let too_long = vec![Stmt::Return(Some(name("QUILL_TOO_LONG")))];
         body.push(Stmt::If(length.clone().with(">", most), too_long));
@@ -69,7 +59,7 @@ pub fn client(c: &Interface, operation: &Operation, method: &Method, inner: &Ite
         made.push(Stmt::Set(offer.clone(), call("quill_offer", bytes)));
         let is_offered = offer.with("!=", Expr::Int(0));
         let nothing = Stmt::Set(name(&copy).field("_length"), Expr::Int(0));
-        sent.push(Stmt::Let(list_type(c.emitter, slot), copy.clone(), Some(list.clone())));
+        sent.push(Stmt::Let(ty, copy.clone(), Some(list.clone())));
         sent.push(Stmt::If(is_offered, vec![nothing]));
         let own = list.address();
         for argument in arguments.iter_mut().filter(|argument| **argument == own) {
@@ -89,30 +79,22 @@ pub fn client(c: &Interface, operation: &Operation, method: &Method, inner: &Ite
     Some(Item::Function(inlined(status()), c.operation(operation), parameters, body))
 }
 
-fn list_type(e: &Emitter, slot: &Slot) -> Ty {
-    match slot.leaf {
-        Leaf::Offer(ty) => e.ty(ty),
-        _ => Ty::named("void *"),
-    }
-}
-
 /// How many offers a server takes for a method. It takes none where its reply has references in memory: those lists would have to be looked at elsewhere.
-pub fn taken(way: &Way, method: &Method) -> u64 {
-    if way.begins && !method.replies_from_memory() { count(method) } else { 0 }
+pub fn taken(way: &dyn Way, method: &Method) -> u64 {
+    if way.takes_offers() && !method.replies_from_memory() { count(method) } else { 0 }
 }
 
 /// Statements of a server that takes what is offered or, if it takes nothing, declines: then its method does not begin, and the client sends the
 /// bytes. They stand behind all checks, so that a request that is no message is never declined.
-pub fn take(way: &Way, method: &Method, inputs: &[Spot]) -> Vec<Stmt> {
-    let request = &method.request;
-    let statements = slots(request).enumerate().map(|(at, slot)| {
-        let (words, index, _) = place(slot, ARRIVED);
+pub fn take(way: &dyn Way, e: &Emitter, method: &Method, inputs: &[Spot]) -> Vec<Stmt> {
+    let plan = Plan::of(e.model, &method.request);
+    let statements = plan.offers().enumerate().map(|(at, (step, most))| {
+        let (words, index, _) = place(step, ARRIVED);
         let number = words.index(Expr::Int(index.into()));
         let has_not = if taken(way, method) > 0 {
-            let list = Interface::at(inputs, &slot.path);
+            let list = Interface::at(inputs, step.path);
             let fields = ["_buffer", "_length"].map(|field| list.clone().field(field).address());
-            let most = Expr::Int(bound(request, slot).into());
-            let given = [name(TAKEN).with("+", Expr::Int(at as i128)), number, most];
+            let given = [name(TAKEN).with("+", Expr::Int(at as i128)), number, Expr::Int(most.into())];
             Expr::Not(Box::new(call("quill_take_offer", given.into_iter().chain(fields))))
         } else {
             number.with("!=", Expr::Int(0))
@@ -125,7 +107,7 @@ pub fn take(way: &Way, method: &Method, inputs: &[Spot]) -> Vec<Stmt> {
 /// Statements of a server that refuses a reply with a list that lies in one that may have been taken: when that leaves, the offer is over. They
 /// are the same if the bytes were sent, so that a program behaves alike whichever way they took.
 pub fn apart(
-    way: &Way,
+    way: &dyn Way,
     e: &Emitter,
     method: &Method,
     reply: &Message,
@@ -136,10 +118,10 @@ pub fn apart(
     }
     let is_elsewhere = |list: &&Chunk| list.element.is_some() && lies_elsewhere(e, list);
     let lists = reply.chunks.iter().filter(is_elsewhere);
-    let pairs = lists.flat_map(|list| slots(&method.request).map(move |slot| (list, slot)));
-    let refuse = |(list, slot): (&Chunk, &Slot)| {
+    let pairs = lists.flat_map(|list| method.request.offers().map(move |offered| (list, offered)));
+    let refuse = |(list, offered): (&Chunk, &Chunk)| {
         let first = elements(e, list.ty, Interface::at(outputs, &list.path));
-        let given = Interface::at(inputs, &slot.path);
+        let given = Interface::at(inputs, &offered.path);
         let given = ["_buffer", "_length"].map(|field| given.clone().field(field));
         Stmt::If(call("quill_lies_in", [first].into_iter().chain(given)), malformed())
     };

@@ -6,19 +6,10 @@
 use super::super::interface::{Interface, borrowed, status};
 use super::super::tree::{Expr, Item, Stmt, Ty, call, name};
 use super::{handed, malformed, pack, take, words};
-use crate::layout::{InterfaceLayout, Method, Room};
+use crate::layout::{Method, Room};
 use crate::model::Operation;
 
 use super::{Arrival, Maker, Making};
-
-/// Words of a message in the general form.
-const WORDS: u32 = 8;
-
-/// Whether all messages fit.
-pub fn fits(layout: &InterfaceLayout) -> bool {
-    let messages = layout.methods.iter().flat_map(|method| method.replies().chain([&method.request]));
-    messages.into_iter().all(|message| !message.long && message.registers <= WORDS)
-}
 
 /// The functions of a server.
 pub fn server(c: &Interface, operations: &[&Operation], methods: &[Method]) -> Vec<Item> {

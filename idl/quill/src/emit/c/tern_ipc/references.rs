@@ -10,7 +10,7 @@ use super::super::Emitter;
 use super::super::interface::{Interface, Spot, status};
 use super::super::tree::{Expr, Item, Parameters, Stmt, Ty, call, name};
 use super::client::handed as with_grant;
-use super::{Maker, has_long_reply, inlined, malformed, offers, several, words};
+use super::{Maker, inlined, malformed, offers, several, words};
 use crate::layout::{Handed, InterfaceLayout, Message, Method, interface_id};
 use crate::model::{Direction, InterfaceId, Operation, Param, Type, TypeId};
 
@@ -153,7 +153,7 @@ pub fn given(e: &Emitter, handed: &Handed, spots: &[Spot]) -> Stmt {
 fn first_parameters(c: &Interface, layout: &InterfaceLayout, method: &Method) -> Parameters {
     let e = c.emitter;
     let mut parameters = vec![(Ty::named(e.reference(Some(layout.interface))), "_server".to_owned())];
-    if has_long_reply(method) {
+    if method.needs_inbox() {
         parameters.push((Ty::named(c.function("replies")).to(), "_room".into()));
     }
     let pages = in_registers(&method.reply).filter(|handed| is_pages(e, handed));

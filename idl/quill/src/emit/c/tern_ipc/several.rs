@@ -12,6 +12,7 @@ use super::super::tree::{Expr, Item, Parameters, Stmt, Ty, call, name};
 use super::{Maker, Making, inlined, malformed, start, words};
 use crate::layout::{Chunk, InterfaceLayout, Message, Method};
 use crate::model::{Direction, Operation};
+use crate::plan::{Block, Plan};
 
 /// Windows, and what has come there.
 pub const CARRIED: &str = "_carried";
@@ -38,17 +39,6 @@ pub fn is_carried(method: &Method) -> bool {
 /// Whether references come with requests to the windows of a server.
 pub fn comes(method: &Method) -> bool {
     is_carried(method) && method.request.hands_from_memory()
-}
-
-/// How many windows a client has for what comes back.
-pub fn windows_back(method: &Method) -> u64 {
-    method.replies().filter(|reply| reply.long).map(Message::handed_max).max().unwrap_or(0)
-}
-
-/// How many windows a server has for an interface: those of an answer leave from there.
-pub fn windows(layout: &InterfaceLayout) -> u64 {
-    let messages = layout.methods.iter().flat_map(|method| method.replies().chain([&method.request]));
-    messages.filter(|message| message.hands_from_memory()).map(Message::handed_max).max().unwrap_or(0)
 }
 
 /// Names of parameters in whose place something comes back that has references in it.
@@ -80,21 +70,16 @@ pub fn owner_arguments(e: &Emitter, operation: &Operation, method: &Method) -> V
 }
 
 /// The statement that begins to hand over what is within values.
-fn begin_handing(message: &Message, handing: Expr, granted: bool) -> Stmt {
-    let most = Expr::Int(message.references_within().into());
+fn begin_handing(within: u64, handing: Expr, granted: bool) -> Stmt {
+    let most = Expr::Int(within.into());
     let granted = name(if granted { "true" } else { "false" });
     Stmt::Do(call("quill_begin_handing", [handing, most, granted]))
 }
 
-/// Whether references are among what is read piece by piece.
-pub fn reads(message: &Message) -> bool {
-    message.references_within() > 0
-}
-
 /// Statements that begin to write what is written piece by piece, with references beside it if there are some.
-pub fn begin_out(message: &Message, making: Making, begun: Expr) -> Vec<Stmt> {
+pub fn begin_out(block: Block, making: Making, begun: Expr) -> Vec<Stmt> {
     let out = |of: Expr| Stmt::Let(Ty::named("quill_out").to(), "_out".into(), Some(of));
-    if !reads(message) {
+    if block.within == 0 {
         let stream = Stmt::Let(Ty::named("quill_out"), "_stream".into(), Some(begun));
         return vec![stream, out(name("_stream").address())];
     }
@@ -103,7 +88,7 @@ pub fn begin_out(message: &Message, making: Making, begun: Expr) -> Vec<Stmt> {
         let here = || name("_handing_here").address();
         body.push(Stmt::Announce(Ty::named("quill_handing"), "_handing_here".into()));
         body.push(Stmt::Let(Ty::named("quill_handing").to(), HANDING.into(), Some(here())));
-        body.push(begin_handing(message, name(HANDING), making.maker == Maker::Server));
+        body.push(begin_handing(block.within, name(HANDING), making.maker == Maker::Server));
     }
     body.extend([
         Stmt::Announce(Ty::named("quill_out_with"), "_stream".into()),
@@ -124,9 +109,9 @@ pub fn mark(e: &Emitter, chunk: &Chunk, replaced: &[&str]) -> Option<Stmt> {
 
 /// Statements that begin to read what is read piece by piece: with the words that have come, those in registers, how many have places, how many
 /// strings there are.
-pub fn begin_in(message: &Message, of: [Expr; 4]) -> Vec<Stmt> {
+pub fn begin_in(block: Block, of: [Expr; 4]) -> Vec<Stmt> {
     let read = |of: Expr| Stmt::Let(Ty::named("quill_in").to(), "_in".into(), Some(of));
-    if !reads(message) {
+    if block.within == 0 {
         let come = Stmt::Let(Ty::named("quill_in"), "_stream_in".into(), Some(call("quill_begin_in", of)));
         return vec![come, read(name("_stream_in").address())];
     }
@@ -168,12 +153,13 @@ pub fn all_there(message: &Message, of_reply: bool) -> Option<Stmt> {
     message.hands_from_memory().then(|| Stmt::If(Expr::Not(Box::new(all)), malformed()))
 }
 
-/// Statements behind all that makes a reply, whose references leave from these words of its part in memory.
-pub fn leave(message: &Message, spots: &[Spot], items: Expr) -> Vec<Stmt> {
+/// Statements behind all that makes a reply, whose references leave from words of its part in memory.
+pub fn leave(e: &Emitter, message: &Message, spots: &[Spot]) -> Vec<Stmt> {
     let mut body = Vec::new();
-    if !message.hands_from_memory() {
+    let Some(block) = Plan::of(e.model, message).block().filter(|_| message.hands_from_memory()) else {
         return body;
-    }
+    };
+    let items = Maker::Server.word(block.items_at());
     for handed in message.handed() {
         let number = Interface::at(spots, std::slice::from_ref(&handed.param)).field("number");
         body.push(Stmt::If(number.with("==", Expr::Int(0)), malformed()));
@@ -284,11 +270,11 @@ pub fn call_with_windows(
     let is_replaced = !replaced(c.emitter, operation, method).is_empty();
     if is_replaced {
         body.push(Stmt::Announce(Ty::named("quill_handing"), LENT.into()));
-        body.push(begin_handing(&method.request, name(LENT).address(), false));
+        body.push(begin_handing(method.request.references_within(), name(LENT).address(), false));
     }
     let strings = layout.replies().capacities.len() as u64;
     let windows = name("_room").deref().field("strings").with("+", Expr::Int((2 * strings).into()));
-    let opened = call("quill_open_windows", [carried(), windows, Expr::Int(windows_back(method).into())]);
+    let opened = call("quill_open_windows", [carried(), windows, Expr::Int(method.windows_back().into())]);
     body.push(Stmt::Let(status(), "_status".into(), Some(opened)));
     let over = Stmt::Do(call("quill_call_over", [carried(), name("_status")]));
     let good = name("_status").with("==", name("QUILL_OK"));

@@ -2,78 +2,62 @@
 
 use super::*;
 
-/// Statements that take a message out of the words, with every check.
-pub(super) fn unpack(c: &Interface, message: &Message, spots: &[Spot]) -> Vec<Stmt> {
-    let e = c.emitter;
-    let mut body = Vec::new();
-    for (i, slot) in message.slots.iter().enumerate() {
-        let value = Interface::at(spots, &slot.path);
-        let (words, word, byte) = place(slot, ARRIVED);
-        let here = words.index(Expr::Int(word.into()));
-        let bits = if byte > 0 { here.with(">>", Expr::Int((byte * 8).into())) } else { here };
-        match slot.leaf {
-            Leaf::Value(ty) => {
-                let as_type = |base: String| bits.clone().cast(Ty::named(base));
-                let found = match e.kind(ty) {
-                    Type::Bool => {
-                        let raw = as_type("uint8_t".into());
-                        body.push(Stmt::If(raw.clone().with(">", Expr::Int(1)), malformed()));
-                        raw.with("!=", Expr::Int(0))
-                    }
-                    Type::Float(32) => call("quill_f32", [bits]),
-                    Type::Float(_) => call("quill_f64", [bits]),
-                    Type::Struct(..) | Type::Flat(..) | Type::Array(..) => {
-                        let size = Expr::Int(slot.fixed.size.into());
-                        body.push(Stmt::Do(call(
-                            "__builtin_memcpy",
-                            [start(e, ty, value.clone()), address(slot, ARRIVED), size],
-                        )));
-                        body.extend(elements::look(e, ty, &value, 0));
-                        continue;
-                    }
-                    _ => as_type(e.ty(ty).base),
-                };
-                body.push(Stmt::Set(value.clone(), found));
-                if let Some(wrong) = wrong(e, ty, &value) {
-                    body.push(Stmt::If(wrong, malformed()));
-                }
+/// Statements that take a value of the fixed part out of its place, with every check.
+fn unpack_step(e: &Emitter, step: &Step, value: Expr, body: &mut Vec<Stmt>) {
+    let (words, word, byte) = place(step, ARRIVED);
+    let here = words.index(Expr::Int(word.into()));
+    let bits = if byte > 0 { here.with(">>", Expr::Int((byte * 8).into())) } else { here };
+    match step.what {
+        What::Value => unpack_value(e, step, bits, value, body),
+        What::Count(_) => {
+            let ty = Ty::named(format!("uint{}_t", 8 * step.bytes));
+            body.push(Stmt::Let(ty.clone(), format!("_count_{}", step.number), Some(bits.cast(ty))));
+        }
+        What::Elements(size, count) => {
+            if let Type::Str { bound, .. } = e.kind(step.ty)
+                && e.counted(step.ty)
+                && !e.text_inside(step.ty)
+            {
+                let room = format!("_text_{}", step.number);
+                let dims = vec![(4 * bound.unwrap_or(0)).max(1)];
+                body.push(Stmt::Announce(Ty { dims, ..Ty::named("char") }, room.clone()));
+                body.push(Stmt::Set(value.clone().field("_buffer"), name(room)));
             }
-            Leaf::Count(_) => {
-                let ty = Ty::named(format!("uint{}_t", 8 * slot.fixed.size));
-                let found = bits.cast(ty.clone());
-                body.push(Stmt::Let(ty, format!("_count_{i}"), Some(found)));
-            }
-            Leaf::Elements(ty, element) => {
-                let count = name(format!("_count_{}", count_slot(message, slot)));
-                let from = address(slot, ARRIVED);
-                if let Type::Str { bound, .. } = e.kind(ty)
-                    && e.counted(ty)
-                    && !e.text_inside(ty)
-                {
-                    let room = format!("_text_{i}");
-                    let dims = vec![(4 * bound.unwrap_or(0)).max(1)];
-                    body.push(Stmt::Announce(Ty { dims, ..Ty::named("char") }, room.clone()));
-                    body.push(Stmt::Set(value.clone().field("_buffer"), name(room)));
-                }
-                body.extend(unpack_elements(e, ty, value, count, from, element.size));
-            }
-            // Looked at when all else is known to be good: see `offers`.
-            Leaf::Offer(_) => {}
-            Leaf::Tail(_) => body.push(Stmt::Let(Ty::named("uint64_t"), format!("_tail_{i}"), Some(bits))),
+            let count = name(format!("_count_{}", count.unwrap_or(0)));
+            body.extend(unpack_elements(e, step.ty, value, count, address(step, ARRIVED), size));
+        }
+        // Looked at when all else is known to be good: see `offers`.
+        What::Offer(..) => {}
+        What::Tail(_) => {
+            body.push(Stmt::Let(Ty::named("uint64_t"), format!("_tail_{}", step.number), Some(bits)));
         }
     }
-    body
+}
+
+/// Statements that take a value out of the bits of a word, or out of several words.
+fn unpack_value(e: &Emitter, step: &Step, bits: Expr, value: Expr, body: &mut Vec<Stmt>) {
+    let found = match e.kind(step.ty) {
+        Type::Bool => {
+            let raw = bits.cast(Ty::named("uint8_t"));
+            body.push(Stmt::If(raw.clone().with(">", Expr::Int(1)), malformed()));
+            raw.with("!=", Expr::Int(0))
+        }
+        Type::Float(32) => call("quill_f32", [bits]),
+        Type::Float(_) => call("quill_f64", [bits]),
+        Type::Struct(..) | Type::Flat(..) | Type::Array(..) => {
+            let to = start(e, step.ty, value.clone());
+            let copy = [to, address(step, ARRIVED), Expr::Int(step.bytes.into())];
+            body.push(Stmt::Do(call("__builtin_memcpy", copy)));
+            return body.extend(elements::look(e, step.ty, &value, 0));
+        }
+        _ => bits.cast(Ty::named(e.ty(step.ty).base)),
+    };
+    body.push(Stmt::Set(value.clone(), found));
+    body.extend(wrong_bits(e, step.ty, &value).map(|wrong| Stmt::If(wrong, malformed())));
 }
 
 /// Statements that copy so many elements, of `size` bytes each, to a value with room for them.
-pub(super) fn unpack_elements(
-    e: &Emitter,
-    ty: TypeId,
-    value: Expr,
-    count: Expr,
-    from: Expr,
-    size: u64,
-) -> Vec<Stmt> {
+fn unpack_elements(e: &Emitter, ty: TypeId, value: Expr, count: Expr, from: Expr, size: u64) -> Vec<Stmt> {
     match e.kind(ty) {
         Type::Str { bound, .. } if e.counted(ty) => {
             let most = Expr::Int(bound.unwrap_or(0).into());
@@ -108,104 +92,99 @@ pub(super) fn take(
     room: Arrival,
     taker: Maker,
 ) -> Vec<Stmt> {
+    let (e, plan) = (c.emitter, Plan::of(c.emitter.model, message));
     let mut body = Vec::new();
-    let direct = message.chunks.iter().any(|chunk| chunk.carrier == Carrier::Direct);
-    if has_streams(message) {
-        let fixed = Expr::Int((message.memory_bytes / 8).into());
-        let parts =
-            if several::reads(message) { message.strings().count() as u64 } else { parts_in_memory(message) };
-        let strings = Expr::Int(parts.into());
-        let of = [name("_room").deref().field("words"), words(), fixed, strings];
-        body.extend(several::begin_in(message, of));
-        body.push(Stmt::If(name("_in").deref().field("failed"), malformed()));
-        body.extend(share(c.emitter, message, "_in"));
-        body.extend(give_memory(c.emitter, message, room));
-    } else if message.long && !direct {
-        let came = words().index(Expr::Int(0)).cast(Ty::named("uint32_t"));
-        body.push(Stmt::If(came.with("!=", Expr::Int(dope(message).into())), malformed()));
+    if let Some(block) = plan.block() {
+        body.extend(unpack_memory(e, &plan, block, room));
     }
     if message.memory_bytes > 0 {
         let arrived = name("_room").deref().field("words");
         body.push(Stmt::Let(Ty::named("uint64_t").to(), ARRIVED.into(), Some(arrived)));
     }
-    body.extend(unpack(c, message, spots));
-    body.extend(unpack_block(c, message, spots, room, taker));
-    for path in values::anys(c.emitter, message) {
-        body.push(Stmt::If(values::unsound(Interface::at(spots, path)), malformed()));
+    for step in &plan.fixed {
+        unpack_step(e, step, Interface::at(spots, step.path), &mut body);
     }
-    let wrong = || malformed().remove(0);
-    body.extend(spots.iter().flat_map(|(_, ty, value)| agree::fields(c.emitter, *ty, value, &wrong, 0)));
-    body
-}
-
-/// Statements that check what a message has in memory and leave its lists where they are: behind those that read its words.
-pub(super) fn unpack_block(
-    c: &Interface,
-    message: &Message,
-    spots: &[Spot],
-    room: Arrival,
-    taker: Maker,
-) -> Vec<Stmt> {
-    let e = c.emitter;
-    let mut body = Vec::new();
-    let twice = taker == Maker::Server && looks_twice(c, message);
     let align = || Stmt::Do(call("quill_get_align", [name("_in"), Expr::Int(8)]));
-    for (number, chunk) in message.chunks.iter().enumerate() {
-        let value = Interface::at(spots, &chunk.path);
-        if chunk.element.is_none() {
+    let twice = taker == Maker::Server && plan::looks_twice(e.model, message);
+    for part in &plan.variable {
+        let value = Interface::at(spots, &part.chunk.path);
+        if part.content == Content::Pieces {
             body.push(align());
-            body.extend(values::get(e, chunk.ty, value, 0));
-            continue;
+            body.extend(values::get(e, part.chunk.ty, value, 0));
+        } else {
+            unpack_list(e, part, value, room, (taker, twice), &mut body);
         }
-        let (count, bytes, at) =
-            (format!("_count_of_{number}"), format!("_bytes_of_{number}"), name(format!("_at_{number}")));
-        let mut last = call("quill_last", [at.clone(), name(&bytes)]);
-        let element = chunk.element.map_or(1, |element| element.size);
-        let bound = chunk.bound.unwrap_or(0);
-        let slot = |is_it: fn(&Leaf) -> bool| {
-            message.slots.iter().position(|slot| slot.path == chunk.path && is_it(&slot.leaf))
-        };
-        match chunk.carrier {
-            Carrier::String(string) => {
-                let len = room.string_bytes(string);
-                body.push(Stmt::Let(Ty::named("uint64_t"), bytes.clone(), Some(len)));
-                let at = Some(room.string(string));
-                body.push(Stmt::Let(Ty::named("char").to(), format!("_at_{number}"), at));
-                body.extend(check_string(room, string, name(&bytes), bound, element));
-                if matches!(e.kind(chunk.ty), Type::Sequence(..)) {
-                    let elements = name(&bytes).with("/", Expr::Int(element.into()));
-                    body.push(Stmt::Let(Ty::named("uint64_t"), count.clone(), Some(elements)));
-                }
-            }
-            Carrier::Direct | Carrier::Behind => {
-                let counted = slot(|leaf| matches!(leaf, Leaf::Count(_)));
-                let found = counted.map_or(Expr::Int(1), |i| name(format!("_count_{i}")));
-                body.extend(count_direct([&count, &bytes], found, bound, element));
-                let words = call("quill_unknown", [name("_room").deref().field("words")]);
-                let words = words.cast(Ty::named("char *"));
-                body.push(Stmt::Let(Ty::named("char").to(), format!("_at_{number}"), Some(words)));
-                if let Some(i) = slot(|leaf| matches!(leaf, Leaf::Tail(_))) {
-                    let tail = name(format!("_tail_{i}"));
-                    let complete = Stmt::Do(call("quill_complete", [at.clone(), name(&bytes), tail.clone()]));
-                    // The second look finds it done.
-                    let twice = twice && matches!(e.kind(chunk.ty), Type::Str { .. });
-                    let first = Expr::Not(Box::new(name("_again")));
-                    body.push(if twice { Stmt::If(first, vec![complete]) } else { complete });
-                    last = tail;
-                }
-            }
-        }
-        body.extend(take_list(e, chunk, value, [at, name(&count), name(&bytes), last], taker));
     }
-    if has_streams(message) {
+    if plan.pieces().next().is_some() {
         let end = call("quill_is_end", [name("_in")]);
         body.extend([align(), Stmt::If(Expr::Not(Box::new(end)), malformed())]);
     }
+    for path in values::anys(e, message) {
+        body.push(Stmt::If(values::unsound(Interface::at(spots, path)), malformed()));
+    }
+    let wrong = || malformed().remove(0);
+    body.extend(spots.iter().flat_map(|(_, ty, value)| agree::fields(e, *ty, value, &wrong, 0)));
     body
 }
 
+/// Statements that check what a message has in memory.
+fn unpack_memory(e: &Emitter, plan: &Plan, block: Block, room: Arrival) -> Vec<Stmt> {
+    if block.pieces_end.is_none() {
+        let came = words().index(Expr::Int(0)).cast(Ty::named("uint32_t"));
+        return vec![Stmt::If(came.with("!=", Expr::Int(dope(block).into())), malformed())];
+    }
+    let parts = if block.within > 0 { block.strings } else { described(block) };
+    let [fixed, parts] = [block.fixed, parts].map(|count| Expr::Int(count.into()));
+    let come = [name("_room").deref().field("words"), words(), fixed, parts];
+    let mut body = several::begin_in(block, come);
+    body.push(Stmt::If(name("_in").deref().field("failed"), malformed()));
+    body.extend(share(e, plan, "_in"));
+    body.extend(give_memory(e, plan, room));
+    body
+}
+
+/// Statements that check a list that has arrived in memory, and leave it where it is. The `taker` may look at it twice.
+fn unpack_list(
+    e: &Emitter,
+    list: &Variable,
+    value: Expr,
+    room: Arrival,
+    (taker, twice): (Maker, bool),
+    body: &mut Vec<Stmt>,
+) {
+    let variable = |what: &str| format!("_{what}_{}", list.number);
+    let (count, bytes, at) = (variable("count_of"), variable("bytes_of"), name(variable("at")));
+    let (element, most) = (list.element(), list.most());
+    let mut last = call("quill_last", [at.clone(), name(&bytes)]);
+    if let Some((string, _)) = list.string {
+        body.push(Stmt::Let(Ty::named("uint64_t"), bytes.clone(), Some(room.string_bytes(string))));
+        body.push(Stmt::Let(Ty::named("char").to(), variable("at"), Some(room.string(string))));
+        body.extend(check_string(room, string, name(&bytes), most, element));
+        if matches!(list.content, Content::List(_)) {
+            let elements = name(&bytes).with("/", Expr::Int(element.into()));
+            body.push(Stmt::Let(Ty::named("uint64_t"), count.clone(), Some(elements)));
+        }
+    } else {
+        let found = list.count.map_or(Expr::Int(1), |step| name(format!("_count_{step}")));
+        body.extend(count_direct([&count, &bytes], found, most, element));
+        let words = call("quill_unknown", [name("_room").deref().field("words")]);
+        let words = words.cast(Ty::named("char *"));
+        body.push(Stmt::Let(Ty::named("char").to(), variable("at"), Some(words)));
+        if let Some(step) = list.tail {
+            let tail = name(format!("_tail_{step}"));
+            let complete = Stmt::Do(call("quill_complete", [at.clone(), name(&bytes), tail.clone()]));
+            // The second look finds it done.
+            let first = Expr::Not(Box::new(name("_again")));
+            let twice = twice && matches!(list.content, Content::Text(_));
+            body.push(if twice { Stmt::If(first, vec![complete]) } else { complete });
+            last = tail;
+        }
+    }
+    body.extend(take_list(e, list.chunk, value, [at, name(&count), name(&bytes), last], taker));
+}
+
 /// Statements that leave the number of elements and of bytes of a list that is the words of a message, and check them.
-pub(super) fn count_direct([count, bytes]: [&str; 2], found: Expr, bound: u64, element: u64) -> [Stmt; 4] {
+fn count_direct([count, bytes]: [&str; 2], found: Expr, bound: u64, element: u64) -> [Stmt; 4] {
     let long = || Ty::named("uint64_t");
     let size = name(count).with("*", Expr::Int(element.into()));
     let whole = name(bytes).with("/", Expr::Int(8));
@@ -219,7 +198,7 @@ pub(super) fn count_direct([count, bytes]: [&str; 2], found: Expr, bound: u64, e
 }
 
 /// Statements that check whether a string has no more than its elements, and no part of one.
-pub(super) fn check_string(room: Arrival, string: u32, bytes: Expr, bound: u64, element: u64) -> Vec<Stmt> {
+fn check_string(room: Arrival, string: u32, bytes: Expr, bound: u64, element: u64) -> Vec<Stmt> {
     let mut body = Vec::new();
     let most = bound * element;
     if room.takes_more(string, most) {
@@ -233,7 +212,7 @@ pub(super) fn check_string(room: Arrival, string: u32, bytes: Expr, bound: u64, 
 }
 
 /// Statements that make a value of a list that is `at` some place in the room; of a text, the `last` bytes are known.
-pub(super) fn take_list(
+fn take_list(
     e: &Emitter,
     chunk: &Chunk,
     value: Expr,
@@ -291,7 +270,7 @@ pub(super) fn take_list(
 }
 
 /// A pointer to elements of a type; nothing needs to know more where it is no plain one.
-pub(super) fn pointer_to(e: &Emitter, of: TypeId) -> Ty {
+fn pointer_to(e: &Emitter, of: TypeId) -> Ty {
     let ty = e.ty(of);
     if ty.dims.is_empty() { ty.to() } else { Ty::named("void *") }
 }

@@ -9,7 +9,6 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use super::super::{Emitter, InterfaceParts, MethodParts, name};
-use super::needs_inbox;
 use crate::model::{Called, Type};
 
 /// A source of whom a method's calls are for.
@@ -95,7 +94,7 @@ impl Emitter<'_> {
         binding: &Ident,
     ) -> TokenStream {
         let (client, signature, method) = (&interface.client_struct, &parts.signature, name(&parts.rust));
-        let inbox = needs_inbox(parts.method).then(|| quote! { _inbox, });
+        let inbox = parts.method.needs_inbox().then(|| quote! { _inbox, });
         let handed = parts.method.reply.pages.as_ref();
         let window = handed.filter(|handed| !self.is_owned_reference(handed.ty)).map(|_| quote! { _window, });
         let arguments = self.inputs(parts.operation).into_iter().map(|(argument, _)| name(&argument));

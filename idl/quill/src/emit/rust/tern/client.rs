@@ -19,7 +19,7 @@ impl Emitter<'_> {
         let pack = self.pack(rt, &method.request, &inputs, &failed, Lies::WithCaller);
         let words = Literal::u32_unsuffixed(method.registers());
         let pages = client_pages(self, rt, method);
-        let takes = needs_inbox(method);
+        let takes = method.needs_inbox();
         let (call, send) = match () {
             () if pages.is_some() => (quote! { call_pages }, quote! { send_pages }),
             () if method.request.long => (quote! { call_long::<#words, #takes> }, quote! { send_long }),

@@ -11,10 +11,11 @@ use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 
 use super::super::{Emitter, InterfaceParts, MethodParts, Side, name, selftest, tuple};
-use super::{Handling, Kind, Stands, Way, has_memory, is_in_room, needs_inbox};
+use super::{Handling, Way, has_memory, is_in_room};
 use crate::kernel::{KernelPart, TernDoor, table_bits};
-use crate::layout::{Handed, Message, Method, interface_id};
+use crate::layout::{Handed, Method, interface_id};
 use crate::model::{InterfaceId, Type, TypeId};
+use crate::plan::{self, Kind, Stands};
 
 /// Calls to objects.
 #[derive(Debug)]
@@ -25,13 +26,13 @@ const ARGUMENTS: u32 = 4;
 
 /// Whether a method's words go past the registers of a function, so that it has a frame.
 fn has_frame(parts: &MethodParts) -> bool {
-    let request = &parts.method.request;
-    request.long || parts.taken() > ARGUMENTS || parts.given() > 1 || parts.outgoing() > 0
+    let (request, given) = (&parts.method.request, parts.method.given());
+    request.long || request.words() > ARGUMENTS || given > 1 || parts.outgoing() > 0
 }
 
 /// Whether results may lie where they have to stay for a while.
 fn has_relay(interface: &InterfaceParts) -> bool {
-    interface.methods.iter().any(|parts| needs_inbox(parts.method))
+    interface.methods.iter().any(|parts| parts.method.needs_inbox())
 }
 
 /// What an interface is called among objects.
@@ -42,11 +43,11 @@ fn id(interface: &str) -> Literal {
 /// The refusal in a place of the table for a kind that has no method there.
 fn refusal(stands: Stands, kind: Kind) -> TokenStream {
     match (stands, kind) {
-        (Stands::Mismatch, Kind::LongItem) => quote! { MismatchOfLongItem },
-        (Stands::Mismatch, Kind::Item) => quote! { MismatchOfItem },
+        (Stands::Mismatch, Kind::LONG_ITEM) => quote! { MismatchOfLongItem },
+        (Stands::Mismatch, Kind::ITEM) => quote! { MismatchOfItem },
         (Stands::Mismatch, _) => quote! { Mismatch },
-        (_, Kind::LongItem) => quote! { NoMethodForLongItem },
-        (_, Kind::Item) => quote! { NoMethodForItem },
+        (_, Kind::LONG_ITEM) => quote! { NoMethodForLongItem },
+        (_, Kind::ITEM) => quote! { NoMethodForItem },
         _ => quote! { NoMethod },
     }
 }
@@ -59,7 +60,8 @@ fn door_places(
     (object, handler): (&Ident, &Ident),
 ) -> Vec<TokenStream> {
     let rt = &interface.rt;
-    let all = Emitter::places(interface, kind, bits, |number| interface.layout.method_at(number));
+    let layout = interface.layout;
+    let all = plan::places(&layout.methods, kind, bits, |number| layout.method_at(number));
     let place = |stands| {
         let handler = match stands {
             Stands::Method(number) => quote! { #handler<S, #number> },
@@ -70,14 +72,12 @@ fn door_places(
         };
         quote! { #rt::door::method::<#handler>() }
     };
-    all.into_iter().map(place).collect()
+    all.map(place).collect()
 }
 
 /// How many windows a server has for references, if a message brings several: those of an answer leave from there.
 fn windows(interface: &InterfaceParts) -> Option<TokenStream> {
-    let messages =
-        interface.methods.iter().flat_map(|parts| parts.method.replies().chain([&parts.method.request]));
-    let windows = messages.filter(|message| message.hands_from_memory()).map(Message::handed_max).max()?;
+    let windows = interface.layout.windows();
     let count = Literal::u64_unsuffixed(windows);
     (windows > 1).then(|| quote! { const WINDOWS: __usize = #count; })
 }
@@ -143,7 +143,7 @@ impl Way for Door {
         } else {
             quote! { let [_w4, _w5, _w6, _w7, _w8, _w9, _w10] = [0; #rt::WORDS - 4]; }
         };
-        let (lent, before) = if needs_inbox(parts.method) {
+        let (lent, before) = if parts.method.needs_inbox() {
             (
                 quote! { &mut _hold, },
                 quote! { let mut _hold = #rt::Hold::new(&mut _frame.turn, ::rt::door::memory); },
@@ -248,18 +248,11 @@ impl Emitter<'_> {
         // The last place is kept for a question that each object answers.
         let layout = interface.layout;
         let bits = table_bits(layout.numbers_end() as usize + 1);
-        let places = |kind| door_places(interface, kind, bits, (&object, &handler));
-        let mut table = places(Kind::Words);
-        if let Some(last) = table.last_mut() {
-            *last = quote! { #rt::door::method::<#rt::narrow::Narrow<#object<S>>>() };
-        }
-        let has = |kind: Kind| methods.iter().any(|parts| kind.has(parts));
-        let (takes, takes_long) = (has(Kind::Item), has(Kind::LongItem));
-        for (kind, has) in
-            [(Kind::Long, interface.room.needed), (Kind::Item, takes), (Kind::LongItem, takes_long)]
-        {
-            table.extend(has.then(|| places(kind)).into_iter().flatten());
-        }
+        let kinds: Vec<Kind> = plan::kinds(layout).collect();
+        let places = |kind: &Kind| door_places(interface, *kind, bits, (&object, &handler));
+        let mut table: Vec<TokenStream> = kinds.iter().flat_map(places).collect();
+        table[(1 << bits) - 1] = quote! { #rt::door::method::<#rt::narrow::Narrow<#object<S>>>() };
+        let (takes, takes_long) = (kinds.contains(&Kind::ITEM), kinds.contains(&Kind::LONG_ITEM));
         let windows = windows(interface);
         let shift = 64 - bits;
         let length = Literal::usize_unsuffixed(table.len());
@@ -306,8 +299,8 @@ impl Emitter<'_> {
         object: &Ident,
     ) -> TokenStream {
         let (Handling { parameters, answer, .. }, handle) = self.register_handle(way, interface, parts);
-        let taken = Literal::u32_unsuffixed(parts.taken());
-        let given = Literal::u32_unsuffixed(parts.given());
+        let taken = Literal::u32_unsuffixed(parts.method.request.words());
+        let given = Literal::u32_unsuffixed(parts.method.given());
         let (long, grants) = (parts.method.request.long, self.gives_reference(parts.method));
         let grants_many = parts.method.replies_from_memory().then(|| {
             quote! { const GRANTS_MANY: __bool = true; }
@@ -345,7 +338,7 @@ impl Emitter<'_> {
     fn relay_signature(&self, interface: &InterfaceParts, parts: &MethodParts) -> TokenStream {
         let InterfaceParts { from, rt, .. } = interface;
         let MethodParts { operation, method, rust, error, .. } = parts;
-        if !needs_inbox(method) {
+        if !method.needs_inbox() {
             return self.signature(from, (operation, method), rust, error, Side::Server);
         }
         let replies = self.own_name(from, "Replies");
@@ -431,7 +424,7 @@ impl Emitter<'_> {
                 let argument = name(n);
                 quote! { #lent #argument }
             });
-            if needs_inbox(parts.method) {
+            if parts.method.needs_inbox() {
                 let called = quote! { #client_struct::#method(self, _inbox, #(#arguments),*) };
                 let body = self.kept(interface, parts, &called);
                 quote! { #signature { #body } }
@@ -499,7 +492,7 @@ impl Emitter<'_> {
         let methods = methods.iter().map(|parts| {
             let MethodParts { operation, method, rust, .. } = parts;
             let signature = self.relay_signature(interface, parts);
-            let hold = needs_inbox(method).then(|| quote! { _hold, });
+            let hold = method.needs_inbox().then(|| quote! { _hold, });
             let (ident, inputs, called) = (name(rust), self.inputs(operation), &operation.name);
             let values: Vec<_> = inputs.iter().map(|(n, _)| name(n)).collect();
             let names = inputs.iter().map(|(n, _)| n);

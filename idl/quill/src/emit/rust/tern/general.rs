@@ -13,16 +13,7 @@ use quote::{ToTokens, quote};
 use super::super::names::escaped;
 use super::super::{Emitter, InterfaceParts, MethodParts, Raised, camel, name, tuple};
 use super::Lies;
-use crate::layout::{Handed, Message, Method};
-
-/// Words of a message in the general form, or of one with an item.
-pub(super) const WORDS: u32 = 8;
-
-/// Whether a method's messages fit.
-pub(in crate::emit::rust) fn fits(method: &Method) -> bool {
-    let mut messages = method.replies().chain([&method.request]);
-    messages.all(|message| !message.long && message.registers <= WORDS)
-}
+use crate::layout::{Handed, Message};
 
 /// The names that an interface's requests and answers have in the output.
 struct Names {
@@ -45,7 +36,7 @@ impl Emitter<'_> {
     /// Requests, answers and `dispatch`; and `serve`, if pages are handed over.
     pub(in crate::emit::rust) fn general(&self, interface: &InterfaceParts) -> Vec<TokenStream> {
         let InterfaceParts { from, methods, .. } = interface;
-        if !methods.iter().all(|parts| fits(parts.method)) {
+        if !methods.iter().all(|parts| parts.method.is_general()) {
             return Vec::new();
         }
         let mut taken = HashSet::new();

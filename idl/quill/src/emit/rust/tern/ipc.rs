@@ -5,9 +5,10 @@ use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 
 use super::super::{Emitter, InterfaceParts, MethodParts, selftest};
-use super::{Handling, Kind, Stands, Way};
+use super::{Handling, Way};
 use crate::kernel::table_bits;
 use crate::model::InterfaceId;
+use crate::plan::{self, Stands};
 
 /// Calls to threads.
 #[derive(Debug)]
@@ -118,14 +119,14 @@ impl Emitter<'_> {
         let InterfaceParts { from, rt, server_trait, methods, .. } = interface;
         let (table, handler) = (self.own_name(from, "Table"), self.own_name(from, "Method"));
         let bits = table_bits(methods.len());
-        let places = |kind| Emitter::places(interface, kind, bits, Some);
-        let long = interface.room.needed.then(|| places(Kind::Long));
-        let places: Vec<Stands> = places(Kind::Words).into_iter().chain(long.into_iter().flatten()).collect();
-        let places = places.iter().map(|stands| match stands {
+        let layout = interface.layout;
+        let all = plan::kinds(layout).flat_map(|kind| plan::places(&layout.methods, kind, bits, Some));
+        let places = all.map(|stands| match stands {
             Stands::Method(number) => quote! { #rt::entry::<#handler<S, #number>>() },
             Stands::Mismatch => quote! { #rt::entry::<#rt::Mismatch<#table<S>>>() },
             Stands::Nothing => quote! { #rt::entry::<#rt::NoMethod<#table<S>>>() },
         });
+        let places: Vec<TokenStream> = places.collect();
         let (shift, room) = (64 - bits, &interface.room);
         let length = Literal::usize_unsuffixed(places.len());
         let room_type = self.own_name(from, "Room");
@@ -205,7 +206,7 @@ impl Emitter<'_> {
     ) -> TokenStream {
         let (Handling { parameters, answer, .. }, handle) = self.register_handle(way, interface, parts);
         let taken = Literal::u32_unsuffixed(parts.method.request.registers);
-        let given = Literal::u32_unsuffixed(parts.given());
+        let given = Literal::u32_unsuffixed(parts.method.given());
         quote! {
             type Loop = #table<S>;
             const IN: __usize = #taken;

@@ -13,86 +13,72 @@ impl Emitter<'_> {
         lies: Lies,
     ) -> TokenStream {
         let bounds = self.all_bounds(values, failed);
-        let slots = message.slots.iter().map(|slot| {
-            let value = Emitter::leaf(&slot.path);
-            let (words, at) = Emitter::leaf_place(slot, "_out", "_block");
-            let words = if matches!(slot.place, Place::Memory(_)) {
-                quote! { #words[..] }
-            } else {
-                quote! { #words }
-            };
-            match slot.leaf {
-                // As a method, so that it does not matter whether the value is there or a reference to it.
-                Leaf::Value(_) => quote! { { use #rt::Piece as _; #value.put(&mut #words, #at); } },
-                Leaf::Count(_) => {
-                    let number = Emitter::count_type(slot);
-                    quote! { #rt::Piece::put(&(#value.len() as #number), &mut #words, #at); }
-                }
-                Leaf::Tail(ty) => {
-                    let list = self.as_list(&value, ty);
-                    quote! { #rt::Piece::put(&#rt::tail(#list), &mut #words, #at); }
-                }
-                Leaf::Offer(_) => {
-                    let offer = offer_of(&slot.path);
-                    quote! { #rt::Piece::put(&#offer, &mut #words, #at); }
-                }
-                Leaf::Elements(ty, _) if self.is_text(ty) => {
-                    quote! { #rt::put_list(#value.as_bytes(), &mut #words, #at); }
-                }
-                Leaf::Elements(..) => quote! { #rt::put_list(&#value, &mut #words, #at); },
-            }
-        });
-        let streams = self.pack_streams(rt, message, failed, lies);
-        let mutable = if message.slots.is_empty() && !message.long {
-            quote! {}
-        } else {
-            quote! { mut }
-        };
-        let block = self.pack_block(rt, message, failed, lies);
-        let words = Literal::u64_unsuffixed(Emitter::outgoing(message, false));
-        let fixed = Literal::u64_unsuffixed(message.memory_bytes / 8);
+        let plan = Plan::keeping(self.model, message, |_| lies.are_copied(message));
+        let fixed = plan.fixed.iter().map(|step| self.pack_step(rt, step));
+        let mutable = (!plan.fixed.is_empty() || plan.memory != Memory::None).then(|| quote! { mut });
+        let (words, block) = (Literal::u64_unsuffixed(plan.words), plan.block());
         let memory = match lies {
-            Lies::WithCaller if message.block_words() > 0 => quote! { let mut _block = [0; #words]; },
-            Lies::WithCaller if message.long && message.chunks.is_empty() => {
-                quote! { let _block: [__u64; 0] = []; }
-            }
-            Lies::WithServer | Lies::Nowhere if Emitter::outgoing(message, lies == Lies::Nowhere) > 0 => {
+            Lies::WithCaller if plan.words == 0 => block.map(|_| quote! { let _block: [__u64; 0] = []; }),
+            Lies::WithCaller => Some(quote! { let mut _block = [0; #words]; }),
+            Lies::WithServer | Lies::Nowhere => (plan.words > 0).then(|| {
+                let fixed = Literal::u64_unsuffixed(block.map_or(0, |block| block.fixed));
                 quote! { let _block = &mut _frame.outgoing; _block[..#fixed].fill(0); }
-            }
-            _ => TokenStream::new(),
+            }),
         };
+        let pieces = self.pack_pieces(rt, &plan, failed, lies);
+        let block = self.pack_memory(rt, &plan, failed, lies);
         quote! {
             #bounds
             let #mutable _out: #rt::Words = [0; #rt::WORDS];
             #memory
-            #(#slots)*
-            #streams
+            #(#fixed)*
+            #pieces
             #block
         }
     }
 
+    /// The statement that puts a value of the fixed part into its place.
+    fn pack_step(&self, rt: &TokenStream, step: &Step) -> TokenStream {
+        let value = Emitter::leaf(step.path);
+        let (words, at) = match step.place {
+            Place::Register(word, byte) => (quote! { &mut _out }, Literal::u32_unsuffixed(word * 8 + byte)),
+            Place::Memory(at) => (quote! { &mut _block[..] }, Literal::u64_unsuffixed(at)),
+        };
+        let piece = match step.what {
+            // As a method, so that it does not matter whether the value is there or a reference to it.
+            What::Value => return quote! { { use #rt::Piece as _; #value.put(#words, #at); } },
+            What::Elements(..) if self.is_text(step.ty) => {
+                return quote! { #rt::put_list(#value.as_bytes(), #words, #at); };
+            }
+            What::Elements(..) => return quote! { #rt::put_list(&#value, #words, #at); },
+            What::Count(_) => {
+                let number = count_type(step);
+                quote! { (#value.len() as #number) }
+            }
+            What::Tail(_) => {
+                let list = self.as_list(&value, step.ty);
+                quote! { #rt::tail(#list) }
+            }
+            What::Offer(..) => offer_of(step.path).to_token_stream(),
+        };
+        quote! { #rt::Piece::put(&#piece, #words, #at); }
+    }
+
     /// Statements that write what is read piece by piece behind the fixed part in memory, and leave in `_words` how many
     /// words there are then.
-    pub(super) fn pack_streams(
-        &self,
-        rt: &TokenStream,
-        message: &Message,
-        failed: &TokenStream,
-        lies: Lies,
-    ) -> TokenStream {
-        if message.streams().next().is_none() {
+    fn pack_pieces(&self, rt: &TokenStream, plan: &Plan, failed: &TokenStream, lies: Lies) -> TokenStream {
+        let Some((block, end)) = plan.block().and_then(|block| Some((block, block.pieces_end?))) else {
             return TokenStream::new();
-        }
-        let values = message.streams().map(|chunk| {
+        };
+        let values = plan.pieces().map(|Variable { chunk, .. }| {
             let value = Emitter::leaf(&chunk.path);
             match self.kind(chunk.ty) {
                 Type::Sequence(..) => quote! { #rt::put_elements(&#value, &mut _stream); },
                 _ => quote! { { use #rt::Wire as _; #value.put(&mut _stream); } },
             }
         });
-        let begin = Literal::u64_unsuffixed(message.memory_bytes / 8);
-        let end = Literal::u64_unsuffixed((message.memory_bytes + message.stream_bytes) / 8);
-        let stream = Emitter::begin_stream(rt, message, (&begin, &end), lies);
+        let (begin, end) = (Literal::u64_unsuffixed(block.fixed), Literal::u64_unsuffixed(end));
+        let stream = Emitter::begin_stream(rt, block, (&begin, &end), lies);
         quote! {
             #stream
             #(_stream.align(8); #values)*
@@ -102,83 +88,57 @@ impl Emitter<'_> {
     }
 
     /// Statements that say which lists go from where they lie, and leave dope and address in the first two words.
-    pub(super) fn pack_block(
-        &self,
-        rt: &TokenStream,
-        message: &Message,
-        failed: &TokenStream,
-        lies: Lies,
-    ) -> TokenStream {
-        if !message.long {
-            return TokenStream::new();
-        }
-        let lists = || message.chunks.iter().filter(|chunk| chunk.element.is_some());
-        let checks = lists().filter(|chunk| !self.is_array(chunk.ty)).map(|chunk| {
-            let value = Emitter::leaf(&chunk.path);
-            let bound = Literal::u64_unsuffixed(chunk.bound.unwrap_or(0));
+    fn pack_memory(&self, rt: &TokenStream, plan: &Plan, failed: &TokenStream, lies: Lies) -> TokenStream {
+        let checks = plan.lists().filter(|list| list.content != Content::Array).map(|list| {
+            let (value, bound) = (Emitter::leaf(&list.chunk.path), Literal::u64_unsuffixed(list.most()));
             quote! { if #value.len() > #bound { return Err(#failed); } }
         });
-        let list = |chunk: &Chunk| self.as_list(&Emitter::leaf(&chunk.path), chunk.ty);
-        if let [chunk] = &message.chunks[..]
-            && chunk.carrier == Carrier::Direct
-        {
-            let direct = pack_directly(rt, &list(chunk), lies);
-            return quote! { #(#checks)* #direct };
-        }
-        let items = Emitter::pack_items(message, lies);
-        let mut kept = message.block_words();
-        let strings = lists().zip(0u64..).map(|(chunk, number)| {
-            let list = list(chunk);
-            let place = |number| Emitter::behind_words(message, number);
-            let (at, next) = (place(2 * number), place(2 * number + 1));
-            let address = match lies {
-                _ if lies == Lies::Nowhere || message.copies => {
-                    let begin = Literal::u64_unsuffixed(kept);
-                    kept += chunk.bytes_max().unwrap_or(0).div_ceil(8);
-                    quote! {
-                        #rt::keep(#list, &mut _block[#begin..]);
-                        _block[#at] = #rt::address(&_block[#begin..]);
-                    }
+        let lists = plan.lists().map(|list| self.pack_list(rt, list));
+        let (lists, end) = match plan.memory {
+            Memory::None => return TokenStream::new(),
+            Memory::List => (quote! { #(#lists)* }, TokenStream::new()),
+            Memory::Block(block) => {
+                let (items, mut parts) = (Emitter::pack_items(plan, block, lies), described(rt, block));
+                if block.within > 0 {
+                    parts.extend(quote! { + _handing.count() * #rt::ITEM });
                 }
-                _ => quote! { _block[#at] = #rt::address(#list); },
-            };
-            quote! { #address _block[#next] = #rt::string_len(#list); }
-        });
-        let strings: Vec<TokenStream> = strings.collect();
-        let (words, count) =
-            (Literal::u64_unsuffixed(message.memory_bytes / 8), parts_in_memory(rt, message));
-        let count = match message.references_within() {
-            0 => count,
-            _ => quote! { #count + _handing.count() * #rt::ITEM },
+                let words = Literal::u64_unsuffixed(block.fixed);
+                let dope = match block.pieces_end {
+                    Some(_) => quote! { #rt::dope(_words as __u64, #parts) },
+                    None => quote! { const { #rt::dope(#words, #parts) } },
+                };
+                let end = quote! { #items _out[0] = #dope; _out[1] = #rt::address(&_block[..]); };
+                (quote! { #(#lists)* }, end)
+            }
         };
-        let dope = if has_streams(message) {
-            quote! { #rt::dope(_words as __u64, #count) }
-        } else {
-            quote! { const { #rt::dope(#words, #count) } }
-        };
-        quote! {
-            #(#checks)*
-            #(#strings)*
-            #items
-            _out[0] = #dope;
-            _out[1] = #rt::address(&_block[..]);
-        }
+        quote! { #(#checks)* #lists #end }
     }
 
-    /// The place of a word in memory that is so many words behind those of the message, however many these are.
-    pub(super) fn behind_words(message: &Message, number: u64) -> TokenStream {
-        if has_streams(message) {
-            let number = Literal::u64_unsuffixed(number);
-            return quote! { _words + #number };
-        }
-        let place = Literal::u64_unsuffixed(message.memory_bytes / 8 + number);
-        quote! { #place }
+    /// Statements that describe a list: as a string, or in the first words as all that the message has in memory.
+    fn pack_list(&self, rt: &TokenStream, list: &Variable) -> TokenStream {
+        let elements = self.as_list(&Emitter::leaf(&list.chunk.path), list.chunk.ty);
+        let (keep, lies) = match list.kept {
+            Some(begin) => {
+                let begin = (begin > 0).then(|| Literal::u64_unsuffixed(begin));
+                (quote! { #rt::keep(#elements, &mut _block[#begin..]); }, quote! { &_block[#begin..] })
+            }
+            None => (TokenStream::new(), elements.clone()),
+        };
+        let Some((_, at)) = list.string else {
+            return quote! { _out[0] = #rt::whole_words(#elements); #keep _out[1] = #rt::address(#lies); };
+        };
+        let (at, next) = (word(at), word(at.next()));
+        quote! { #keep _block[#at] = #rt::address(#lies); _block[#next] = #rt::string_len(#elements); }
     }
+}
 
-    /// Words in which a message is made, which a server keeps for a reply: all that lies nowhere else, which is everything of an exception.
-    pub(super) fn outgoing(message: &Message, everything: bool) -> u64 {
-        let is_copied = everything || message.copies;
-        let lists = message.chunks.iter().filter(|_| is_copied).filter_map(Chunk::bytes_max);
-        lists.fold(message.block_words(), |sum, bytes| sum.saturating_add(bytes.div_ceil(8)))
+/// The place of a word in memory.
+pub(super) fn word(at: Word) -> TokenStream {
+    match at {
+        Word::At(place) => Literal::u64_unsuffixed(place).to_token_stream(),
+        Word::Behind(words) => {
+            let words = Literal::u64_unsuffixed(words);
+            quote! { _words + #words }
+        }
     }
 }

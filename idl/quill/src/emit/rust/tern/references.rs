@@ -5,6 +5,7 @@
 //! the numbers that it has there; these are the windows of its thread from then on.
 
 use super::*;
+use crate::plan::Item;
 
 impl Emitter<'_> {
     /// Code that gives the references in a value away.
@@ -59,7 +60,7 @@ impl Emitter<'_> {
 
     /// Statements of a client that open windows for what may come back.
     pub(super) fn arrivals(rt: &TokenStream, method: &Method) -> Option<TokenStream> {
-        let most = method.replies().filter(|reply| reply.long).map(Message::handed_max).max()?;
+        let most = method.windows_back();
         let count = Literal::u64_unsuffixed(most);
         (most > 0).then(|| {
             quote! {
@@ -97,11 +98,11 @@ impl Emitter<'_> {
     /// Statements that begin to write what is written piece by piece, from one word of the block to another.
     pub(super) fn begin_stream(
         rt: &TokenStream,
-        message: &Message,
+        block: Block,
         (begin, end): (&Literal, &Literal),
         lies: Lies,
     ) -> TokenStream {
-        match message.references_within() {
+        match block.within {
             0 => quote! { let mut _stream = #rt::Out::new(&mut _block[#begin..#end]); },
             most => {
                 let (most, is_reply) = (Literal::u64_unsuffixed(most), lies != Lies::WithCaller);
@@ -114,19 +115,17 @@ impl Emitter<'_> {
     }
 
     /// Statements that hand over references behind the strings.
-    pub(super) fn pack_items(message: &Message, lies: Lies) -> TokenStream {
-        let first = message.strings().count() as u64;
-        let items = message.handed().zip(first..).map(|(handed, number)| {
+    pub(super) fn pack_items(plan: &Plan, block: Block, lies: Lies) -> TokenStream {
+        let items = plan.items.iter().map(|Item { handed, at }| {
             let granted = lies != Lies::WithCaller || handed.grant == Some(true);
-            let reference = name(&handed.param);
-            let at = Emitter::behind_words(message, 2 * number);
+            let (reference, at) = (name(&handed.param), pack::word(*at));
             quote! {
                 let _item = #reference.item(#granted);
                 (_block[#at], _block[#at + 1]) = (_item.0.0, _item.1);
             }
         });
-        let within = (message.references_within() > 0).then(|| {
-            let at = Emitter::behind_words(message, 2 * (first + message.handed().count() as u64));
+        let within = (block.within > 0).then(|| {
+            let at = pack::word(block.within_at());
             quote! { _handing.describe(&mut _block[#at..]); }
         });
         quote! { #(#items)* #within }

@@ -6,25 +6,6 @@ use quote::{ToTokens, quote};
 use super::*;
 
 impl Emitter<'_> {
-    /// What stands in the places of an interface's table that are for requests of one kind. So many bits of a label say which place; what
-    /// number of a method they are, and which method that is, `method_at` says.
-    pub(super) fn places(
-        interface: &InterfaceParts,
-        kind: Kind,
-        bits: u32,
-        method_at: impl Fn(u32) -> Option<u32>,
-    ) -> Vec<Stands> {
-        let place = |place: u32| {
-            let Some(method) = method_at(place.reverse_bits() >> (32 - bits)) else { return Stands::Nothing };
-            match interface.methods.get(method as usize) {
-                Some(parts) if kind.has(parts) => Stands::Method(method),
-                Some(_) => Stands::Mismatch,
-                None => Stands::Nothing,
-            }
-        };
-        (0..1u32 << bits).map(place).collect()
-    }
-
     /// The type of memory for messages of one direction.
     pub(super) fn room_items(
         &self,
@@ -84,7 +65,7 @@ impl Emitter<'_> {
         let MethodParts { operation, method, .. } = parts;
         let inputs = self.inputs(operation);
         let read = general::values(&inputs, &method.request);
-        let given = Literal::u32_unsuffixed(parts.given());
+        let given = Literal::u32_unsuffixed(method.given());
         let mut unpack = self.unpack(from, rt, &method.request, &read, false);
         unpack.extend(self.agreed(operation, false, &quote! { #rt::Malformed }));
         let offers = || method.request.offers().map(|list| offer_of(&list.path));
@@ -130,7 +111,7 @@ impl Emitter<'_> {
             }
         };
         let failed = quote! { { #let_go return #failed } };
-        let handle = if method.request.chunks.iter().any(|chunk| self.is_text(chunk.ty)) {
+        let handle = if plan::looks_twice(self.model, &method.request) {
             let (first, second) = (body(second_look(&method.request)), body(failed));
             quote! {
                 #[inline(never)]
@@ -204,7 +185,7 @@ impl Emitter<'_> {
             let agreed = label.is_none().then(|| self.agreed(operation, true, &failed));
             let pack = self.pack(rt, message, &general::values(values, message), &failed, lies);
             let (done, answer) = packed_answer(self, rt, message, way.answer(rt, given, label), &too_long);
-            let mutable = (Emitter::outgoing(message, lies == Lies::Nowhere) > 0).then(|| quote! { mut });
+            let mutable = (lies.words(message) > 0).then(|| quote! { mut });
             quote! {
                 let #mutable _pack = || -> __Result<#rt::Words, ()> { #agreed #pack Ok(_out) };
                 match _pack() {
