@@ -110,8 +110,10 @@ fn hops(text: &str, sending: Sending) -> (Vec<u8>, usize) {
     let mut hops = Vec::new();
     while let Some(frame) = first.stack.pop() {
         assert!(super::offload::crate_finds_sound(&frame));
-        let [protocol, left] = if to.is_ipv4() { [frame[23], frame[22]] } else { [frame[20], frame[21]] };
-        if protocol == 17 {
+        let (protocol, left, port_at) =
+            if to.is_ipv4() { (frame[23], frame[22], 36) } else { (frame[20], frame[21], 56) };
+        // The host also asks for an address, by datagrams to another port.
+        if protocol == 17 && frame[port_at..port_at + 2] == to.port().to_be_bytes() {
             hops.push(left);
         }
     }
