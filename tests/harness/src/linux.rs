@@ -159,7 +159,7 @@ fn registers_are_what_they_were(world: &'static World) -> Verdict {
     reply.check_code(0)
 }
 
-/// Handlers of several signals, descriptors that are closed while others wait with them, places, empty paths, memory of children, objects of System V's ipc and numbers of calls: a program prints what they do, here and there.
+/// Handlers of several signals, descriptors that are closed while others wait with them, places, empty paths, memory of children, objects of System V's ipc, filters and numbers of calls: a program prints what they do, here and there.
 fn corners_are_those_of_linux(world: &'static World) -> Verdict {
     let root = Root::new()?;
     let program = root.folder().join("bin/corners");
