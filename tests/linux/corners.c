@@ -1,5 +1,5 @@
 /* Corners of calls, without a C library: `corners DIRECTORY` prints what they do on Linux, and on Tern they do the same. Handlers of several signals that wait, and stops between them, files that
- * one thread closes while another one waits for them by `poll` or `select`, what is open as a place alone, empty paths, what children have of memory, objects of System V's ipc, and numbers of calls. */
+ * one thread closes while another one waits for them by `poll` or `select`, what is open as a place alone, empty paths, what children have of memory, objects of System V's ipc, filters, and numbers of calls. */
 
 #include "calls.h"
 
@@ -9,9 +9,10 @@ enum {
 	WAIT4 = 61, KILL = 62, FCNTL = 72, FLOCK = 73, FSYNC = 74, FTRUNCATE = 77, GETDENTS64 = 217, CHDIR = 80, RENAME = 82, MKDIR = 83, UNLINK = 87,
 	SYMLINK = 88, READLINK = 89, FCHMOD = 91, FCHOWN = 93, SETPGID = 109, RT_SIGSUSPEND = 130, SIGALTSTACK = 131, FSTATFS = 138, GETTID = 186, TKILL = 200,
 	FADVISE64 = 221, EXIT_GROUP = 231, EPOLL_WAIT = 232, EPOLL_CTL = 233, FCHOWNAT = 260, LINKAT = 265, READLINKAT = 267, PSELECT6 = 270, PPOLL = 271, SPLICE = 275,
-	UTIMENSAT = 280, FALLOCATE = 285, EPOLL_CREATE1 = 291, SYNCFS = 306, MEMFD_CREATE = 319, EXECVEAT = 322, FCHMODAT2 = 452,
+	UTIMENSAT = 280, FALLOCATE = 285, EPOLL_CREATE1 = 291, PRCTL = 157, SYNCFS = 306, SECCOMP = 317, MEMFD_CREATE = 319, EXECVEAT = 322, FCHMODAT2 = 452,
 	SIGUSR1 = 10, SIGUSR2 = 12, SIGPIPE = 13, SIGCONT = 18, SIGSTOP = 19, SIGTSTP = 20, QUEUED = 40, BLOCK = 0, UNBLOCK = 1, SET = 2,
 	SA_ONSTACK = 0x08000000, SA_RESTART = 0x10000000, SA_RESTORER = 0x04000000, EMPTY_PATH = 0x1000,
+	SIGSYS = 31, ALLOWED = 0x7fff0000, GET_FILTERS = 21, SET_FILTERS = 22, NO_NEW_RIGHTS = 38,
 	HOLE = 9, LEAVE_AT_FORK = 10, WIPE_ON_FORK = 18, KEEP = 1, PUNCH = 2,
 	HERE = -100, O_PLACE = 010000000, O_NOFOLLOW = 0400000, O_DIRECTORY = 0200000, THREAD_FLAGS = 0x50f00, STACK = 16384,
 };
@@ -394,7 +395,7 @@ static void empty_paths(void)
 	tell("begun", begun, COUNT(begun));
 }
 
-/* What a child has of memory of which somebody has said so, and holes in memory that both have. */
+/* Memory that a child does not have, or finds empty, because somebody has said so; and holes in memory that both have. */
 static void copies(void)
 {
 	volatile char *own = (volatile char *)call6(MMAP, 0, 4 * 4096, 3, 0x22, -1ul, 0), *shared = (volatile char *)call6(MMAP, 0, 4 * 4096, 3, 0x21, -1ul, 0);
@@ -419,6 +420,75 @@ static void copies(void)
 	     CALL(LSEEK, file, 0, 2, 0), CALL(PREAD64, file, &byte, 1, 4095), byte, CALL(PREAD64, file, &byte, 1, 4096), byte);
 	CALL(CLOSE, file, 0, 0, 0);
 	CALL(MUNMAP, own, 4 * 4096, 0, 0), CALL(MUNMAP, shared, 4 * 4096, 0, 0);
+}
+
+/* Calls that a child has given up, and its end when it makes one all the same. */
+struct instruction {
+	unsigned short code;
+	unsigned char yes, no;
+	unsigned constant;
+};
+
+static number give_up(number call, unsigned action, word flags)
+{
+	struct instruction program[] = { { 0x20, 0, 0, 0 }, { 0x15, 0, 1, (unsigned)call }, { 0x06, 0, 0, action }, { 0x06, 0, 0, ALLOWED } };
+	struct { unsigned short count; struct instruction *program; } of = { 4, program };
+	return CALL(SECCOMP, 1, flags, &of, 0);
+}
+
+static void gives_up(const char *name, number call, unsigned action, int is_handled)
+{
+	int ends[2], status = 0;
+	number found[3] = { 0 };
+	CALL(PIPE, ends, 0, 0, 0);
+	number child = CALL(FORK, 0, 0, 0, 0);
+	if (child == 0) {
+		CALL(PRCTL, NO_NEW_RIGHTS, 1, 0, 0);
+		if (is_handled)
+			handle(SIGSYS, 0, 0);
+		count = 0;
+		found[0] = give_up(call, action, 0);
+		found[1] = CALL(call, -1, 0, 0, 0), found[2] = count;
+		CALL(WRITE, ends[1], found, sizeof found, 0);
+		end(0);
+	}
+	CALL(WAIT4, child, &status, 0, 0);
+	CALL(CLOSE, ends[1], 0, 0, 0);
+	CALL(READ, ends[0], found, sizeof found, 0);
+	CALL(CLOSE, ends[0], 0, 0, 0);
+	TELL(name, status & 0x7f, status >> 8, found[0], found[1], found[2]);
+}
+
+static void filters(void)
+{
+	gives_up("allowed", CLOSE, ALLOWED, 0);
+	gives_up("an error", CLOSE, 0x50000 | 13, 0);
+	gives_up("no error", CLOSE, 0x50000, 0);
+	gives_up("the highest error", CLOSE, 0x5ffff, 0);
+	gives_up("a signal", CLOSE, 0x30000, 1);
+	gives_up("a signal without a handler", CLOSE, 0x30000, 0);
+	gives_up("the end of a thread", CLOSE, 0, 1);
+	gives_up("the end of a process", CLOSE, 0x80000000, 1);
+	gives_up("nobody looks on", CLOSE, 0x7ff00000, 1);
+	gives_up("no action", CLOSE, 0x12340000, 1);
+	struct { unsigned short count; struct instruction *program; } none = { 0, 0 };
+	struct instruction backwards[] = { { 0x05, 0, 0, -1u }, { 0x06, 0, 0, ALLOWED } };
+	struct { unsigned short count; struct instruction *program; } wrong = { 2, backwards };
+	unsigned known = 0x50000, unknown = 0x12340000;
+	TELL("no filters", CALL(SECCOMP, 1, 0, &none, 0), CALL(SECCOMP, 1, 0, &wrong, 0), CALL(SECCOMP, 1, 0, 8, 0), CALL(SECCOMP, 1, 1 << 20, &wrong, 0), CALL(SECCOMP, 99, 0, 0, 0),
+	     CALL(SECCOMP, 0, 1, 0, 0), CALL(SECCOMP, 2, 0, &known, 0), CALL(SECCOMP, 2, 0, &unknown, 0), CALL(PRCTL, GET_FILTERS, 0, 0, 0));
+	for (int ends_well = 0; ends_well < 2; ends_well++) {
+		int status = 0;
+		number child = CALL(FORK, 0, 0, 0, 0);
+		if (child == 0) {
+			CALL(PRCTL, SET_FILTERS, 1, 0, 0);
+			if (!ends_well)
+				CALL(GETPID, 0, 0, 0, 0);
+			CALL(EXIT, 5, 0, 0, 0);
+		}
+		CALL(WAIT4, child, &status, 0, 0);
+		TELL("strictly", status);
+	}
 }
 
 #include "ipc.h"
@@ -457,6 +527,7 @@ void __attribute__((noreturn, used)) begin(word *stack)
 	empty_paths();
 	copies();
 	objects();
+	filters();
 	numbers();
 	say("all corners\n");
 	end(0);

@@ -210,7 +210,7 @@ fn what_the_standard_library_of_rust_does(world: &'static World) -> Verdict {
     prints_one_text(world, &root, "standard")
 }
 
-/// Handlers of several signals, descriptors that are closed while others wait with them, places, empty paths, memory of children, objects of System V's ipc and numbers of calls: a program prints what they do, here and there.
+/// Handlers of several signals, descriptors that are closed while others wait with them, places, empty paths, memory of children, objects of System V's ipc, filters and numbers of calls: a program prints what they do, here and there.
 fn corners_are_those_of_linux(world: &'static World) -> Verdict {
     let root = Root::new()?;
     let program = root.folder().join("bin/corners");

@@ -358,6 +358,19 @@ impl Argument<'_> {
             }
             prctl::PR_SET_NO_NEW_PRIVS => add(line, format_args!("PR_SET_NO_NEW_PRIVS, {value}")),
             prctl::PR_GET_NO_NEW_PRIVS => line.push_str("PR_GET_NO_NEW_PRIVS"),
+            prctl::PR_GET_SECCOMP => line.push_str("PR_GET_SECCOMP"),
+            prctl::PR_SET_SECCOMP => {
+                line.push_str("PR_SET_SECCOMP, ");
+                print_one(&flags::RESTRICTION_MODES, value & 0xffff_ffff, line);
+                if value == 2 {
+                    line.push_str(", ");
+                    let at = self.arg(2);
+                    match structures::filter(self.memory, at) {
+                        Some(program) => line.push_str(&program),
+                        None => print_address(at, line),
+                    }
+                }
+            }
             prctl::PR_GET_DUMPABLE => line.push_str("PR_GET_DUMPABLE"),
             prctl::PR_SET_DUMPABLE => add(line, format_args!("PR_SET_DUMPABLE, {value}")),
             prctl::PR_SET_PDEATHSIG => {

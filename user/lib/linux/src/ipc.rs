@@ -1,4 +1,4 @@
-//! What processes share by number or by name, and what outlasts them: objects of System V's ipc, and queues of POSIX.
+//! Objects that processes share by number or by name, and that outlast them: those of System V's ipc, and queues of POSIX.
 //!
 //! An [`Object`] of System V has an identifier, by which all know it, and mostly a key, by which it is found. [`Ids`] are all objects of a kind. Since nobody's
 //! end gives them back, they have their bytes from [`Lasting`], a part of the budget. Numbers are in [`numbers`].
@@ -111,7 +111,7 @@ impl Permissions {
 /// An object of System V.
 #[derive(Debug)]
 pub struct Object<T> {
-    /// Who may do what with it.
+    /// Its owner and permissions.
     pub permissions: Permissions,
     /// When it was made, or changed by a command, in seconds since 1970.
     pub changed: u64,

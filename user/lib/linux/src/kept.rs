@@ -22,6 +22,8 @@ pub struct Kept {
     pub ipc: Ipc,
     /// Lists of watches of files.
     pub notices: Notices,
+    /// Calls that filters had something against, and of which somebody was told.
+    pub refused: usize,
     /// Descriptors of processes.
     pub pidfds: Pidfds,
 }

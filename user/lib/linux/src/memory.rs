@@ -57,7 +57,7 @@ pub struct Kind {
     pub is_read_only: bool,
     /// Place in a file that its first page shows. Without one, zeros.
     pub source: Option<Source>,
-    /// What becomes of it in a copy.
+    /// Its state in a copy.
     pub at_fork: AtFork,
 }
 

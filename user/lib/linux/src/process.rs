@@ -1,6 +1,7 @@
 //! Processes and threads.
 
 use crate::budget::{Budget, Share};
+use crate::calls::seccomp::Restriction;
 use crate::frames::Frame;
 use crate::machine::{Registers, Space, Tid};
 use crate::memory::{FileNumber, Memory};
@@ -215,7 +216,7 @@ pub struct Blocked {
     pub on: Vec<Event>,
     /// When it waits no longer.
     pub until: Option<u64>,
-    /// What of it is waited for: bits of a futex's waiter, or a semaphore of a set.
+    /// Part of it that is waited for: bits of a futex's waiter, or a semaphore of a set.
     pub bits: u32,
     /// Share of the budget that the events have, if they are many.
     pub share: Option<Share>,
@@ -296,10 +297,12 @@ pub struct Thread {
     pub polled: Polled,
     /// The futex at which it waits: that of the call which is made again, or one to which others have moved it.
     pub futex: Option<Word>,
-    /// What the call which is being made waits for, of a futex or of a set of semaphores: see [`Blocked::bits`].
+    /// Part that the call which is being made waits for, of a futex or of a set of semaphores: see [`Blocked::bits`].
     pub bits: u32,
     /// Set if what it waited for came.
     pub is_woken: bool,
+    /// Calls that it has given up.
+    pub restriction: Restriction,
     /// Share of the budget that it has, unless it is the first of its process.
     pub share: Option<Share>,
     /// Its name, if it has another one than its process.
@@ -334,6 +337,7 @@ impl Thread {
             futex: None,
             bits: u32::MAX,
             is_woken: false,
+            restriction: Restriction::None,
             share: None,
             name: None,
         }

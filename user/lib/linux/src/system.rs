@@ -91,6 +91,8 @@ pub struct System<M, B, F> {
     pub threads_max: usize,
     /// How the first process has ended.
     pub ended: Option<Status>,
+    /// Whether a thread has given up calls, or one that it comes from: then each is looked at before it is made.
+    pub(crate) restricts: bool,
     /// Lines and counts of all calls, if somebody wants them.
     pub trace: Option<Box<Trace>>,
 }
@@ -165,6 +167,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             kept: Kept { began, ..Kept::default() },
             threads_max,
             ended: None,
+            restricts: false,
             trace: None,
         }
     }

@@ -42,7 +42,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 | nr::__NR_getgid
                 | nr::__NR_getegid
         );
-        if !is_one || self.trace.is_some() {
+        if !is_one || self.trace.is_some() || self.restricts {
             return None;
         }
         let thread = self.threads.get(&tid)?;

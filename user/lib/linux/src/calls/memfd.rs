@@ -110,7 +110,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let before = self.store.frames.object_len(file.object);
         if is_hole {
             file.check(before, before, true)?;
-            self.make_hole(file.object, &(at..end));
+            self.make_holes(&[(file.object, at..end)]);
         } else if mode == 0 {
             self.check_length(tid, before, end)?;
             if end > before {
@@ -120,13 +120,15 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         DONE
     }
 
-    /// Makes a part of memory without a file zeros, for all that have it mapped, and gives back its frames.
-    pub(super) fn make_hole(&mut self, object: FileNumber, hole: &Range<u64>) {
-        let pages = whole_pages(hole);
+    /// Makes parts of memory without a file zeros, for all that have them mapped, and gives back their frames. The parts are in order, and none meets another one.
+    pub(super) fn make_holes(&mut self, holes: &[(FileNumber, Range<u64>)]) {
+        let pages: Vec<_> = holes.iter().map(|(object, hole)| (*object, whole_pages(hole))).collect();
         for process in self.processes.values() {
-            process.room.borrow_mut().memory.forget_pages(&mut self.store.frames, object, &pages);
+            process.room.borrow_mut().memory.forget_pages(&mut self.store.frames, &pages);
         }
-        self.store.frames.clear_object(object, hole);
+        for (object, hole) in holes {
+            self.store.frames.clear_object(*object, hole);
+        }
     }
 
     /// Adds seals to what is open.

@@ -191,9 +191,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             MADV_REMOVE => {
                 let shown = room.borrow().memory.objects_in(at, len);
-                for (object, hole) in shown? {
-                    self.make_hole(object, &hole);
-                }
+                self.make_holes(&shown?);
                 done(room.borrow().memory.check_mapped(at, len))
             }
             // Advice that changes nothing. Others may have an effect that programs count on: who asks for it hears that it is not there.

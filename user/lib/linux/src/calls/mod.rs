@@ -38,6 +38,7 @@ pub mod queues;
 #[cfg(test)]
 mod rig;
 mod scheduling;
+pub mod seccomp;
 pub mod segments;
 pub mod semaphores;
 pub mod signals;
@@ -95,6 +96,11 @@ pub(crate) fn make<M: Machine, B: Bytes, F: FileSystem>(
     tid: Tid,
     registers: &Registers,
 ) -> Answer {
+    if system.restricts
+        && let Some(answer) = system.refuse(tid, registers)
+    {
+        return answer;
+    }
     let number = usize::try_from(registers.rax).unwrap_or(usize::MAX);
     let all: &[_; CALLS] = &Calls::<M, B, F>::ALL;
     match all.get(number).copied().flatten() {
@@ -294,6 +300,7 @@ const fn about_processes<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Op
         nr::__NR_set_robust_list => System::sys_set_robust_list,
         nr::__NR_get_robust_list => System::sys_get_robust_list,
         nr::__NR_prctl => System::sys_prctl,
+        nr::__NR_seccomp => System::sys_seccomp,
         nr::__NR_process_vm_readv => System::sys_process_vm_readv,
         nr::__NR_process_vm_writev => System::sys_process_vm_writev,
         nr::__NR_kcmp => System::sys_kcmp,
@@ -442,7 +449,7 @@ const fn about_the_machine<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> 
     })
 }
 
-/// What processes share by numbers, or by names that are no files.
+/// Objects that processes share by numbers, or by names that are no files.
 const fn about_ipc<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M, B, F>> {
     Some(match number {
         nr::__NR_shmget => System::sys_shmget,

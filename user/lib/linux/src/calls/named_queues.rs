@@ -37,7 +37,7 @@ const QUEUES_MAX: usize = 256;
 /// Messages of a queue, and bytes of each: if nothing is said, and at most if it is not `root` who says it.
 const USUAL: [u64; 2] = [10, 8192];
 
-/// The same, for `root`.
+/// Messages of a queue of `root`, and bytes of each, at most.
 const MOST: [u64; 2] = [65_536, 16 << 20];
 
 /// Bytes that each message counts for in the limit of a user, beside its text.
@@ -55,9 +55,9 @@ const PRIORITIES: u64 = 32_768;
 /// Bytes of `struct mq_attr`: flags, most messages, most bytes of each, messages that there are, and four words without a meaning.
 const ATTRIBUTES: usize = 64;
 
-/// What a thread waits for that receives. See [`Blocked::bits`](crate::process::Blocked::bits).
+/// Mark of a thread that waits for a message. See [`Blocked::bits`](crate::process::Blocked::bits).
 const RECEIVES: u32 = 1;
-/// The same, for one that sends.
+/// Mark of a thread that waits for room, in the same way.
 const SENDS: u32 = 2;
 
 /// Bytes that queues count for in the limits of users.
@@ -105,7 +105,7 @@ struct Message {
     _share: LastingShare,
 }
 
-/// Who hears of the next message that comes into the queue while it is empty.
+/// A process that hears of the next message which comes into the queue while it is empty.
 #[derive(Clone, Copy, Debug)]
 struct Notice {
     process: Tid,

@@ -280,7 +280,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
              FDSize:\t64\nGroups:\t{}\nVmPeak:\t{:8} kB\nVmSize:\t{:8} kB\nVmLck:\t       0 kB\nVmHWM:\t{:8} kB\nVmRSS:\t{:8} kB\n\
              VmSwap:\t       0 kB\nThreads:\t{}\nSigQ:\t0/1024\nSigPnd:\t{:016x}\nShdPnd:\t{:016x}\nSigBlk:\t{:016x}\nSigIgn:\t{:016x}\nSigCgt:\t{:016x}\n\
              CapInh:\t0000000000000000\nCapPrm:\t{:016x}\nCapEff:\t{:016x}\nCapBnd:\t000001ffffffffff\nCapAmb:\t0000000000000000\n\
-             NoNewPrivs:\t{}\nSeccomp:\t0\nCpus_allowed:\t1\nCpus_allowed_list:\t0\nMems_allowed:\t1\nMems_allowed_list:\t0\n\
+             NoNewPrivs:\t{}\nSeccomp:\t{}\nSeccomp_filters:\t{}\nCpus_allowed:\t1\nCpus_allowed_list:\t0\nMems_allowed:\t1\nMems_allowed_list:\t0\n\
              voluntary_ctxt_switches:\t0\nnonvoluntary_ctxt_switches:\t0\n",
             process.umask,
             process.parent,
@@ -300,6 +300,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             all,
             all,
             u32::from(process.has_no_new_rights),
+            first.map_or(0, |first| first.restriction.mode()),
+            first.map_or(0, |first| first.restriction.filter_count()),
         )
     }
 }

@@ -159,7 +159,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.machine.make_thread(space, child)?;
         let mask = self.thread(tid)?.mask;
         let pending = Pending::within(self.budget.empty());
-        let thread = Thread { share: Some(share), pending, ..Thread::new(pid, mask) };
+        let restriction = self.thread(tid)?.restriction.clone();
+        let thread = Thread { share: Some(share), pending, restriction, ..Thread::new(pid, mask) };
         self.threads.insert(child, thread);
         self.process(tid)?.threads.push(child);
         if let Err(error) = self.begin_thread(tid, child, new) {
@@ -209,6 +210,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let mask = self.thread(tid)?.mask;
         let mut thread = Thread::new(child, mask);
         thread.pending = Pending::within(self.budget.empty());
+        thread.restriction = self.thread(tid)?.restriction.clone();
         thread.stack = if shares { Stack::NONE } else { self.thread(tid)?.stack };
         self.processes.insert(child, process);
         self.threads.insert(child, thread);

@@ -196,7 +196,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 self.ipc_set::<Queue>(tid, id, at)?;
                 let queue = &mut self.ipc_object::<Queue>(tid, id)?.of;
                 queue.most = most;
-                // Whoever waits looks at room and permissions again.
+                // Threads that wait look at room and permissions again.
                 let event = Event::Ring(queue.number);
                 self.tell(event);
                 DONE

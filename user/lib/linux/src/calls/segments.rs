@@ -1,7 +1,7 @@
 //! Shared memory of System V: `shmget` and its like.
 //!
 //! A segment is an [object](crate::memory::Objects) without a file, which this holds until somebody removes the segment; from then on only who has it attached
-//! does. Who that is says his memory: nobody counts, so a segment follows `fork`, `execve`, `munmap` and the end of a process by itself.
+//! does. Memories say who that is: nobody counts, so a segment follows `fork`, `execve`, `munmap` and the end of a process by itself.
 
 use super::ipc::{Ipc, Kind, structure};
 use super::number;
@@ -25,7 +25,7 @@ use vfs::FileSystem;
 /// Bytes of the budget that a segment counts for, beside its object.
 const SEGMENT_BYTES: usize = 256;
 
-/// Part of the frames that segments may have together: one of so many. What they have is given back by nobody's end.
+/// Part of the frames that segments may have together: one of so many. Nobody's end gives back what they have.
 const PART: u64 = 2;
 
 /// Shared memory.
@@ -65,7 +65,7 @@ impl Segment {
     }
 }
 
-/// What happens to segments of a memory.
+/// A change of segments that a memory shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Change {
     /// A process that is a copy has them.
@@ -179,12 +179,29 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         DONE
     }
 
+    /// Memories of all processes.
+    fn rooms(&self) -> impl Iterator<Item = &Shared> {
+        // A child by `vfork` has the memory of its parent.
+        let rooms = self.processes.values().map(|process| (Rc::as_ptr(&process.room), &process.room));
+        rooms.collect::<BTreeMap<_, _>>().into_values()
+    }
+
     /// How often processes have a segment attached.
     fn attachments(&self, segment: &Segment) -> u64 {
-        // A child by `vfork` has the memory of its parent.
-        let rooms: BTreeMap<_, &Shared> =
-            self.processes.values().map(|process| (Rc::as_ptr(&process.room), &process.room)).collect();
-        rooms.values().map(|room| room.borrow().memory.pieces_of_object(segment.object)).sum()
+        self.rooms().map(|room| room.borrow().memory.pieces_of_object(segment.object)).sum()
+    }
+
+    /// How often processes have each object without a file mapped: one look at each memory, however many segments there are.
+    fn all_attachments(&self) -> BTreeMap<FileNumber, u64> {
+        let mut all = BTreeMap::new();
+        for room in self.rooms() {
+            for (_, _, kind) in room.borrow().memory.regions() {
+                if let Some(source) = kind.source.filter(|source| source.file.is_object()) {
+                    *all.entry(source.file).or_default() += 1;
+                }
+            }
+        }
+        all
     }
 
     /// Segments that a memory shows are somebody's from now on, or no longer.
@@ -292,6 +309,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             "       key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  cgid      atime      \
              dtime      ctime                   rss                  swap\n",
         );
+        let attachments = self.all_attachments();
         for (id, found) in self.kept.ipc.segments.iter() {
             let (Permissions { key, owner, maker, mode, .. }, of) = (found.permissions, &found.of);
             let present = self.store.frames.object_bytes(of.object);
@@ -302,7 +320,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 of.len,
                 of.maker,
                 of.last,
-                self.attachments(of),
+                attachments.get(&of.object).copied().unwrap_or(0),
                 owner.0,
                 owner.1,
                 maker.0,

@@ -1,7 +1,7 @@
 //! Semaphores of System V: `semget` and its like.
 //!
 //! A call does all of its operations or none. One that waits is made again when a value of its set changes, the longest one first; when it has changed a value, all
-//! others look once more from the first one on. What the end of a process takes back is kept in the set, by process.
+//! others look once more from the first one on. Operations that the end of a process takes back are kept in the set, by process.
 
 use super::ipc::{Ipc, Kind, READS, WRITES, structure};
 use super::number;
@@ -101,7 +101,7 @@ impl Operation {
         self.flags & SEM_UNDO != 0 && self.change != 0
     }
 
-    /// What a thread waits for that cannot do it.
+    /// Number of the wait of a thread that cannot do it: the semaphore, and whether for 0.
     fn bits(&self) -> u32 {
         u32::from(self.semaphore) << 1 | u32::from(self.change == 0)
     }

@@ -356,7 +356,7 @@ calls! {
     sched_setattr __NR_sched_setattr Number: Unknown;
     sched_getattr __NR_sched_getattr Number: Unknown;
     renameat2 __NR_renameat2 Number: Dir Path Dir Path Hex0;
-    seccomp __NR_seccomp Number: Unknown;
+    seccomp __NR_seccomp Number: One(RESTRICTIONS) Flags(FILTER) Restriction;
     getrandom __NR_getrandom Number: Random Size Flags(RANDOM);
     memfd_create __NR_memfd_create Number: Path Flags(MEMFD);
     kexec_file_load __NR_kexec_file_load Number: Unknown;

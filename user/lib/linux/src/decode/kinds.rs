@@ -171,6 +171,8 @@ pub enum Kind {
     Priority,
     /// How somebody wants to hear of something.
     Notice,
+    /// Argument of `seccomp`, for the operation that is the first one.
+    Restriction,
     /// A command of `prctl`, and the arguments that it has.
     Prctl,
     /// All six, of which nothing is known.

@@ -87,6 +87,10 @@ pub fn information(told: &Told) -> String {
     } else if is_of_fault && code as u32 != SI_KERNEL {
         text.push_str(", si_addr=");
         print_address(value, &mut text);
+    } else if number == SIGSYS && code == SYS_SECCOMP as i32 {
+        let (address, name) =
+            (u64::from(owner) << 32 | u64::from(pid), super::name_or_number(value & 0xffff_ffff));
+        text += &format!(", si_call_addr={address:#x}, si_syscall=__NR_{name}, si_arch=AUDIT_ARCH_X86_64");
     } else if code <= 0 {
         text += &format!(", si_pid={pid}, si_uid={owner}");
         if code == SI_QUEUE || code == SI_MESGQ {
@@ -118,6 +122,7 @@ fn code_name(number: u32, code: i32) -> String {
     let own: &[&str] = match number {
         SIGCHLD => &["CLD_EXITED", "CLD_KILLED", "CLD_DUMPED", "CLD_TRAPPED", "CLD_STOPPED", "CLD_CONTINUED"],
         SIGSEGV => &["SEGV_MAPERR", "SEGV_ACCERR"],
+        SIGSYS => &["SYS_SECCOMP"],
         SIGBUS => &["BUS_ADRALN", "BUS_ADRERR", "BUS_OBJERR"],
         SIGILL => &["ILL_ILLOPC", "ILL_ILLOPN", "ILL_ILLADR", "ILL_ILLTRP", "ILL_PRVOPC"],
         SIGFPE => &[

@@ -11,6 +11,7 @@ use alloc::format;
 use alloc::string::String;
 use linux_raw_sys::general::*;
 use linux_raw_sys::ioctl::*;
+use linux_raw_sys::ptrace::{SECCOMP_GET_ACTION_AVAIL, SECCOMP_SET_MODE_FILTER};
 
 /// Items of a list that are printed, at most.
 const ITEMS_MAX: u64 = 32;
@@ -69,6 +70,7 @@ pub(super) fn structure(
         Kind::TextOut => ipc::message(at, brought, memory),
         Kind::MadeLimits | Kind::Limits | Kind::LimitsOut => ipc::limits(at, memory),
         Kind::Priority => memory.numbers(at).map(|[priority]| format!("[{priority}]")),
+        Kind::Restriction => restriction(memory, first as u32, at),
         Kind::Notice => ipc::notice(at, memory),
         Kind::Address => sockets::address(memory, at, next & 0xffff_ffff),
         Kind::AddressOut => {
@@ -79,6 +81,28 @@ pub(super) fn structure(
         Kind::MessageOut => sockets::message(memory, at, Some(brought)),
         _ => None,
     }
+}
+
+/// Argument of `seccomp`: a program, or an action that is asked for.
+fn restriction(memory: &mut dyn Memory, operation: u32, at: u64) -> Option<String> {
+    match operation {
+        SECCOMP_SET_MODE_FILTER => filter(memory, at),
+        SECCOMP_GET_ACTION_AVAIL => {
+            let [action] = memory.numbers(at)?;
+            let mut text = String::from("[");
+            print_one(&flags::FILTER_ACTIONS, action.into(), &mut text);
+            Some(text + "]")
+        }
+        _ => None,
+    }
+}
+
+/// A program of a filter: `struct sock_fprog`.
+pub(super) fn filter(memory: &mut dyn Memory, at: u64) -> Option<String> {
+    let [count, from] = memory.words(at)?;
+    let mut text = format!("{{len={}, filter=", count as u16);
+    super::print_address(from, &mut text);
+    Some(text + "}")
 }
 
 /// `struct timespec` or `struct timeval`.

@@ -115,6 +115,17 @@ fn processes() {
     check(__NR_exit_group, &[0], &[], 0, "exit_group(0)                           = ?");
     let line = "futex(0x1000, FUTEX_WAKE_PRIVATE, 2147483647) = 0";
     check(__NR_futex, &[0x1000, 129, 0x7fff_ffff], &[], 0, line);
+    let line = "seccomp(SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC|SECCOMP_FILTER_FLAG_LOG, {len=4, filter=0x41}) = 0";
+    let program = "\x04\0\0\0\0\0\0\0A\0\0\0\0\0\0\0";
+    check(__NR_seccomp, &[1, 3, 2], &[(2, program)], 0, line);
+    let line = "seccomp(SECCOMP_GET_ACTION_AVAIL, 0, [SECCOMP_RET_KILL_THREAD]) = 0";
+    check(__NR_seccomp, &[2, 0, 2], &[(2, "\0\0\0\0")], 0, line);
+    let line = "seccomp(SECCOMP_SET_MODE_STRICT, 0, NULL) = -1 EINVAL (Invalid argument)";
+    check(__NR_seccomp, &[0, 0, 0], &[], -22, line);
+    let line = "prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, {len=4, filter=0x41}) = 0";
+    check(__NR_prctl, &[22, 2, 2], &[(2, program)], 0, line);
+    check(__NR_prctl, &[22, 1], &[], 0, "prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) = 0");
+    check(__NR_prctl, &[21], &[], 2, "prctl(PR_GET_SECCOMP)                   = 2");
     let line = "pause()                                 = ? ERESTARTNOHAND (To be restarted if no handler)";
     check(__NR_pause, &[], &[], -514, line);
 }

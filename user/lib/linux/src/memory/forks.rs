@@ -6,7 +6,7 @@ use crate::errno::{EINVAL, ENOMEM, Result};
 use crate::frames::{Bytes, Frames, PAGE};
 use linux_raw_sys::general::{MADV_DOFORK, MADV_DONTFORK, MADV_KEEPONFORK, MADV_WIPEONFORK};
 
-/// What becomes of a region in a copy.
+/// State of a region in a copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AtFork {
     /// Whether a copy does not have it.
@@ -19,7 +19,7 @@ impl AtFork {
     /// A copy has it as it is.
     pub const COPIED: AtFork = AtFork { is_left: false, is_wiped: false };
 
-    /// What becomes of a region of a kind by advice. `EINVAL`: only private memory that shows nothing can be zeros.
+    /// State that a region of a kind gets by advice. `EINVAL`: only private memory that shows nothing can be zeros.
     fn by(kind: Kind, advice: u32) -> Result<AtFork> {
         let before = kind.at_fork;
         match advice {
@@ -59,7 +59,7 @@ impl Memory {
         self.all_mapped(&range)
     }
 
-    /// A copy for another process, at whose cost its tables are: it is the one that is served. What is private is written to by neither before it has been copied.
+    /// A copy for another process, at whose cost its tables are: it is the one that is served. Private pages are written to by neither before they have been copied.
     pub fn copy<B: Bytes>(&self, frames: &mut Frames<B>) -> Result<Memory> {
         self.recent.forget();
         let mut share = frames.budget.take(self.table_bytes()).ok_or(ENOMEM)?;

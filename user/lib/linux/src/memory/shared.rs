@@ -143,7 +143,7 @@ impl<B: Bytes> Frames<B> {
         self.objects.all.get(&number)?.pages.get(page)
     }
 
-    /// Makes a part of an object zeros, and gives back the frames of whole pages. Whoever has such a page mapped [loses](Memory::forget_pages) it before.
+    /// Makes a part of an object zeros, and gives back the frames of whole pages. Memories that have such a page mapped [lose](Memory::forget_pages) it before.
     pub fn clear_object(&mut self, number: FileNumber, hole: &Range<u64>) {
         let whole = whole_pages(hole);
         let Some(object) = self.objects.all.get_mut(&number) else { return };
@@ -239,21 +239,37 @@ pub fn whole_pages(range: &Range<u64>) -> Range<u64> {
 }
 
 impl Memory {
-    /// Pages of an object have no frames here any more. Those that were copied stay as they are.
-    pub fn forget_pages<B: Bytes>(&mut self, frames: &mut Frames<B>, number: FileNumber, gone: &Range<u64>) {
-        if !self.has_object(number) {
+    /// Pages of objects have no frames here any more: ranges of pages, in order, none of which meets another one. Those that were copied stay as they are.
+    pub fn forget_pages<B: Bytes>(&mut self, frames: &mut Frames<B>, gone: &[(FileNumber, Range<u64>)]) {
+        let next = |file: FileNumber, page: u64| {
+            gone.partition_point(|(of, range)| (*of, range.start) <= (file, page))
+        };
+        let is_gone = |file: FileNumber, page: u64| {
+            let found = next(file, page).checked_sub(1).and_then(|at| gone.get(at));
+            found.is_some_and(|(of, range)| *of == file && range.contains(&page))
+        };
+        let is_meant = |file: FileNumber| {
+            gone.get(next(file, 0).saturating_sub(1)..)
+                .into_iter()
+                .flatten()
+                .take(2)
+                .any(|(of, _)| *of == file)
+        };
+        if !self.objects.iter().any(|object| is_meant(*object)) {
             return;
         }
         let mut lost = Vec::new();
         for (start, end, kind) in self.regions() {
-            let Some(source) = kind.source.filter(|source| source.file == number) else { continue };
-            let (first, here) = (source.offset / PAGE, start / PAGE);
-            let shown = gone.start.max(first)..gone.end.min(first.saturating_add((end - start) / PAGE));
-            if shown.is_empty() {
+            let Some(source) = kind.source.filter(|source| source.file.is_object() && is_meant(source.file))
+            else {
                 continue;
-            }
-            let mapped = self.pages.among(shown.start - first + here..shown.end - first + here);
-            let is_its = |page: u64, frame| frames.object_frame(number, page - here + first) == Some(frame);
+            };
+            let (first, here) = (source.offset / PAGE, start / PAGE);
+            let is_its = |page: u64, frame: Frame| {
+                let shown = page - here + first;
+                is_gone(source.file, shown) && frames.object_frame(source.file, shown) == Some(frame)
+            };
+            let mapped = self.pages.among(here..end / PAGE);
             lost.extend(mapped.filter(|(page, frame)| is_its(*page, *frame)).map(|(page, _)| page));
         }
         for page in lost {
@@ -261,7 +277,7 @@ impl Memory {
         }
     }
 
-    /// Objects that a range shows to be shared, and the bytes of each, for a hole there. `EINVAL`: some of it shows no file; `EACCES`: it may not be written to;
+    /// Bytes of objects that a range shows to be shared, in order, for holes there. None of them meets another one. `EINVAL`: some of it shows no file; `EACCES`: it may not be written to;
     /// `EOPNOTSUPP`: a file of a file system has no holes.
     pub fn objects_in(&self, start: u64, len: u64) -> Result<Vec<(FileNumber, Range<u64>)>> {
         let range = Memory::range(start, len).map_err(|_| ENOMEM)?;
@@ -278,6 +294,14 @@ impl Memory {
             let (from, to) = (start.max(range.start), region.end.min(range.end));
             shown.push((source.file, source.offset + (from - start)..source.offset + (to - start)));
         }
+        shown.sort_unstable_by_key(|(file, range)| (*file, range.start));
+        shown.dedup_by(|(file, later), (before, range)| {
+            let meets = file == before && later.start <= range.end;
+            if meets {
+                range.end = range.end.max(later.end);
+            }
+            meets
+        });
         Ok(shown)
     }
 
@@ -374,7 +398,7 @@ impl Memory {
         }
     }
 
-    /// What shows an object that is meant so that it begins at an address: the object that comes first, and its pieces, as far as they are where they were mapped.
+    /// Pieces that show an object which is meant so that it begins at an address: of the object that comes first, as far as they are where they were mapped.
     pub fn shown_from(
         &self,
         at: u64,

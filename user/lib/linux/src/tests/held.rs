@@ -30,7 +30,8 @@ impl World {
     }
 
     fn threads_held(&self) -> usize {
-        let mut sum = 0;
+        let restrictions = self.system.threads.values().flat_map(|thread| thread.restriction.held());
+        let mut sum: usize = restrictions.collect::<BTreeMap<_, _>>().values().sum();
         for (tid, thread) in self.system.threads.iter() {
             sum += thread.pending.list_bytes() + if *tid == thread.process { 0 } else { THREAD_BYTES };
             let events = thread.blocked.as_ref().filter(|blocked| blocked.on.len() > EVENTS_FREE);

@@ -17,7 +17,7 @@ const WORK_MAX: u64 = 8 << 20;
 const THREADS_MAX: usize = 8;
 
 /// Calls that change more than others, and come more often.
-const OFTEN: [u32; 79] = [
+const OFTEN: [u32; 80] = [
     nr::__NR_read,
     nr::__NR_write,
     nr::__NR_readv,
@@ -97,6 +97,7 @@ const OFTEN: [u32; 79] = [
     nr::__NR_mq_timedreceive,
     nr::__NR_mq_notify,
     nr::__NR_mq_getsetattr,
+    nr::__NR_seccomp,
 ];
 
 /// Paths that are written to the data of processes.

@@ -189,7 +189,7 @@ fn one_process_hears_of_the_next_message() {
     send(&mut world);
     assert!(!world.handles(child));
     assert_eq!((receive(&mut world), receive(&mut world)), (Ok(4), Ok(4)));
-    // Who waits for it has it before.
+    // A thread that waits for it has it before.
     let other = world.fork(1);
     assert_eq!(world.call(other, nr::__NR_mq_timedreceive, &[fd, OWN, 8192, 0, 0]), None);
     send(&mut world);

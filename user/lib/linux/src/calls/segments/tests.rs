@@ -102,7 +102,7 @@ fn all_that_attach_a_segment_see_it() {
     assert_eq!(rig.call_by(child, nr::__NR_shmdt, &[at]), error(EINVAL));
     exit(&mut rig, child);
     assert_eq!(rig.call(nr::__NR_shmdt, &[at]), 0);
-    // What was written stays without anybody.
+    // Bytes that were written stay without anybody.
     assert_eq!(frames(&rig), (before.0 + 1, before.1, before.2));
     let at = attach(&mut rig, FIRST, id, 0);
     assert_eq!(rig.get(FIRST, at + PAGE, 1), [7]);
