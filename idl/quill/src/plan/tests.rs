@@ -33,7 +33,8 @@ fn a_lone_list_is_all_that_is_in_memory_and_its_count_and_tail_know_it() {
 
 #[test]
 fn strings_are_described_behind_the_words_and_copies_lie_behind_that() {
-    let source = "typedef sequence<long, 100> L; typedef sequence<octet, 100> O; interface I { void f(in L l, in O o); };";
+    let source = "typedef sequence<long, 100> Longs; typedef sequence<octet, 100> Bytes;
+                  interface I { void f(in Longs l, in Bytes o); };";
     let (model, layout) = laid_out(source, &TernIpc);
     let request = &layout.methods[0].request;
     let plan = Plan::keeping(&model, request, |list| list.path == ["o"]);
@@ -50,8 +51,8 @@ fn strings_are_described_behind_the_words_and_copies_lie_behind_that() {
 
 #[test]
 fn what_follows_pieces_has_no_fixed_place() {
-    let source = "interface T {}; typedef sequence<T, 3> Ts; typedef sequence<octet, 100> O;
-                  interface I { void f(in T t, in Ts ts, in O o); };";
+    let source = "interface Thing {}; typedef sequence<Thing, 3> Things; typedef sequence<octet, 100> Bytes;
+                  interface I { void f(in Thing t, in Things ts, in Bytes o); };";
     let (model, layout) = laid_out(source, &TernDoor);
     let plan = Plan::of(&model, &layout.methods[0].request);
     let block = plan.block().unwrap();
@@ -66,8 +67,8 @@ fn what_follows_pieces_has_no_fixed_place() {
 
 #[test]
 fn short_lists_lie_among_the_values_and_offers_are_counted() {
-    let source = "typedef sequence<octet, 8> S; typedef sequence<octet, 8192> D;
-                  interface I { void f(in S s); long g(@copy_on_write in D a, @copy_on_write in D b); };";
+    let source = "typedef sequence<octet, 8> Short; typedef sequence<octet, 8192> Data;
+                  interface I { void f(in Short s); long g(@copy_on_write in Data a, @copy_on_write in Data b); };";
     let (model, layout) = laid_out(source, &TernDoor);
     let plan = Plan::of(&model, &layout.methods[0].request);
     assert_eq!(steps(&plan), [(What::Count(None), 4), (What::Elements(1, Some(0)), 8)]);
@@ -82,7 +83,8 @@ fn short_lists_lie_among_the_values_and_offers_are_counted() {
 
 #[test]
 fn a_table_has_a_part_for_each_kind_of_requests() {
-    let source = "interface T {}; typedef sequence<octet, 500> O; interface I { void a(); void b(in O o); void c(in T t); };";
+    let source = "interface Thing {}; typedef sequence<octet, 500> Bytes;
+                  interface I { void a(); void b(in Bytes o); void c(in Thing t); };";
     let (_, layout) = laid_out(source, &TernDoor);
     assert_eq!(Vec::from_iter(kinds(&layout)), [Kind::WORDS, Kind::LONG, Kind::ITEM]);
     let table = |kind| Vec::from_iter(places(&layout.methods, kind, 2, Some));
