@@ -233,7 +233,7 @@ impl Drop for Server {
     }
 }
 
-/// What a client of redis says, reached as these words tell.
+/// Answer of redis to a client of it, reached as these words tell.
 fn ask(how: &[&str], words: &[&str]) -> Result<String, Failed> {
     let output = Command::new("/usr/bin/redis-cli").args(how).args(words).output()?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())

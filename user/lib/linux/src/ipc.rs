@@ -156,7 +156,7 @@ impl<T> Ids<T> {
         share: Option<LastingShare>,
     ) -> Result<i32> {
         let share = share.filter(|_| self.all.len() < OBJECTS_MAX).ok_or(ENOSPC)?;
-        // As in Linux, places are taken in turn, so that an identifier is not soon another one's.
+        // Places are taken in turn, as in Linux, so that an identifier is not soon another one's.
         let places = PLACES_MIN.max(self.all.len() as u32 * 3 / 2 + 1);
         let next = self.last.wrapping_add(1);
         let mut free = (next..places).chain(0..places).filter(|place| !self.all.contains_key(place));

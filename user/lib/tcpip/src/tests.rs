@@ -236,7 +236,7 @@ fn echoes_come_back() {
         assert_eq!(host.stack.echoed(echo, &mut bytes), Ok((address, 5, 7)));
         assert_eq!(&bytes, b"payload\0\0");
         assert_eq!(host.stack.echoed(echo, &mut bytes), Err(Refusal::Again));
-        // What does not fit is lost.
+        // Bytes that do not fit are lost.
         host.stack.ask_echo(echo, address, 6, b"payload").unwrap();
         host.turn(6);
         assert_eq!(host.stack.echoed(echo, &mut bytes[..3]), Ok((address, 6, 3)));

@@ -381,7 +381,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 let (signal, kind) = (kind as u32, (kind >> 32) as u32);
                 match kind {
                     SIGEV_NONE => Some(None),
-                    // As in Linux, a signal without a number is none.
+                    // A signal without a number is none, as in Linux.
                     SIGEV_SIGNAL if signal <= SIGNALS as u32 => {
                         Some((signal != 0).then_some((signal, value)))
                     }

@@ -24,7 +24,7 @@ pub(super) fn for_datagrams() -> udp::Socket<'static> {
     udp::Socket::new(buffer(), buffer())
 }
 
-/// What has become of the last datagram to the end that a socket is connected to.
+/// Fate of the last datagram to the end that a socket is connected to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fate {
     /// There was none, or its refusal has been told.
@@ -217,7 +217,7 @@ impl Stack {
         let own = self.udp(id)?.1;
         own.tell()?;
         let sending = Some(own.sending).filter(|_| to.ip().is_multicast());
-        // What stays in this machine needs no way.
+        // A datagram that stays in this machine needs no way.
         if sending.is_none_or(|sending| !sending.from.is_loopback()) {
             self.reaches(to.ip())?;
         }

@@ -68,7 +68,7 @@ fn all_members_of_a_group_have_what_is_sent_there() {
         pair.run(5);
         assert_eq!(texts(&mut pair.hosts[1], members[0]), [b"me"]);
         assert_eq!(texts(&mut pair.hosts[0], sender).len(), 0);
-        // Who has left has nothing more of it.
+        // A socket that has left has nothing more of it.
         pair.hosts[1].stack.leave(members[0], to.ip()).unwrap();
         pair.hosts[0].stack.send_to(sender, to, b"again").unwrap();
         pair.run(5);
@@ -130,7 +130,7 @@ fn a_sender_says_how_far_datagrams_go() {
     assert_eq!(hops(GROUPS[0], sending("10.1.0.1", 7, true)), (std::vec![7], 1));
 }
 
-/// Who shares a port with others takes nothing of theirs.
+/// A socket that shares a port with others takes nothing of theirs.
 #[test]
 fn what_is_for_one_is_for_the_owner_who_was_first() {
     let mut host = Host::new(2, None);
@@ -209,7 +209,7 @@ fn groups_have_limits_and_end_with_their_sockets() {
     assert!(host.stack.interface.has_multicast_group(two), "another socket has joined it");
 }
 
-/// What servers of addresses send is the stack's, whoever has its port.
+/// Messages of servers of addresses are the stack's, whoever has its port.
 #[test]
 fn leases_are_not_held_back() {
     use crate::held::Held;

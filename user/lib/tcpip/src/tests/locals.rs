@@ -49,7 +49,7 @@ fn addresses_from_which_nothing_can_begin() {
         assert_eq!(begin(host, 1, from, to), Err(expected), "{from} {to}");
     }
     assert_eq!(host.stack.kept(), 0);
-    // What stays in the machine may begin at any address of it.
+    // A connection that stays in the machine may begin at any address of it.
     let listener = host.stack.listen(1, end("10.1.0.1:80"), 2).unwrap();
     begin(host, 1, "127.0.0.1:700", "10.1.0.1:80").unwrap();
     host.turn(8);
@@ -78,7 +78,7 @@ fn a_port_belongs_to_one_owner() {
     assert_eq!(host.stack.ready(listener), Ok(0), "nobody has connected there");
 }
 
-/// Whoever has sent something from a port, and has gone, keeps others from it until that has arrived.
+/// An owner who has sent something from a port, and has gone, keeps others from it until that has arrived.
 #[test]
 fn what_is_still_to_be_sent_keeps_its_port() {
     let mut pair = Pair::new(0);

@@ -71,7 +71,7 @@ fn another_machine_refuses_it() {
     }
 }
 
-/// Who is connected hears that end alone, and one that is connected to nobody hears all.
+/// A socket that is connected hears that end alone, and one that is connected to nobody hears all.
 #[test]
 fn strangers_are_not_heard() {
     let mut host = Host::new(2, None);

@@ -38,7 +38,7 @@ fn all_members_have_what_is_sent_to_a_group() {
     assert_eq!(member(&mut net, all[0], IP_DROP_MEMBERSHIP, GROUP, ANY), 0);
     assert_eq!(member(&mut net, all[0], IP_DROP_MEMBERSHIP, GROUP, ANY), error(EADDRNOTAVAIL));
     assert!(net.network.groups(net.inet(all[0]).number).0.is_empty());
-    // Who does not share has the port alone.
+    // A socket that does not share has the port alone.
     let alone = net.socket(AF_INET, DATAGRAM);
     assert_eq!(net.bind(alone, "0.0.0.0:700"), error(EADDRINUSE));
 }

@@ -235,7 +235,7 @@ fn a_connection_begins_where_it_was_bound() {
     let nobody = net.rig.put(&[0; 16]);
     assert_eq!(net.call(nr::__NR_connect, &[fd, nobody, 16]), 0);
     assert_eq!(net.own(fd), "0.0.0.0:700");
-    // What was refused leaves it its address, too.
+    // A refusal leaves it its address, too.
     assert_eq!((net.connect(fd, "127.0.0.1:9"), net.own(fd)), (error(ECONNREFUSED), "0.0.0.0:700".into()));
     assert_eq!((net.connect(fd, "10.0.2.15:80"), net.own(fd)), (0, "10.0.2.15:700".into()));
 }

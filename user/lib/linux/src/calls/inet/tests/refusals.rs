@@ -25,7 +25,7 @@ fn who_is_connected_hears_that_nobody_has_the_port() {
         // One that names the other end each time does not hear of it.
         let other = net.socket(family, DATAGRAM | BRIEF);
         assert_eq!((net.send_to(other, b"x", to), net.poll(other)), (1, 0x304));
-        // As soon as somebody has the port, all is well.
+        // Once somebody has the port, all is well.
         let server = net.socket(family, DATAGRAM | BRIEF);
         assert_eq!((net.bind(server, to), net.send(fd, b"at last", 0)), (0, 7));
         assert_eq!(net.receive(server, 9, 0), Ok(b"at last".to_vec()));
