@@ -5,8 +5,8 @@
 
 enum {
 	READ = 0, WRITE = 1, OPEN = 2, CLOSE = 3, MMAP = 9, SCHED_YIELD = 24, SHMGET = 29, NANOSLEEP = 35, GETPID = 39, SOCKET = 41, CONNECT = 42,
-	BIND = 49, LISTEN = 50, FORK = 57, EXIT = 60, WAIT4 = 61, KILL = 62, CHDIR = 80, FCHDIR = 81, RENAME = 82, LINK = 86, UNLINK = 87,
-	SYMLINK = 88, PTRACE = 101, MKNOD = 133, PIVOT_ROOT = 155, CHROOT = 161, MOUNT = 165, OPENAT = 257, UNSHARE = 272, ACCEPT4 = 288,
+	BIND = 49, LISTEN = 50, FORK = 57, EXIT = 60, WAIT4 = 61, KILL = 62, SEMGET = 64, MSGGET = 68, CHDIR = 80, FCHDIR = 81, RENAME = 82, LINK = 86, UNLINK = 87,
+	SYMLINK = 88, PTRACE = 101, MKNOD = 133, PIVOT_ROOT = 155, CHROOT = 161, MOUNT = 165, MQ_OPEN = 240, OPENAT = 257, UNSHARE = 272, ACCEPT4 = 288,
 	SETNS = 308, PROCESS_VM_READV = 310, PIDFD_OPEN = 434,
 };
 
@@ -28,6 +28,9 @@ static const struct {
 	char name[7];
 } __attribute__((packed)) hidden = { 1, "\0hidden" };
 #define HIDDEN_LEN 9
+
+/* Key of the victim's objects of System V's ipc. Its queue of POSIX is `hidden`. */
+#define KEY 77
 
 static int breaches;
 
@@ -110,7 +113,10 @@ static void sockets_and_devices(void)
 		must_fail(CALL(OPEN, devices[i], 2, 0, 0), devices[i]);
 	if (CALL(MKNOD, "/disk-itself", 0060666, 0xfe00, 0) >= 0)
 		must_fail(CALL(OPEN, "/disk-itself", 2, 0, 0), "mknod");
-	must_fail(CALL(SHMGET, 1, 4096, 01666, 0), "shmget");
+	must_fail(CALL(SHMGET, KEY, 0, 0, 0), "shmget");
+	must_fail(CALL(SEMGET, KEY, 0, 0, 0), "semget");
+	must_fail(CALL(MSGGET, KEY, 0, 0, 0), "msgget");
+	must_fail(CALL(MQ_OPEN, "hidden", 0, 0, 0), "mq_open");
 }
 
 /* Takes all memory, and all processes: the other one has its own. */
@@ -169,6 +175,8 @@ static void victim(void)
 			for (;;)
 				pause_a_while();
 	}
+	is_fine &= CALL(SHMGET, KEY, 4096, 01666, 0) >= 0 && CALL(SEMGET, KEY, 1, 01666, 0) >= 0;
+	is_fine &= CALL(MSGGET, KEY, 01666, 0, 0) >= 0 && CALL(MQ_OPEN, "hidden", 0102, 0666, 0) >= 0;
 	say("two: there\n");
 	wait_for("/go");
 	for (int i = 0; i < 4; i++)
