@@ -122,12 +122,14 @@ fn hops(text: &str, sending: Sending) -> (Vec<u8>, usize) {
 
 #[test]
 fn a_sender_says_how_far_datagrams_go() {
-    for text in GROUPS {
-        assert_eq!(hops(text, Sending::default()), (std::vec![1], 1), "{text}");
-        assert_eq!(hops(text, sending("::", 255, false)), (std::vec![255], 0), "{text}");
-        assert_eq!(hops(text, sending("::", 0, true)), (std::vec![], 1), "{text}");
-    }
-    assert_eq!(hops(GROUPS[0], sending("10.1.0.1", 7, true)), (std::vec![7], 1));
+    let [four, six] = GROUPS;
+    assert_eq!(hops(four, Sending::default()), (std::vec![1], 1));
+    assert_eq!(hops(four, sending("::", 255, false)), (std::vec![255], 0));
+    assert_eq!(hops(four, sending("::", 0, true)), (std::vec![], 1));
+    assert_eq!(hops(four, sending("10.1.0.1", 7, true)), (std::vec![7], 1));
+    // The crate takes no note along with frames of IPv6, so they go as all others do: docs/guide/network.md says so.
+    assert_eq!(hops(six, Sending::default()), (std::vec![64], 1));
+    assert_eq!(hops(six, sending("::", 7, false)), (std::vec![64], 1));
 }
 
 /// A socket that shares a port with others takes nothing of theirs.
