@@ -188,7 +188,7 @@ impl<'m> Plan<'m> {
         self.variable.iter().filter(|variable| variable.content != Content::Pieces)
     }
 
-    /// What is written piece by piece.
+    /// Values that are written piece by piece.
     pub fn pieces(&self) -> impl Iterator<Item = &Variable<'m>> {
         self.variable.iter().filter(|variable| variable.content == Content::Pieces)
     }

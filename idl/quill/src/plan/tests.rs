@@ -14,7 +14,7 @@ fn laid_out(source: &str, kernel: &dyn KernelPart) -> (Model, InterfaceLayout) {
     (out.model, layout)
 }
 
-/// What a step does, and in how many bytes.
+/// Kinds of steps, and in how many bytes each lies.
 fn steps(plan: &Plan) -> Vec<(What, u64)> {
     plan.fixed.iter().map(|step| (step.what, step.bytes)).collect()
 }

@@ -391,7 +391,7 @@ fn narrow(c: &Interface, layout: &InterfaceLayout) -> String {
         + &naked("name##_narrow_thunk", &lines, "QUILL_RETURN_SYSCALL \"\\n\\tud2\"", "\"i\"(name##_narrow)")
 }
 
-/// What stands where there is no method for a kind of requests, and where there is one whose requests are of another kind.
+/// Functions that refuse requests of a kind: where there is no method, and where there is one whose requests are of another kind.
 fn refusals(kind: Kind) -> [&'static str; 2] {
     match kind {
         Kind::ITEM => ["quill_door_no_method_for_item", "quill_door_item_mismatch"],

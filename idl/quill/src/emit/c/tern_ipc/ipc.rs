@@ -115,16 +115,12 @@ fn handing_pages(c: &Interface, layout: &InterfaceLayout, operations: &[&Operati
 /// The function that finds the method for a request: by the first bits of the label, as many as there are places. A request
 /// with a part in memory comes with the room that it is in.
 fn dispatch(c: &Interface, operations: &[&Operation], methods: &[Method]) -> Item {
-    let parameters = vec![
-        (Ty::named("const void *"), "_methods".into()),
-        (Ty::named("void *"), "_self".into()),
-        (Ty::named("tern_uid"), "_from".into()),
-        (Ty::named("uint32_t"), "_label".into()),
-        (Ty::named("uint64_t").to(), "_words".into()),
+    let mut parameters = dispatch_parameters();
+    parameters.extend([
         (Ty::named("void *"), "_room".into()),
         (Ty::named("uint64_t").to(), "_kept".into()),
         (Ty::named("bool").to(), "_long".into()),
-    ];
+    ]);
     let bits = table_bits(operations.len());
     let cases = operations.iter().zip(methods).enumerate().map(|(number, (operation, method))| {
         let function = c.function(&format!("{}_answer", operation.name));

@@ -5,7 +5,7 @@
 
 use super::super::interface::{Interface, borrowed, status};
 use super::super::tree::{Expr, Item, Stmt, Ty, call, name};
-use super::{handed, malformed, pack, take, words};
+use super::{dispatch_parameters, handed, malformed, pack, take, words};
 use crate::layout::{Method, Room};
 use crate::model::Operation;
 
@@ -93,15 +93,9 @@ fn answer(c: &Interface, operation: &Operation, method: &Method) -> Item {
 
 /// The function that finds the method for a request: by the first bits of the label, as many as there are places.
 fn dispatch(c: &Interface, operations: &[&Operation], methods: &[Method]) -> Item {
-    let parameters = vec![
-        (Ty::named("const void *"), "_methods".into()),
-        (Ty::named("void *"), "_self".into()),
-        (Ty::named("tern_uid"), "_from".into()),
-        (Ty::named("uint32_t"), "_label".into()),
-        (Ty::named("uint64_t").to(), "_words".into()),
-        (Ty::named("tern_fpage").to(), "_pages".into()),
-        (Ty::named("bool"), "_waits".into()),
-    ];
+    let mut parameters = dispatch_parameters();
+    parameters
+        .extend([(Ty::named("tern_fpage").to(), "_pages".into()), (Ty::named("bool"), "_waits".into())]);
     // The lower half is the interface's number, and all of it has to be right: a thread may serve several.
     let cases = operations.iter().zip(methods).map(|(operation, method)| {
         let function = c.function(&format!("{}_answer", operation.name));

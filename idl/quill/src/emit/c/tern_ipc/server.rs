@@ -130,6 +130,17 @@ fn answer_parameters(way: &dyn Way, c: &Interface, method: &Method, room: Arriva
     parameters
 }
 
+/// First parameters of a function that finds the method for a request by ipc.
+pub(super) fn dispatch_parameters() -> Parameters {
+    vec![
+        (Ty::named("const void *"), "_methods".into()),
+        (Ty::named("void *"), "_self".into()),
+        (Ty::named("tern_uid"), "_from".into()),
+        (Ty::named("uint32_t"), "_label".into()),
+        (Ty::named("uint64_t").to(), "_words".into()),
+    ]
+}
+
 /// The result of a function that has to be part of whatever calls it, so that words stay in registers.
 pub(super) fn inlined(result: Ty) -> Ty {
     Ty::named(format!("__attribute__((always_inline)) {}", result.base))

@@ -45,7 +45,7 @@ impl Emitter<'_> {
             Place::Memory(at) => (quote! { &mut _block[..] }, Literal::u64_unsuffixed(at)),
         };
         let piece = match step.what {
-            // As a method, so that it does not matter whether the value is there or a reference to it.
+            // A method, so that it does not matter whether the value is there or a reference to it.
             What::Value => return quote! { { use #rt::Piece as _; #value.put(#words, #at); } },
             What::Elements(..) if self.is_text(step.ty) => {
                 return quote! { #rt::put_list(#value.as_bytes(), #words, #at); };
