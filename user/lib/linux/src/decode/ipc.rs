@@ -57,7 +57,7 @@ pub(super) fn control(kind: Kind, at: u64, command: u32, memory: &mut dyn Memory
         }
         (Kind::Queue, IPC_INFO | MSG_INFO) => {
             let names = ["msgpool", "msgmap", "msgmax", "msgmnb", "msgmni", "msgssz", "msgtql", "msgseg"];
-            words(&names, memory.numbers::<8>(at)?.map(|half| u64::from(half)))
+            words(&names, memory.numbers::<8>(at)?.map(u64::from))
         }
         _ => None,
     }
