@@ -53,6 +53,7 @@ const NEEDS: [Need; 27] = [
     path("Python", "/usr/bin/python3.11", "test", "python3"),
     path("SQLite", "/usr/bin/sqlite3", "test", "sqlite3"),
     path("redis", "/usr/bin/redis-check-rdb", "test", "redis-tools"),
+    path("stress-ng", "/usr/bin/stress-ng", "test", "stress-ng"),
     path("Lua", "/usr/bin/lua5.4", "test", "lua5.4"),
     path("tcc", "/usr/bin/tcc", "test", "tcc"),
     path("git", "/usr/bin/git", "test", "git"),

@@ -6,7 +6,7 @@
 use crate::debian::bring;
 use crate::files::{check_disk, root_disk};
 use crate::power_cuts::{apply, cuts, recorded};
-use crate::world::{LIMIT, Named, Reply, Scratch, Verdict, World, failed, run};
+use crate::world::{LIMIT, Named, Reply, Scratch, Verdict, World, failed, run, run_within};
 use libtest_mimic::{Failed, Trial};
 use power::log;
 use power::replay::files_by_tern;
@@ -87,7 +87,7 @@ const REDIS: Database = Database {
 };
 
 /// A root of Linux with a shell, a script and these programs.
-fn make_root(scratch: &Scratch, programs: &[(&str, &str)], script: Option<&str>) -> Result<(), Failed> {
+pub fn make_root(scratch: &Scratch, programs: &[(&str, &str)], script: Option<&str>) -> Result<(), Failed> {
     let root = scratch.0.join("disk/linux");
     let mut known = BTreeSet::new();
     for folder in ["bin", "tmp", "data", "lists", "usr/bin"] {
@@ -274,28 +274,57 @@ fn last_of_redis(folder: &Path) -> Result<u64, Failed> {
 /// Commands with which this machine asks, each by several clients.
 const ASKED: &str = "ping,set,get,incr,lpush,rpop,sadd,hset,zadd,lrange_100,mset";
 
+/// Redis on Tern, which this machine reaches by a port.
+pub struct Elsewhere {
+    /// The port, as words of a command have it.
+    pub port: String,
+    disk: String,
+    machine: thread::JoinHandle<xtask::Result<Reply>>,
+}
+
+impl Elsewhere {
+    /// Boots a machine that has redis with these settings, and nothing else. It is ended when the limit is reached.
+    pub fn start(
+        world: &'static World,
+        scratch: &Scratch,
+        limit: Duration,
+        settings: &[&str],
+    ) -> Result<Elsewhere, Failed> {
+        make_root(scratch, REDIS.programs, None)?;
+        let disk = root_disk(scratch, DISK)?;
+        let port = peripherals::free_port()?;
+        let forward = format!("{port}:6379");
+        let mut command = world.tern_command();
+        command.args(["run", "--disk", &disk, "--net", &forward, "--linux", "redis-server", "--bind", "0.0.0.0"]);
+        command.args(["--protected-mode", "no", "--save", ""]).args(settings);
+        let machine = thread::spawn(move || run_within(limit, command, b""));
+        let server = Elsewhere { port: port.to_string(), disk, machine };
+        match wait_for(&["-p", &server.port]) {
+            Ok(()) => Ok(server),
+            Err(why) => Err(server.end()?.failed(why.message().unwrap_or_default())),
+        }
+    }
+
+    /// Ends redis, and gives back what the machine said.
+    pub fn end(self) -> Result<Reply, Failed> {
+        let _ = ask(&["-p", &self.port], &["shutdown", "nosave"]);
+        let reply = self.machine.join().map_err(|_| "whoever ran the machine has panicked")??;
+        check_disk(&self.disk)?;
+        Ok(reply)
+    }
+}
+
 fn redis_answers_this_machine(world: &'static World) -> Verdict {
     let scratch = Scratch::create()?;
-    make_root(&scratch, REDIS.programs, None)?;
-    let disk = root_disk(&scratch, DISK)?;
-    let port = peripherals::free_port()?;
-    let forward = format!("{port}:6379");
-    let words = ["run", "--disk", &disk, "--net", &forward, "--linux", "redis-server", "--bind", "0.0.0.0"];
-    let mut command = world.tern_command();
-    command.args(words).args(["--protected-mode", "no", "--save", ""]);
-    let guest = thread::spawn(move || run(command, b""));
-    let port = port.to_string();
-    let asked = asks(&port, if world.full { 5000 } else { 200 });
-    let _ = ask(&["-p", &port], &["shutdown", "nosave"]);
-    let reply: Reply = guest.join().map_err(|_| "whoever ran the machine has panicked")??;
+    let server = Elsewhere::start(world, &scratch, LIMIT, &[])?;
+    let asked = asks(&server.port, if world.full { 5000 } else { 200 });
+    let reply = server.end()?;
     asked.map_err(|why| reply.failed(why.message().unwrap_or_default()))?;
-    check_disk(&disk)?;
     reply.check_code(0)
 }
 
 /// Asks redis at a port: so many requests of each kind, one at a time, and then eight.
 fn asks(port: &str, requests: u32) -> Verdict {
-    wait_for(&["-p", port])?;
     for pipelined in ["1", "8"] {
         let requests = requests.to_string();
         let how = ["-p", port, "-c", "8", "-d", "100", "-r", "50", "-n", &requests, "-P", pipelined];

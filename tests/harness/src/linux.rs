@@ -1,8 +1,10 @@
 //! Programs of Linux, as Debian ships them: what they print on Linux they print here.
 
+use crate::debian::bring;
 use crate::files::{check_disk, root_disk, tool};
-use crate::world::{Named, Reply, Scratch, Verdict, World, run};
+use crate::world::{LIMIT, Named, Reply, Scratch, Verdict, World, run, run_within};
 use libtest_mimic::{Failed, Trial};
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -10,13 +12,14 @@ use std::process::Command;
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 8] = [
+    let trials: [Named; 9] = [
         ("a_terminal_edits_lines", a_terminal_edits_lines),
         ("what_is_no_program_is_told", what_is_no_program_is_told),
         ("registers_are_what_they_were", registers_are_what_they_were),
         ("corners_are_those_of_linux", corners_are_those_of_linux),
         ("threads_and_code_that_is_made", threads_and_code_that_is_made),
         ("what_the_standard_library_of_rust_does", what_the_standard_library_of_rust_does),
+        ("classes_of_stress_ng_end_well", classes_of_stress_ng_end_well),
         ("busybox_prints_what_it_prints_on_linux", busybox_prints_what_it_prints_on_linux),
         ("bash_prints_what_it_prints_on_linux", bash_prints_what_it_prints_on_linux),
     ];
@@ -27,7 +30,7 @@ pub fn trials(world: &'static World) -> Vec<Trial> {
 }
 
 /// Programs that the tests run, as Debian's packages have them.
-const PROGRAMS: [&str; 2] = ["/bin/busybox", "/bin/bash-static"];
+pub const PROGRAMS: [&str; 2] = ["/bin/busybox", "/bin/bash-static"];
 
 /// Directory in which each command begins.
 const PLACE: &str = "/tmp/place";
@@ -187,6 +190,21 @@ fn threads_and_code_that_is_made(world: &'static World) -> Verdict {
     let program = root.folder().join("bin/threads").display().to_string();
     tool("/usr/bin/gcc", &["-O2", "-static", "-pthread", "-s", "-o", &program, &source])?;
     prints_one_text(world, &root, "threads")
+}
+
+/// Classes of `stress-ng` do their work and find nothing wrong with it, each for a bounded count (`stress.sh`).
+fn classes_of_stress_ng_end_well(world: &'static World) -> Verdict {
+    let root = Root::new()?;
+    bring(&root.folder(), Path::new("/usr/bin/stress-ng"), &mut BTreeSet::new())?;
+    fs::copy(source("stress.sh"), root.folder().join("lists/stress.sh"))?;
+    let disk = root.disk()?;
+    let times = if world.full { "20" } else { "1" };
+    let mut command = world.tern_command();
+    command.args(["run", "--disk", &disk, "--memory", "512", "--linux", "sh", "/lists/stress.sh", times]);
+    let reply = run_within(LIMIT * if world.full { 20 } else { 2 }, command, b"")?;
+    check_disk(&disk)?;
+    reply.check_contains("all classes\n")?;
+    reply.check_code(0)
 }
 
 /// Threads, channels, files, processes, sockets and clocks of Rust's standard library.

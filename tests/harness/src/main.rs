@@ -42,6 +42,7 @@ mod sandboxes;
 mod screens;
 mod sdk;
 mod shell;
+mod sources;
 mod stacked;
 mod stretches;
 mod stubs;
@@ -86,6 +87,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(debian::trials(world));
     trials.extend(python::trials(world));
     trials.extend(databases::trials(world));
+    trials.extend(sources::trials(world));
     trials.extend(files::trials(world));
     trials.extend(edges::trials(world));
     trials.extend(pipes::trials(world));

@@ -1,0 +1,33 @@
+# Runs classes of stress-ng, one after the other: the first word is by how much more work than the list says. Each ends by itself, checks its results, and says so by its status.
+while read -r class operations options; do
+    stress-ng --quiet --verify --temp-path /tmp --"$class" 1 --"$class-ops" $((operations * $1)) $options ||
+        { echo "$class: $?"; exit 1; }
+done <<END
+cpu 20 --cpu-method fft
+vm 200 --vm-bytes 2m --vm-keep
+mmap 2 --mmap-bytes 1m
+fork 40
+vfork 40
+pipe 2000
+futex 2000
+sigq 400
+kill 400
+sem 2000
+mq 400
+msg 400
+shm-sysv 4 --shm-sysv-bytes 1m
+sock 20
+eventfd 400
+epoll 100
+poll 200
+timerfd 50 --timerfd-freq 1000
+clone 50
+pthread 100
+mutex 500
+memfd 4 --memfd-bytes 1m
+rename 100
+seek 50 --seek-size 1m
+switch 1000
+nanosleep 50
+END
+echo all classes
