@@ -7,7 +7,7 @@
 //! **A connection that is begun and not made** has a place of its listener's. If all are taken, the oldest that has had its place for a while
 //! loses it: whoever begins and does not go on keeps others away no longer than that.
 //!
-//! In reading order: this file, what all kinds have; `table`, their numbers and owners; `streams`; `datagrams`; `groups`, datagrams for several; `echoes`; `queries`, names.
+//! In reading order: this file, what all kinds have; `table`, their numbers and owners; `ways`, what can go where; `streams`; `datagrams`; `groups`, datagrams for several; `echoes`; `queries`, names.
 
 mod datagrams;
 mod echoes;
@@ -15,11 +15,11 @@ mod groups;
 mod queries;
 mod streams;
 mod table;
+mod ways;
 
-use crate::advertisements::is_wide;
 use crate::queues::Place;
 use crate::stack::Stack;
-use core::net::{IpAddr, SocketAddr};
+use core::net::SocketAddr;
 use datagrams::{Datagrams, for_datagrams};
 use echoes::for_echoes;
 pub use groups::{GROUPS_MAX, OWN_GROUPS_MAX, Sending};
@@ -197,26 +197,6 @@ impl Stack {
 
     fn entry(&self, id: Id) -> Result<&Entry, Refusal> {
         self.table.slots.get(&id).map(|slot| &slot.entry).ok_or(Refusal::Closed)
-    }
-
-    /// Whether a way leads to an address.
-    pub(crate) fn reaches(&self, to: IpAddr) -> Result<(), Refusal> {
-        let address = IpAddress::from(to);
-        if address.is_unspecified() {
-            return Err(Refusal::Bad);
-        }
-        let is_near = self.interface.ip_addrs().iter().any(|cidr| cidr.contains_addr(&address));
-        let is_far = match to {
-            IpAddr::V4(_) => self.status().router.is_some(),
-            IpAddr::V6(to) => self.status().router_v6.is_some() && is_wide(to) && self.has_source(&address),
-        };
-        let is_for_all = self.status().is_up && (address.is_broadcast() || address.is_multicast());
-        if is_near || is_far || is_for_all { Ok(()) } else { Err(Refusal::Unreachable) }
-    }
-
-    /// Whether there is an address from which an answer from another network comes back. Without one the stack would say that it is the loopback's.
-    fn has_source(&self, to: &IpAddress) -> bool {
-        matches!(self.interface.get_source_address(to), Some(IpAddress::Ipv6(own)) if is_wide(own))
     }
 
     /// Says for what a socket is ready: bits of [`readiness`]. Nothing is ready that is not there.

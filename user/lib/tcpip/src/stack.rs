@@ -91,7 +91,7 @@ pub struct Stack {
     pub(crate) wire: Wire,
     dhcp: SocketHandle,
     pub(crate) dns: SocketHandle,
-    status: Status,
+    pub(crate) status: Status,
     /// Address of IPv4 that a server has given, or that is used if none does.
     own_v4: Option<Ipv4Cidr>,
     /// Servers of names that belong to it.

@@ -8,6 +8,7 @@ mod groups;
 mod hostile;
 mod leases;
 mod locals;
+mod mixes;
 mod names;
 mod offload;
 mod pairs;

@@ -7,7 +7,7 @@ use crate::stack::Stack;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use smoltcp::iface::SocketHandle;
 use smoltcp::socket::udp;
 use smoltcp::wire::{IpAddress, IpEndpoint, IpListenEndpoint};
@@ -81,6 +81,17 @@ impl Datagrams {
     /// Whether it is connected to an end.
     pub fn is_connected(&self) -> bool {
         self.peer.is_some()
+    }
+
+    /// Address of this machine from which it sends to another one; the one that is none means any.
+    fn origin(&self, to: IpAddr) -> IpAddr {
+        let of_groups = self.sending.from;
+        if to.is_multicast() && !of_groups.is_unspecified() && of_groups.is_ipv4() == to.is_ipv4() {
+            return of_groups;
+        }
+        // Nothing is sent from a group.
+        let own = self.at.addr.filter(|own| !own.is_multicast());
+        own.map_or(Ipv6Addr::UNSPECIFIED.into(), IpAddr::from)
     }
 
     /// Whether it receives from an end.
@@ -161,7 +172,8 @@ impl Stack {
             if to.port() == 0 {
                 return Err(Refusal::Bad);
             }
-            self.reaches(to.ip())?;
+            let from = self.udp(id)?.1.origin(to.ip());
+            self.leads(from, to.ip())?;
             self.bind_any(id)?;
         }
         let (_, own) = self.udp(id)?;
@@ -216,16 +228,13 @@ impl Stack {
         }
         let own = self.udp(id)?.1;
         own.tell()?;
-        let sending = Some(own.sending).filter(|_| to.ip().is_multicast());
-        // A datagram that stays in this machine needs no way.
-        if sending.is_none_or(|sending| !sending.from.is_loopback()) {
-            self.reaches(to.ip())?;
-        }
+        let (from, sending) = (own.origin(to.ip()), own.sending);
+        self.leads(from, to.ip())?;
         self.bind_any(id)?;
         let (socket, own) = self.udp(id)?;
         let mut about = udp::UdpMetadata::from(IpEndpoint::from(to));
-        if let Some(sending) = sending {
-            about.local_address = sending.source(to.ip());
+        about.local_address = Some(IpAddress::from(from)).filter(|from| !from.is_unspecified());
+        if to.ip().is_multicast() {
             about.meta.id = sending.passage().id();
         }
         match socket.send_slice(bytes, about) {

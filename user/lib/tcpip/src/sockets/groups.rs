@@ -10,7 +10,7 @@ use crate::held::{Datagram, Passage};
 use crate::stack::Stack;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use smoltcp::wire::{IpAddress, IpCidr};
+use smoltcp::wire::IpAddress;
 
 /// Groups that the sockets of one owner have joined, at most: each socket's count.
 pub const OWN_GROUPS_MAX: usize = 8;
@@ -33,7 +33,7 @@ fn is_for_neighbours(group: IpAddr) -> bool {
 /// How a socket sends to groups.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sending {
-    /// Address of this machine from which it sends; the one that is none means any.
+    /// Address of this machine from which it sends to groups of the same kind; the one that is none means any.
     pub from: IpAddr,
     /// Hops that a datagram may make. With none it stays in this machine.
     pub hops: u8,
@@ -45,12 +45,6 @@ impl Sending {
     /// How a datagram to a group goes.
     pub(super) fn passage(&self) -> Passage {
         Passage { hops: self.hops, loops: self.loops }
-    }
-
-    /// Address from which one to a group goes, if that was said and is of the same kind.
-    pub(super) fn source(&self, group: IpAddr) -> Option<IpAddress> {
-        let is_said = !self.from.is_unspecified() && self.from.is_ipv4() == group.is_ipv4();
-        is_said.then(|| self.from.into())
     }
 }
 
@@ -143,20 +137,12 @@ impl Stack {
         for frame in self.wire.held.take() {
             let Some(datagram) = Datagram::of(&frame) else { continue };
             let to = datagram.to.ip();
-            if to.is_multicast() || self.is_broadcast(to) {
+            if self.is_for_many(to) {
                 self.deal_to_all(&frame, &datagram);
             } else if !self.deal_to_one(&frame, &datagram) {
                 self.wire.give_back(frame);
             }
         }
-    }
-
-    /// Whether an address means all machines of a network.
-    fn is_broadcast(&self, address: IpAddr) -> bool {
-        let IpAddr::V4(address) = address else { return false };
-        let is_of_network =
-            |cidr: &IpCidr| matches!(cidr, IpCidr::Ipv4(own) if own.broadcast() == Some(address));
-        address.is_broadcast() || self.interface.ip_addrs().iter().any(is_of_network)
     }
 
     fn deal_to_all(&mut self, frame: &[u8], datagram: &Datagram) {
