@@ -1,6 +1,6 @@
 //! Frames on their way. The stack has one interface; what it sends to itself comes back here, and only the rest goes to the card.
 //!
-//! **Nothing of 127.0.0.0/8 or ::1 leaves the machine or comes into it**, whatever the stack thinks: [`is_of_loopback`] is asked both ways. And nothing
+//! **Nothing of 127.0.0.0/8 or ::1 leaves the machine or comes into it**, nor of addresses of IPv6 that stand for those of IPv4, whatever the stack thinks: [`is_martian`] is asked both ways. And nothing
 //! comes from the card that says it is from an address of this machine, or has one: the stack would believe it, and send there what is for itself.
 
 use crate::claims::{self, Claims};
@@ -55,11 +55,17 @@ const ROUTERS_HARDWARE: EthernetAddress = EthernetAddress([0x33, 0x33, 0, 0, 0, 
 
 const LOCALHOST_V6: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 
-/// Whether a frame names an address of the loopback network, as far as a frame of its kind can.
-pub fn is_of_loopback(frame: &[u8]) -> bool {
+/// First bytes of addresses of IPv6 that stand for those of IPv4. Programs write one as the other; whoever sends a packet with one means to be taken for somebody else.
+const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
+
+/// Whether a frame names an address that is on no wire, as far as a frame of its kind can: one of the loopback network, or one of IPv6 that stands for one of IPv4.
+pub fn is_martian(frame: &[u8]) -> bool {
     let Some(kind) = frame.get(12..HEADER) else { return false };
     let is_v4 = |at: usize| frame.get(HEADER + at) == Some(&127);
-    let is_v6 = |at: usize| frame.get(HEADER + at..HEADER + at + 16) == Some(&LOCALHOST_V6[..]);
+    let is_v6 = |at: usize| {
+        let address = frame.get(HEADER + at..HEADER + at + 16);
+        address.is_some_and(|address| address == LOCALHOST_V6 || address.starts_with(&MAPPED))
+    };
     if kind == ARP {
         // Addresses of the sender and of whom it asks for.
         is_v4(14) || is_v4(24)
@@ -242,7 +248,7 @@ impl Wire {
         {
             self.leave(claims::answer(own, &asked));
         }
-        let is_wanted = is_whole && !is_of_loopback(frame) && !self.claims_own(frame);
+        let is_wanted = is_whole && !is_martian(frame) && !self.claims_own(frame);
         let is_taken = is_wanted
             && self.is_up
             && self.incoming.len() < QUEUE_MAX
@@ -286,7 +292,7 @@ impl Wire {
         let Some(&[first, ..]) = frame.first_chunk::<6>() else { return };
         let stays = (frame[..6] == self.own || first & 1 != 0) && passage.is_none_or(|passage| passage.loops);
         let goes = frame[..6] != self.own && passage.is_none_or(|passage| passage.hops > 0);
-        let leaves = self.own != NO_CARD && goes && !is_of_loopback(&frame);
+        let leaves = self.own != NO_CARD && goes && !is_martian(&frame);
         match (leaves, stays) {
             (true, true) => {
                 self.loop_back(frame.clone());

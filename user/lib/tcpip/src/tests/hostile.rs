@@ -2,7 +2,7 @@
 
 use super::pairs::Pair;
 use super::{Host, SECOND_US, end};
-use crate::wire::{FRAME_MAX, is_of_loopback};
+use crate::wire::{FRAME_MAX, is_martian};
 use crate::{Kind, readiness};
 use core::net::IpAddr;
 use std::vec::Vec;
@@ -123,7 +123,7 @@ fn mutated_frames_do_no_harm() {
         host.now_us += random.below(20_000) as u64;
         host.stack.turn(host.now_us);
         while let Some(frame) = host.stack.pop() {
-            assert!(frame.len() <= FRAME_MAX && !is_of_loopback(&frame), "frame {number}");
+            assert!(frame.len() <= FRAME_MAX && !is_martian(&frame), "frame {number}");
         }
         datagrams += usize::from(host.stack.receive_from(udp, &mut bytes).is_ok());
         if let Ok(id) = host.stack.accept(listener) {
@@ -152,28 +152,36 @@ fn still_answers(pair: &mut Pair) {
     panic!("it does not answer");
 }
 
-/// Frames that say that they come from this machine, and do not, are not heard.
+/// Frames with addresses that are on no wire are not heard, wherever these are: those of loopback, and those of IPv6 that stand for some of IPv4.
 #[test]
 fn martians_are_dropped() {
+    const V4: &[&[u8]] = &[&[127, 0, 0, 1], &[127, 9, 9, 9]];
+    const V6: &[&[u8]] = &[
+        &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
+        &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1],
+        &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 1, 0, 9],
+    ];
     let mut host = Host::new(1, None);
     host.stack.set_link(Some([2, 0, 0, 0, 1, 2]));
+    let mut kinds = [0; 3];
     for mut frame in corpus() {
         frame[..6].copy_from_slice(&[2, 0, 0, 0, 1, 2]);
-        let is_v4 = frame[12..14] == [8, 0];
-        let (from, to) = if is_v4 { (26, 30) } else { (22, 38) };
-        for at in [from, to] {
+        // Kind of the frame, addresses, and places of them.
+        let (kind, locals, places) = match frame[12..14] {
+            [8, 0] => (0, V4, [26, 30]),
+            [8, 6] => (1, V4, [28, 38]),
+            _ => (2, V6, [22, 38]),
+        };
+        kinds[kind] += 1;
+        assert!(!is_martian(&frame));
+        for (at, local) in places.iter().flat_map(|at| locals.iter().map(move |local| (*at, *local))) {
             let mut martian = frame.clone();
-            let local: &[u8] =
-                if is_v4 { &[127, 0, 0, 1] } else { &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1] };
-            if frame[12..14] == [8, 6] {
-                martian[28..32].copy_from_slice(&[127, 0, 0, 1]);
-            } else {
-                martian[at..at + local.len()].copy_from_slice(local);
-            }
-            assert!(is_of_loopback(&martian));
+            martian[at..at + local.len()].copy_from_slice(local);
+            assert!(is_martian(&martian), "{at} {local:?}");
             let before = host.stack.status().counts.dropped;
             host.stack.push(&martian);
             assert_eq!(host.stack.status().counts.dropped, before + 1);
         }
     }
+    assert!(kinds.iter().all(|count| *count > 0), "{kinds:?}");
 }

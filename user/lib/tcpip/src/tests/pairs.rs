@@ -68,7 +68,7 @@ impl Pair {
                 self.hosts[from].stack.turn(now_us);
                 let mut late = Vec::new();
                 while let Some(mut frame) = self.hosts[from].stack.pop() {
-                    assert!(!crate::wire::is_of_loopback(&frame) && crate_finds_sound(&frame));
+                    assert!(!crate::wire::is_martian(&frame) && crate_finds_sound(&frame));
                     self.seen += 1;
                     if self.is_chosen(self.damage) && frame.len() > 54 {
                         let at = 34 + (self.random >> 40) as usize % (frame.len() - 34);
