@@ -88,6 +88,8 @@ pub enum Refusal {
     NotFound,
     /// Nobody has the port that a datagram was for.
     Refused,
+    /// Nobody answers at the address that a datagram was for, so it was not sent.
+    Silent,
 }
 
 /// State of a connection.
@@ -113,6 +115,11 @@ pub mod readiness {
 fn listened(at: SocketAddr, port: u16) -> IpListenEndpoint {
     let addr = Some(IpAddress::from(at.ip())).filter(|address| !address.is_unspecified());
     IpListenEndpoint { addr, port }
+}
+
+/// Whether a buffer that has so many bytes in it takes the longest datagram. That lies in one piece, so as much again may be left out at the buffer's end.
+fn takes_longest(capacity: usize, queued: usize) -> bool {
+    capacity >= queued + 2 * DATAGRAM_MAX
 }
 
 impl Stack {
@@ -209,12 +216,14 @@ impl Stack {
         Ok(match self.entry(id)? {
             Entry::Udp(own) => {
                 let socket = self.sockets.get::<udp::Socket>(own.handle);
-                let can_read = own.is_refused() || own.has_kept() || socket.can_recv();
-                bits(can_read, own.is_refused() || socket.can_send())
+                let can_read = own.has_failed() || own.has_kept() || socket.can_recv();
+                let has_room = takes_longest(socket.payload_send_capacity(), socket.send_queue());
+                bits(can_read, own.has_failed() || socket.can_send() && has_room)
             }
             Entry::Echo(handle, _) => {
                 let socket = self.sockets.get::<icmp::Socket>(*handle);
-                bits(socket.can_recv(), socket.can_send())
+                let has_room = takes_longest(socket.payload_send_capacity(), socket.send_queue());
+                bits(socket.can_recv(), socket.can_send() && has_room)
             }
             Entry::Tcp(handle) => {
                 let socket = self.sockets.get::<tcp::Socket>(*handle);

@@ -10,6 +10,7 @@ mod leases;
 mod locals;
 mod mixes;
 mod names;
+mod neighbours;
 mod offload;
 mod pairs;
 mod refusals;

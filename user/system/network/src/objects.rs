@@ -21,6 +21,7 @@ fn refused(refusal: Refusal) -> Failure {
         Refusal::Unreachable => Sockets::UNREACHABLE,
         Refusal::NotFound => Sockets::NOT_FOUND,
         Refusal::Refused => Sockets::REFUSED,
+        Refusal::Silent => Sockets::SILENT,
     })
 }
 

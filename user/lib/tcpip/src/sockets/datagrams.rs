@@ -1,5 +1,6 @@
 //! Datagrams.
 
+use super::echoes::for_echoes;
 use super::table::{Entry, Slot};
 use super::{DATAGRAM_MAX, Id, Refusal, Sending, listened};
 use crate::refusals::Refused;
@@ -9,7 +10,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use smoltcp::iface::SocketHandle;
-use smoltcp::socket::udp;
+use smoltcp::socket::{icmp, udp};
 use smoltcp::wire::{IpAddress, IpEndpoint, IpListenEndpoint};
 
 /// Bytes and datagrams that a socket for these keeps each way.
@@ -24,15 +25,25 @@ pub(super) fn for_datagrams() -> udp::Socket<'static> {
     udp::Socket::new(buffer(), buffer())
 }
 
+/// The end from which a datagram has come.
+fn sender(about: &udp::UdpMetadata) -> SocketAddr {
+    SocketAddr::new(about.endpoint.addr.into(), about.endpoint.port)
+}
+
+/// The end from which a socket sends. Nothing is sent from a group.
+fn sends_from(at: IpListenEndpoint) -> IpListenEndpoint {
+    IpListenEndpoint { addr: at.addr.filter(|address| !address.is_multicast()), ..at }
+}
+
 /// Fate of the last datagram to the end that a socket is connected to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fate {
-    /// There was none, or its refusal has been told.
+    /// There was none, or its failure has been told.
     Settled,
     /// It is under way, or has arrived.
     Sent,
-    /// It was refused, and that is to be told.
-    Refused,
+    /// It was refused or dropped, and that is to be told.
+    Failed(Refusal),
 }
 
 /// A socket for datagrams.
@@ -89,9 +100,7 @@ impl Datagrams {
         if to.is_multicast() && !of_groups.is_unspecified() && of_groups.is_ipv4() == to.is_ipv4() {
             return of_groups;
         }
-        // Nothing is sent from a group.
-        let own = self.at.addr.filter(|own| !own.is_multicast());
-        own.map_or(Ipv6Addr::UNSPECIFIED.into(), IpAddr::from)
+        sends_from(self.at).addr.map_or(Ipv6Addr::UNSPECIFIED.into(), IpAddr::from)
     }
 
     /// Whether it receives from an end.
@@ -123,21 +132,21 @@ impl Datagrams {
         None
     }
 
-    /// Whether it is to be told that a datagram was refused.
-    pub fn is_refused(&self) -> bool {
-        self.fate == Fate::Refused
+    /// Whether it is to be told that a datagram was refused or dropped.
+    pub fn has_failed(&self) -> bool {
+        matches!(self.fate, Fate::Failed(_))
     }
 
-    /// Tells of a refusal, once.
+    /// Tells of a failure, once.
     fn tell(&mut self) -> Result<(), Refusal> {
-        if self.is_refused() {
+        if let Fate::Failed(why) = self.fate {
             self.fate = Fate::Settled;
-            return Err(Refusal::Refused);
+            return Err(why);
         }
         Ok(())
     }
 
-    /// Whether it is to hear of a refusal: it is connected to that end, and has sent something there since the last one. So nobody who only guesses its port
+    /// Whether it is to hear of a failure: it is connected to that end, and has sent something there since the last one. So nobody who only guesses its port
     /// tells it more refusals than it has sent datagrams.
     fn hears_of(&self, refused: &Refused) -> bool {
         let is_there = self.peer == Some(refused.to) && self.at.port == refused.from.port();
@@ -154,19 +163,45 @@ impl Stack {
         }
     }
 
-    /// Tells sockets of datagrams that were refused.
+    /// Tells sockets of datagrams that were refused or dropped.
     pub(crate) fn follow_refusals(&mut self) {
         for refused in self.wire.refusals.take() {
             for slot in self.table.slots.values_mut() {
                 let Entry::Udp(own) = &mut slot.entry else { continue };
                 if own.hears_of(&refused) {
-                    own.fate = Fate::Refused;
+                    own.fate = Fate::Failed(refused.why);
                 }
             }
         }
     }
 
-    /// Connects a socket to an end: it receives from there alone, and is told once of a datagram to there that was refused. `None`: it is connected to nobody.
+    /// Drops what sockets have not sent, since addresses of this machine have gone, or a router: the crate would wait for a way to come back, and send nothing else meanwhile.
+    pub(crate) fn drop_unsent(&mut self) {
+        for slot in self.table.slots.values_mut() {
+            match &mut slot.entry {
+                Entry::Udp(own) if own.at.port != 0 => {
+                    let socket = self.sockets.get_mut::<udp::Socket>(own.handle);
+                    while let Ok((bytes, about)) = socket.recv() {
+                        if !own.is_for_group() {
+                            own.keep(sender(&about), bytes);
+                        }
+                    }
+                    socket.close();
+                    // It cannot fail: the port is one, and the socket is closed.
+                    let _ = socket.bind(sends_from(own.at));
+                }
+                Entry::Echo(handle, ident) if self.sockets.get::<icmp::Socket>(*handle).send_queue() > 0 => {
+                    if let Ok(socket) = for_echoes(*ident) {
+                        drop(self.sockets.remove(*handle));
+                        *handle = self.sockets.add(socket);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Connects a socket to an end: it receives from there alone, and is told once of a datagram to there that was refused or dropped. `None`: it is connected to nobody.
     pub fn connect_datagrams(&mut self, id: Id, to: Option<SocketAddr>) -> Result<(), Refusal> {
         if let Some(to) = to {
             if to.port() == 0 {
@@ -212,15 +247,13 @@ impl Stack {
         }
         let order = self.table.order();
         let (socket, own) = self.udp(id)?;
-        // Nothing is sent from a group.
-        let from = IpListenEndpoint { addr: at.addr.filter(|address| !address.is_multicast()), port };
-        socket.bind(from).map_err(|_| Refusal::Bad)?;
+        socket.bind(sends_from(at)).map_err(|_| Refusal::Bad)?;
         (own.at, own.is_shared, own.order) = (at, is_shared, order);
         self.hold_shared();
         Ok(())
     }
 
-    /// Sends a datagram. [`Refusal::Refused`]: an earlier one was, and this one is not sent.
+    /// Sends a datagram. [`Refusal::Refused`], [`Refusal::Silent`]: an earlier one has failed, and this one is not sent.
     pub fn send_to(&mut self, id: Id, to: SocketAddr, bytes: &[u8]) -> Result<(), Refusal> {
         let longest = if to.is_ipv4() { DATAGRAM_MAX } else { DATAGRAM_MAX - 20 };
         if to.port() == 0 || bytes.len() > longest {
@@ -249,7 +282,7 @@ impl Stack {
         }
     }
 
-    /// Takes a datagram: from whom, and how long it is. What does not fit is lost. [`Refusal::Refused`]: one that was sent was refused.
+    /// Takes a datagram: from whom, and how long it is. What does not fit is lost. [`Refusal::Refused`], [`Refusal::Silent`]: one that was sent has failed.
     pub fn receive_from(&mut self, id: Id, to: &mut [u8]) -> Result<(SocketAddr, usize), Refusal> {
         let (socket, own) = self.udp(id)?;
         own.tell()?;
@@ -263,7 +296,7 @@ impl Stack {
         }
         loop {
             let (bytes, about) = socket.recv().map_err(|_| Refusal::Again)?;
-            let from = SocketAddr::new(about.endpoint.addr.into(), about.endpoint.port);
+            let from = sender(&about);
             // Others may have sent something before it was connected, or since then; and one that is for a group has the port, as far as the stack knows.
             if own.hears(from) && !own.is_for_group() {
                 return Ok((from, copied(bytes)));

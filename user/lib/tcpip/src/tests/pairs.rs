@@ -17,7 +17,7 @@ pub struct Pair {
     pub hosts: [Host; 2],
     random: u64,
     /// One frame in so many is lost; 0: none.
-    loss: u64,
+    pub loss: u64,
     /// One frame in so many has a bit changed above IP; 0: none.
     pub damage: u64,
     /// One frame in so many comes twice; 0: none.
