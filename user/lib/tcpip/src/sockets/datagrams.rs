@@ -224,7 +224,7 @@ impl Stack {
         self.bind(id, SocketAddr::from(([0, 0, 0, 0], 0)))
     }
 
-    /// Takes datagrams for an address and a port; for any port, if that is 0. With the address of a group it takes what is for that alone.
+    /// Takes datagrams for an address and a port; for any port, if that is 0. With the address of a group it takes what is for that alone. [`Refusal::Bad`]: this machine does not have the address.
     pub fn bind(&mut self, id: Id, at: SocketAddr) -> Result<(), Refusal> {
         self.bind_as(id, at, false)
     }
@@ -237,6 +237,9 @@ impl Stack {
 
     fn bind_as(&mut self, id: Id, at: SocketAddr, is_shared: bool) -> Result<(), Refusal> {
         self.udp(id)?;
+        if !self.may_bind(at.ip()) {
+            return Err(Refusal::Bad);
+        }
         let port = match at.port() {
             0 => self.table.free_port(&self.sockets, true)?,
             port => port,

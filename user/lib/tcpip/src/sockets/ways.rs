@@ -55,6 +55,11 @@ impl Stack {
         self.interface.ip_addrs().iter().any(|own| own.address() == address)
     }
 
+    /// Whether datagrams may be taken for an address: one of this machine's or of its loopback network, a group, or the one that is none.
+    pub(super) fn may_bind(&self, at: IpAddr) -> bool {
+        at.is_unspecified() || at.is_loopback() || at.is_multicast() || self.is_own(at.into())
+    }
+
     /// Whether an address means all machines of a network, or a group of them.
     pub(super) fn is_for_many(&self, address: IpAddr) -> bool {
         let is_of_network = |cidr: &IpCidr| match (cidr, address) {

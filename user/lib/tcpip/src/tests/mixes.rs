@@ -155,6 +155,24 @@ fn echoes_are_asked_of_all_kinds() {
     still_works(&mut pair);
 }
 
+#[test]
+fn nobody_takes_datagrams_for_another_machine() {
+    let mut pair = Pair::new(0);
+    let host = &mut pair.hosts[0];
+    for bound in BOUND {
+        let id = host.stack.open(1, Kind::Udp).unwrap();
+        assert_eq!(host.stack.bind(id, SocketAddr::new(address(bound), 700)), Ok(()), "{bound}");
+        host.stack.close(id);
+    }
+    for other in ["10.1.0.2", "10.1.0.255", "255.255.255.255", "fe80::ff:fe00:102", "2001:db8::1", "::ffff:10.1.0.1"] {
+        let id = host.stack.open(1, Kind::Udp).unwrap();
+        let at = SocketAddr::new(address(other), 700);
+        assert_eq!(host.stack.bind(id, at), Err(Refusal::Bad), "{other}");
+        assert_eq!(host.stack.share(id, at), Err(Refusal::Bad), "{other}");
+        host.stack.close(id);
+    }
+}
+
 /// A machine may lose an address from which a socket sends.
 #[test]
 fn an_address_that_is_gone_sends_nothing() {
