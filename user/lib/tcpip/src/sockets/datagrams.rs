@@ -55,6 +55,8 @@ pub(super) struct Datagrams {
     pub is_shared: bool,
     /// Whether it was bound before another.
     pub order: u64,
+    /// Order of its owner's first socket of those that have had the port one after the other: whether he has had it before another.
+    pub since: u64,
     /// Groups that it has joined.
     pub groups: Vec<IpAddr>,
     /// How it sends to groups.
@@ -75,6 +77,7 @@ impl Datagrams {
             at: IpListenEndpoint { addr: None, port: 0 },
             is_shared: false,
             order: 0,
+            since: 0,
             groups: Vec::new(),
             sending: Sending::default(),
             peer: None,
@@ -230,7 +233,7 @@ impl Stack {
     }
 
     /// Takes datagrams for an address and a port that others may share, if they say so, too. What is for a group is for all that have joined it, and what is for all
-    /// machines is for all of them. Any other datagram is for one: of the sockets of the owner that has had the port first, the one that is connected to the sender, or the first.
+    /// machines is for all of them. Any other datagram is for one: of the sockets of the owner that has had the port first, and has it still, the one that is connected to the sender, or the first.
     pub fn share(&mut self, id: Id, at: SocketAddr) -> Result<(), Refusal> {
         self.bind_as(id, at, true)
     }
@@ -249,9 +252,11 @@ impl Stack {
             return Err(Refusal::InUse);
         }
         let order = self.table.order();
+        let since = self.table.since(self.owner(id)?, at).unwrap_or(order);
         let (socket, own) = self.udp(id)?;
         socket.bind(sends_from(at)).map_err(|_| Refusal::Bad)?;
-        (own.at, own.is_shared, own.order) = (at, is_shared, order);
+        (own.at, own.is_shared) = (at, is_shared);
+        (own.order, own.since) = (order, since);
         self.hold_shared();
         Ok(())
     }

@@ -169,7 +169,7 @@ impl Stack {
                 all.push((*owner, own));
             }
         }
-        let Some(first) = all.iter().min_by_key(|(_, own)| own.order).map(|(owner, _)| *owner) else {
+        let Some(first) = all.iter().min_by_key(|(_, own)| own.since).map(|(owner, _)| *owner) else {
             return false;
         };
         let of_first = all.into_iter().filter(|(owner, _)| *owner == first).map(|(_, own)| own);

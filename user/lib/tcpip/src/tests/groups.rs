@@ -162,6 +162,32 @@ fn what_is_for_one_is_for_the_owner_who_was_first() {
     assert_eq!(host.stack.bind(more, end("0.0.0.0:9")), Err(Refusal::InUse));
 }
 
+/// An owner has a port as long as any of his sockets has it, whichever he has closed.
+#[test]
+fn a_port_stays_whose_it_is() {
+    let mut host = Host::new(2, None);
+    let (first, other) = (shared(&mut host, 1, "0.0.0.0:9"), shared(&mut host, 2, "127.0.0.1:9"));
+    let sender = host.stack.open(3, Kind::Udp).unwrap();
+    let heirs = |host: &mut Host, all: &[Id]| {
+        host.stack.send_to(sender, end("127.0.0.1:9"), b"x").unwrap();
+        host.turn(4);
+        all.iter().map(|id| received(host, *id).len()).collect::<Vec<_>>()
+    };
+    let mut own = first;
+    for at in ["127.0.0.1:9", "127.0.0.1:9", "0.0.0.0:9"] {
+        // One that has more addresses than those before has had the port since now.
+        let is_later = at == "0.0.0.0:9";
+        let next = shared(&mut host, 1, at);
+        assert_eq!(heirs(&mut host, &[own, next, other]), [1, 0, 0], "{at}");
+        host.stack.close(own);
+        own = next;
+        let expected = if is_later { [0, 1] } else { [1, 0] };
+        assert_eq!(heirs(&mut host, &[own, other]), expected, "{at}");
+    }
+    host.stack.close(other);
+    assert_eq!(heirs(&mut host, &[own]), [1]);
+}
+
 /// A datagram for an address that none of those who share the port has is refused.
 #[test]
 fn what_is_for_nobody_is_refused() {
