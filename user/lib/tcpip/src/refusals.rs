@@ -5,7 +5,7 @@
 
 use crate::frames::{v4_at, v6_at};
 use crate::held::Datagram;
-use crate::offload::Upper;
+use crate::offload::{Upper, may_have};
 use crate::sockets::Refusal;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
@@ -73,7 +73,7 @@ pub(crate) struct Refusals(Vec<Refused>);
 impl Refusals {
     /// Looks at a frame that the stack gets.
     pub fn hear(&mut self, frame: &[u8]) {
-        if self.0.len() < REFUSALS_MAX {
+        if may_have(frame, [IpProtocol::Icmp, IpProtocol::Icmpv6]) && self.0.len() < REFUSALS_MAX {
             self.0.extend(Refused::of(frame));
         }
     }
@@ -81,7 +81,7 @@ impl Refusals {
     /// Looks at a frame of the stack's that is dropped.
     pub fn lose(&mut self, frame: &[u8]) {
         if self.0.len() < REFUSALS_MAX
-            && let Some(Datagram { from, to, .. }) = Datagram::of(frame)
+            && let Some(Datagram { from, to }) = Datagram::of(frame)
         {
             self.0.push(Refused { from, to, why: Refusal::Silent });
         }

@@ -6,6 +6,7 @@
 
 use crate::advertisements::{Advertisement, NEVER, Routers};
 use crate::claims::{Conflict, Fate};
+use crate::held::Inspection;
 use crate::leases::{Complaint, is_host};
 use crate::random::{Random, SEED};
 use crate::sockets::{Limits, Table};
@@ -89,6 +90,7 @@ pub struct Stack {
     pub(crate) sockets: SocketSet<'static>,
     pub(crate) table: Table,
     pub(crate) wire: Wire,
+    pub(crate) inspection: Inspection,
     dhcp: SocketHandle,
     pub(crate) dns: SocketHandle,
     pub(crate) status: Status,
@@ -127,6 +129,7 @@ impl Stack {
             sockets,
             table: Table::new(random, limits),
             wire,
+            inspection: Inspection::default(),
             dhcp,
             dns,
             status: Status { hardware: NO_CARD, ..Status::default() },

@@ -5,6 +5,7 @@ mod claims;
 mod floods;
 mod flows;
 mod groups;
+mod held;
 mod hostile;
 mod leases;
 mod locals;

@@ -1,7 +1,7 @@
 //! Datagrams for several: those to groups of receivers, and those to ports that sockets share.
 //!
 //! `smoltcp` gives a datagram to one socket, the first that has the port, whether that has joined the group or not. So these are held back on their way to
-//! the stack, and dealt here. What is for nobody goes on to the stack, which refuses it.
+//! the stack, and dealt here, after the stack has checked them. What is for nobody goes on to the stack, which refuses it.
 
 use super::datagrams::Datagrams;
 use super::table::{Entry, Slot};
@@ -18,10 +18,9 @@ pub const OWN_GROUPS_MAX: usize = 8;
 /// Groups that are joined, at most. The stack has room for 64, of which those are its own that belong to its addresses.
 pub const GROUPS_MAX: usize = 48;
 
-/// Groups of all machines, which each has joined without saying so.
-const EVERYBODY: [IpAddr; 3] = [
+/// Groups of all machines of a network, which each has joined without saying so.
+const EVERYBODY: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::new(224, 0, 0, 1)),
-    IpAddr::V6(Ipv6Addr::new(0xff01, 0, 0, 0, 0, 0, 0, 1)),
     IpAddr::V6(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1)),
 ];
 
@@ -136,46 +135,42 @@ impl Stack {
     pub(crate) fn deal(&mut self) {
         for frame in self.wire.held.take() {
             let Some(datagram) = Datagram::of(&frame) else { continue };
-            let to = datagram.to.ip();
-            if self.is_for_many(to) {
-                self.deal_to_all(&frame, &datagram);
-            } else if !self.deal_to_one(&frame, &datagram) {
-                self.wire.give_back(frame);
+            let is_for_many = self.is_for_many(datagram.to.ip());
+            let heirs = if is_for_many { self.all_heirs(&datagram) } else { self.one_heir(&datagram) };
+            if heirs.is_empty() {
+                // What is for this machine alone is refused.
+                if !is_for_many {
+                    self.wire.give_back(frame);
+                }
+                continue;
+            }
+            let passed = self.inspection.pass(&mut self.interface, self.now, frame, datagram.to.port());
+            let Some((from, bytes)) = passed else { continue };
+            for id in heirs {
+                if let Some(Slot { entry: Entry::Udp(own), .. }) = self.table.slots.get_mut(&id) {
+                    own.keep(from, bytes);
+                }
             }
         }
     }
 
-    fn deal_to_all(&mut self, frame: &[u8], datagram: &Datagram) {
-        for slot in self.table.slots.values_mut() {
-            if let Entry::Udp(own) = &mut slot.entry
-                && own.takes(datagram, true)
-            {
-                own.keep(datagram.from, &frame[datagram.at.clone()]);
-            }
-        }
+    /// Sockets that have a datagram for several.
+    fn all_heirs(&self, datagram: &Datagram) -> Vec<Id> {
+        let takes = |slot: &Slot| matches!(&slot.entry, Entry::Udp(own) if own.takes(datagram, true));
+        self.table.slots.iter().filter(|(_, slot)| takes(slot)).map(|(id, _)| *id).collect()
     }
 
-    /// Gives a datagram to one of the sockets that share a port: to one of the owner's who has had it first, and of his to the one that is connected to the sender,
-    /// or that he has bound first. So nobody else takes what is his by sharing the port. Says whether there is one.
-    fn deal_to_one(&mut self, frame: &[u8], datagram: &Datagram) -> bool {
-        if !self.is_own(datagram.to.ip().into()) {
-            return false;
-        }
-        let mut all: Vec<(u64, &mut Datagrams)> = Vec::new();
-        for Slot { owner, entry } in self.table.slots.values_mut() {
-            if let Entry::Udp(own) = entry
-                && own.takes(datagram, false)
-            {
-                all.push((*owner, own));
-            }
-        }
-        let Some(first) = all.iter().min_by_key(|(_, own)| own.since).map(|(owner, _)| *owner) else {
-            return false;
-        };
-        let of_first = all.into_iter().filter(|(owner, _)| *owner == first).map(|(_, own)| own);
-        if let Some(heir) = of_first.min_by_key(|own| (!own.is_connected(), own.order)) {
-            heir.keep(datagram.from, &frame[datagram.at.clone()]);
-        }
-        true
+    /// The socket, of those that share a port, that has a datagram for one of them: of the owner's who has had it first the one that is connected to the sender,
+    /// or that he has bound first. So nobody else takes what is his by sharing the port.
+    fn one_heir(&self, datagram: &Datagram) -> Vec<Id> {
+        let takers = self.table.slots.iter().filter_map(|(id, Slot { owner, entry })| match entry {
+            Entry::Udp(own) if own.takes(datagram, false) => Some((*id, *owner, own)),
+            _ => None,
+        });
+        let all: Vec<(Id, u64, &Datagrams)> = takers.collect();
+        let first = all.iter().min_by_key(|(_, _, own)| own.since).map(|(_, owner, _)| *owner);
+        let of_first = all.iter().filter(|(_, owner, _)| Some(*owner) == first);
+        let heir = of_first.min_by_key(|(_, _, own)| (!own.is_connected(), own.order));
+        heir.map(|(id, _, _)| *id).into_iter().collect()
     }
 }

@@ -21,14 +21,14 @@ fn sending(from: &str, hops: u8, loops: bool) -> Sending {
 }
 
 /// A socket of an owner's that shares a port.
-fn shared(host: &mut Host, owner: u64, at: &str) -> Id {
+pub fn shared(host: &mut Host, owner: u64, at: &str) -> Id {
     let id = host.stack.open(owner, Kind::Udp).unwrap();
     host.stack.share(id, end(at)).unwrap();
     id
 }
 
 /// All datagrams that have come.
-fn received(host: &mut Host, id: Id) -> Vec<(SocketAddr, Vec<u8>)> {
+pub fn received(host: &mut Host, id: Id) -> Vec<(SocketAddr, Vec<u8>)> {
     let mut bytes = [0; 100];
     let mut all = Vec::new();
     while let Ok((from, len)) = host.stack.receive_from(id, &mut bytes) {

@@ -1,5 +1,6 @@
 //! Frames that are not meant well: mutations of those that two stacks exchange, and martians.
 
+use super::groups::{received, shared};
 use super::pairs::Pair;
 use super::{Host, SECOND_US, end};
 use crate::wire::{FRAME_MAX, is_martian};
@@ -33,6 +34,9 @@ fn corpus() -> Vec<Vec<u8>> {
         let _ = first.write(client, b"some bytes of a stream");
         let _ = first.send_to(udp, end("10.1.0.2:9"), b"a datagram");
         let _ = first.send_to(udp, end("[fe80::ff:fe00:102]:9"), b"another");
+        for to in ["224.0.0.251:5353", "[ff02::fb]:5353", "10.1.0.2:5353"] {
+            let _ = first.send_to(udp, end(to), b"one for several");
+        }
         let _ = first.ask_echo(echo, [10, 1, 0, 2].into(), step, b"echo");
         let _ = first.ask_echo(echo, "fe80::ff:fe00:102".parse::<IpAddr>().unwrap(), step, b"echo");
         for from in 0..2 {
@@ -105,7 +109,11 @@ fn mutated_frames_do_no_harm() {
     let listener = pair.hosts[1].stack.listen(1, end("0.0.0.0:80"), 4).unwrap();
     let udp = pair.hosts[1].stack.open(1, Kind::Udp).unwrap();
     pair.hosts[1].stack.bind(udp, end("0.0.0.0:9")).unwrap();
-    let (mut accepted, mut datagrams, mut bytes) = (0, 0, [0; 2048]);
+    let members = [1, 2].map(|owner| shared(&mut pair.hosts[1], owner, "0.0.0.0:5353"));
+    for (id, group) in members.into_iter().zip(["224.0.0.251", "ff02::fb"]) {
+        pair.hosts[1].stack.join(id, group.parse::<IpAddr>().unwrap()).unwrap();
+    }
+    let (mut accepted, mut datagrams, mut dealt, mut bytes) = (0, 0, [0; 2], [0; 2048]);
     for number in 0..FRAMES[usize::from(full)] {
         if number % 500 == 0 {
             // Somebody means it well.
@@ -126,6 +134,9 @@ fn mutated_frames_do_no_harm() {
             assert!(frame.len() <= FRAME_MAX && !is_martian(&frame), "frame {number}");
         }
         datagrams += usize::from(host.stack.receive_from(udp, &mut bytes).is_ok());
+        for (id, dealt) in members.iter().zip(&mut dealt) {
+            *dealt += received(host, *id).len();
+        }
         if let Ok(id) = host.stack.accept(listener) {
             accepted += 1;
             let _ = host.stack.read(id, &mut bytes);
@@ -134,6 +145,7 @@ fn mutated_frames_do_no_harm() {
         assert!(host.stack.kept() < 64, "frame {number}: {} sockets", host.stack.kept());
     }
     assert!(datagrams > 10 && accepted > 0, "{datagrams} datagrams and {accepted} connections came through");
+    assert!(dealt.iter().all(|count| *count > 10), "{dealt:?} datagrams came through");
     still_answers(&mut pair);
 }
 
