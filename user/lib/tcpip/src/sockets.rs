@@ -22,7 +22,7 @@ use crate::stack::Stack;
 use core::net::SocketAddr;
 use datagrams::{Datagrams, for_datagrams};
 use echoes::for_echoes;
-pub use groups::{GROUPS_MAX, OWN_GROUPS_MAX, Sending};
+pub use groups::{FEW_MAX, GROUPS_MAX, OWN_GROUPS_MAX, Sending};
 use smoltcp::socket::{dns, icmp, tcp, udp};
 use smoltcp::wire::{IpAddress, IpListenEndpoint};
 pub use streams::Connection;
@@ -158,7 +158,7 @@ impl Stack {
             }
             Entry::Udp(own) => {
                 self.sockets.remove(own.handle);
-                self.left(&own.groups);
+                self.left(slot.owner, &own.groups);
             }
             Entry::Echo(handle, _) => drop(self.sockets.remove(handle)),
             Entry::Query(Query::Asked(asked)) => {

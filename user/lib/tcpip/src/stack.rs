@@ -246,6 +246,7 @@ impl Stack {
             self.deal();
             // Once and not until nothing is sent, which would be another look at each socket: the next round sends more.
             let sent = self.interface.poll_egress(self.now, &mut self.wire, &mut self.sockets);
+            self.follow_groups();
             let is_nobody_there = self.follow_neighbours();
             self.table.look_after(self.now, &mut self.sockets);
             self.follow_dhcp();

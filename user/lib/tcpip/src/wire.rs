@@ -186,6 +186,12 @@ impl Wire {
         !self.looped.is_empty() || !self.incoming.is_empty() || !self.returned.is_empty()
     }
 
+    /// Whether the stack may send something.
+    pub(crate) fn takes_more(&self) -> bool {
+        let has_room = !self.is_up || self.outgoing.len() < QUEUE_MAX;
+        has_room && self.looped.len() < QUEUE_MAX
+    }
+
     /// Whether the card has so much to send that it takes nothing more.
     pub fn is_choked(&self) -> bool {
         self.outgoing.len() >= QUEUE_MAX
@@ -437,8 +443,7 @@ impl Device for Wire {
 
     fn transmit(&mut self, _: Instant) -> Option<Sent<'_>> {
         // Answers to a frame are sent all the same; so there may be a few more.
-        let has_room = !self.is_up || self.outgoing.len() < QUEUE_MAX;
-        (has_room && self.looped.len() < QUEUE_MAX).then_some(Sent { wire: self, size: None, passage: None })
+        self.takes_more().then_some(Sent { wire: self, size: None, passage: None })
     }
 
     fn capabilities(&self) -> DeviceCapabilities {

@@ -15,8 +15,16 @@ use smoltcp::wire::IpAddress;
 /// Groups that the sockets of one owner have joined, at most: each socket's count.
 pub const OWN_GROUPS_MAX: usize = 8;
 
-/// Groups that are joined, at most. The stack has room for 64, of which those are its own that belong to its addresses.
+/// Groups that are joined, at most.
 pub const GROUPS_MAX: usize = 48;
+
+/// Groups that are joined until an owner with so many gets no more that nobody else has joined. So those with many leave something for others, who mostly want one.
+const PLENTY: usize = 32;
+/// See [`PLENTY`].
+pub const FEW_MAX: usize = 2;
+
+/// Groups that are joined, and those that were left before the network has been told, at most. The stack has room for 64, of which the others are for its own, by which its addresses are asked for.
+const ROOM: usize = 56;
 
 /// Groups of all machines of a network, which each has joined without saying so.
 const EVERYBODY: [IpAddr; 2] = [
@@ -73,7 +81,8 @@ impl Datagrams {
 impl Stack {
     /// Lets a socket have what is sent to a group.
     ///
-    /// [`Refusal::Bad`]: it is no group, or one of the stack's own. [`Refusal::InUse`]: it has joined it already. [`Refusal::Limit`]: there are as many as there may be.
+    /// [`Refusal::Bad`]: it is no group, or one of the stack's own. [`Refusal::InUse`]: it has joined it already. [`Refusal::Limit`]: there are as many as there may be, or the owner has left many
+    /// and the network has not been told yet.
     pub fn join(&mut self, id: Id, group: IpAddr) -> Result<(), Refusal> {
         let address = IpAddress::from(group);
         if !address.is_multicast() || is_for_neighbours(group) {
@@ -86,34 +95,52 @@ impl Stack {
         let joined = self.table.joined();
         let own = self.table.groups().filter(|(other, _)| *other == owner).count();
         let is_new = !joined.contains(&group);
-        if own >= OWN_GROUPS_MAX || is_new && joined.len() >= GROUPS_MAX {
+        if own >= OWN_GROUPS_MAX || is_new && !self.may_join(owner, own, joined.len()) {
             return Err(Refusal::Limit);
         }
         if is_new && !EVERYBODY.contains(&group) {
             self.interface.join_multicast_group(address).map_err(|_| Refusal::Limit)?;
+            self.table.leaving.retain(|(_, left)| *left != group);
         }
         self.udp(id)?.1.groups.push(group);
         self.hold_shared();
         Ok(())
     }
 
+    /// Whether an owner who has so many groups may join one that nobody has joined, where so many are joined.
+    fn may_join(&self, owner: u64, own: usize, joined: usize) -> bool {
+        let leaving = &self.table.leaving;
+        let own_leaving = leaving.iter().filter(|(other, _)| *other == owner).count();
+        let has_share = joined < PLENTY || joined < GROUPS_MAX && own < FEW_MAX;
+        has_share && own_leaving < OWN_GROUPS_MAX && joined + leaving.len() < ROOM
+    }
+
     /// A socket has no more of what is sent to a group. [`Refusal::NotFound`]: it has not joined it.
     pub fn leave(&mut self, id: Id, group: IpAddr) -> Result<(), Refusal> {
+        let owner = self.owner(id)?;
         let groups = &mut self.udp(id)?.1.groups;
         let place = groups.iter().position(|own| *own == group).ok_or(Refusal::NotFound)?;
         groups.remove(place);
-        self.left(&[group]);
+        self.left(owner, &[group]);
         Ok(())
     }
 
-    /// A socket has left groups: this machine does, too, if no other socket has joined them.
-    pub(super) fn left(&mut self, groups: &[IpAddr]) {
+    /// A socket of an owner's has left groups: this machine does, too, if no other socket has joined them.
+    pub(super) fn left(&mut self, owner: u64, groups: &[IpAddr]) {
         let joined = self.table.joined();
         for group in groups.iter().filter(|group| !joined.contains(group) && !EVERYBODY.contains(group)) {
             // It cannot fail: it is a group.
             let _ = self.interface.leave_multicast_group(IpAddress::from(*group));
+            self.table.leaving.push((owner, *group));
         }
         self.hold_shared();
+    }
+
+    /// Forgets groups that were left, once the network has been told. The crate tells it before it sends anything else, unless the wire takes nothing.
+    pub(crate) fn follow_groups(&mut self) {
+        if self.wire.takes_more() {
+            self.table.leaving.clear();
+        }
     }
 
     /// Says how a socket sends to groups. [`Refusal::Bad`]: this machine does not have the address.

@@ -64,6 +64,8 @@ pub(crate) struct Table {
     limits: Limits,
     pub(crate) random: Random,
     ports: Ports,
+    /// Groups that the machine has left, each with the owner of the last socket that had joined it. The network has not been told yet.
+    pub(super) leaving: Vec<(u64, IpAddr)>,
     /// Sockets for datagrams that have been bound.
     bound: u64,
 }
@@ -71,7 +73,7 @@ pub(crate) struct Table {
 impl Table {
     pub fn new(random: Random, limits: Limits) -> Table {
         let (slots, orphans) = (BTreeMap::new(), Orphans::default());
-        Table { slots, orphans, limits, random, ports: Ports::default(), bound: 0 }
+        Table { slots, orphans, limits, random, ports: Ports::default(), leaving: Vec::new(), bound: 0 }
     }
 
     /// A number that is not in use.

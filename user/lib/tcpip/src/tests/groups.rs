@@ -2,7 +2,7 @@
 
 use super::pairs::Pair;
 use super::{Host, end};
-use crate::sockets::{GROUPS_MAX, OWN_GROUPS_MAX};
+use crate::sockets::{FEW_MAX, GROUPS_MAX, OWN_GROUPS_MAX};
 use crate::{Id, Kind, Refusal, Sending, readiness};
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::format;
@@ -235,6 +235,64 @@ fn groups_have_limits_and_end_with_their_sockets() {
     let two: core::net::Ipv4Addr = [239, 0, 2, 0].into();
     host.stack.close(id);
     assert!(host.stack.interface.has_multicast_group(two), "another socket has joined it");
+}
+
+/// Programs that have as many groups as they may leave some for others.
+#[test]
+fn who_has_many_groups_leaves_some_for_others() {
+    let mut host = Host::new(3, None);
+    let mut joined = Vec::new();
+    for owner in 0..14u8 {
+        let id = host.stack.open(owner.into(), Kind::Udp).unwrap();
+        let groups = (0..=OWN_GROUPS_MAX as u8).map(|number| IpAddr::from([239, 0, owner, number]));
+        joined.push(groups.filter(|group| host.stack.join(id, *group).is_ok()).count());
+        host.turn(2);
+    }
+    let expected = [[OWN_GROUPS_MAX; 4].to_vec(), [FEW_MAX; 8].to_vec(), [0; 2].to_vec()].concat();
+    assert_eq!((joined.iter().sum::<usize>(), joined), (GROUPS_MAX, expected));
+}
+
+/// Groups that programs leave take no room from others, although the card takes nothing and so the network is not told.
+#[test]
+fn groups_that_are_left_take_no_room_from_others() {
+    let mut pair = Pair::new(0);
+    let host = &mut pair.hosts[0];
+    let group = |owner: u64, number: u8| IpAddr::from([239, 1, owner as u8, number]);
+    let greedy = [2, 3, 4, 5, 6].map(|owner| (owner, host.stack.open(owner, Kind::Udp).unwrap()));
+    for (owner, id) in greedy {
+        for number in 0..8 {
+            let _ = host.stack.join(id, group(owner, number));
+        }
+    }
+    host.turn(2);
+    let sender = host.stack.open(1, Kind::Udp).unwrap();
+    for _ in 0..100 {
+        let _ = host.stack.send_to(sender, end("255.255.255.255:9"), b"x");
+        host.turn(1);
+    }
+    assert!(host.stack.wire.is_choked());
+    for round in 0..3 {
+        for (owner, id) in greedy {
+            for number in 0..8 {
+                let _ = host.stack.leave(id, group(owner, 8 * round + number));
+            }
+            for number in 0..8 {
+                let _ = host.stack.join(id, group(owner, 8 * (round + 1) + number));
+            }
+        }
+        host.turn(1);
+    }
+    let other = host.stack.open(7, Kind::Udp).unwrap();
+    for number in 0..FEW_MAX as u8 {
+        assert_eq!(host.stack.join(other, group(7, number)), Ok(()));
+    }
+    // Once the network has been told, all is as before.
+    for _ in 0..10 {
+        while host.stack.pop().is_some() {}
+        host.turn(1);
+    }
+    let (owner, id) = greedy[0];
+    assert_eq!(host.stack.join(id, group(owner, 99)), Ok(()));
 }
 
 /// Messages of servers of addresses are the stack's, whoever has its port.
