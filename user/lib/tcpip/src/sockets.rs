@@ -177,7 +177,7 @@ impl Stack {
     /// Its owner has a connection no more, and not all that was written can be sent: the other side hears that it is broken off.
     pub fn break_off(&mut self, id: Id) {
         match self.table.slots.remove(&id) {
-            Some(Slot { entry: Entry::Tcp(handle), owner }) => {
+            Some(Slot { entry: Entry::Tcp(handle), owner, .. }) => {
                 self.table.orphans.refuse(self.now, &mut self.sockets, owner, handle);
             }
             Some(slot) => drop(self.table.slots.insert(id, slot)),
@@ -185,15 +185,16 @@ impl Stack {
         }
     }
 
-    /// Makes a socket somebody else's: it counts as his. Gives back whose it was.
-    pub fn hand_over(&mut self, id: Id, owner: u64) -> Option<u64> {
-        let slot = self.table.slots.get_mut(&id)?;
-        Some(core::mem::replace(&mut slot.owner, owner))
+    /// Its owner has a socket no more, which is still there for what it has to send. It does not count as his from now on; its port is his as before.
+    pub fn let_go(&mut self, id: Id) {
+        if let Some(slot) = self.table.slots.get_mut(&id) {
+            slot.is_left = true;
+        }
     }
 
     /// How many sockets an owner has.
     pub fn owned(&self, owner: u64) -> usize {
-        self.table.slots.values().filter(|slot| slot.owner == owner).map(Slot::weight).sum()
+        self.table.slots.values().filter(|slot| slot.owner == owner).map(Slot::own_weight).sum()
     }
 
     /// All sockets that the stack keeps, with those that have no owner.

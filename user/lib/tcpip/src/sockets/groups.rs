@@ -190,7 +190,7 @@ impl Stack {
     /// The socket, of those that share a port, that has a datagram for one of them: of the owner's who has had it first the one that is connected to the sender,
     /// or that he has bound first. So nobody else takes what is his by sharing the port.
     fn one_heir(&self, datagram: &Datagram) -> Vec<Id> {
-        let takers = self.table.slots.iter().filter_map(|(id, Slot { owner, entry })| match entry {
+        let takers = self.table.slots.iter().filter_map(|(id, Slot { owner, entry, .. })| match entry {
             Entry::Udp(own) if own.takes(datagram, false) => Some((*id, *owner, own)),
             _ => None,
         });

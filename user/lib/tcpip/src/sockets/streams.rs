@@ -99,7 +99,7 @@ impl Stack {
         }
     }
 
-    /// A listener at a port, with room for so many connections that nobody has accepted.
+    /// A listener at a port, with room for so many connections that nobody has accepted. Its owner may have connections there already.
     pub fn listen(&mut self, owner: u64, at: SocketAddr, backlog: usize) -> Result<Id, Refusal> {
         let backlog = backlog.clamp(1, BACKLOG_MAX);
         self.table.room(owner, backlog)?;
@@ -108,7 +108,7 @@ impl Stack {
             port => port,
         };
         let at = listened(at, port);
-        if self.table.has(&self.sockets, at, false) {
+        if self.table.listens(at) || self.table.has_of_others(&self.sockets, at, owner) {
             return Err(Refusal::InUse);
         }
         let mut queue = Vec::new();
@@ -168,7 +168,7 @@ impl Stack {
             Socket::Tcp(socket) => socket.state() != tcp::State::Closed && has_ends(socket, from, to),
             _ => false,
         });
-        let is_anothers = self.table.has_of_others(&self.sockets, from, owner);
+        let is_anothers = self.table.has_of_others(&self.sockets, from.into(), owner);
         if from == to || is_there || is_anothers { Err(Refusal::InUse) } else { Ok(from) }
     }
 
