@@ -102,7 +102,7 @@ impl Held {
 
 /// How a datagram to a group goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Passage {
+pub struct Passage {
     /// Hops that it may make; with none it stays in this machine.
     pub hops: u8,
     /// Whether sockets of this machine get it, too.
@@ -111,12 +111,12 @@ pub(crate) struct Passage {
 
 impl Passage {
     /// Number by which the crate takes it along to the frame: 0 is that of a packet which goes as any other.
-    pub fn id(self) -> u32 {
+    pub(crate) fn id(self) -> u32 {
         1 << 16 | u32::from(self.loops) << 8 | u32::from(self.hops)
     }
 
     /// That of a number.
-    pub fn of(id: u32) -> Option<Passage> {
+    pub(crate) fn of(id: u32) -> Option<Passage> {
         let [hops, loops, ..] = id.to_le_bytes();
         (id != 0).then_some(Passage { hops, loops: loops != 0 })
     }

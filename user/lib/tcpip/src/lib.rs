@@ -39,6 +39,6 @@ pub mod wire;
 mod tests;
 
 pub use flows::Flow;
-pub use sockets::{Id, Kind, Refusal, Sending, State, readiness};
+pub use sockets::{Id, Kind, Passage, Refusal, Sending, State, readiness};
 pub use stack::{Fallback, Stack, Status};
 pub use waiters::Waiters;

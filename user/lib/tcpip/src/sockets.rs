@@ -17,6 +17,7 @@ mod streams;
 mod table;
 mod ways;
 
+pub use crate::held::Passage;
 use crate::queues::Place;
 use crate::stack::Stack;
 use core::net::SocketAddr;

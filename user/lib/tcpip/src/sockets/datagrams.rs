@@ -124,15 +124,11 @@ impl Datagrams {
         !self.kept.is_empty()
     }
 
-    /// Takes one of these. Others may have sent something before it was connected.
+    /// Takes one of these.
     fn take_kept(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
-        while let Some((from, bytes)) = self.kept.pop_front() {
-            self.kept_bytes -= bytes.len();
-            if self.hears(from) {
-                return Some((from, bytes));
-            }
-        }
-        None
+        let (from, bytes) = self.kept.pop_front()?;
+        self.kept_bytes -= bytes.len();
+        Some((from, bytes))
     }
 
     /// Whether it is to be told that a datagram was refused or dropped.
@@ -276,7 +272,7 @@ impl Stack {
         let mut about = udp::UdpMetadata::from(IpEndpoint::from(to));
         about.local_address = Some(IpAddress::from(from)).filter(|from| !from.is_unspecified());
         if to.ip().is_multicast() {
-            about.meta.id = sending.passage().id();
+            about.meta.id = sending.passage.id();
         }
         match socket.send_slice(bytes, about) {
             Ok(()) => {
@@ -299,15 +295,20 @@ impl Stack {
             to[..len].copy_from_slice(&bytes[..len]);
             len
         };
-        if let Some((from, bytes)) = own.take_kept() {
-            return Ok((from, copied(&bytes)));
-        }
         loop {
-            let (bytes, about) = socket.recv().map_err(|_| Refusal::Again)?;
-            let from = sender(&about);
-            // Others may have sent something before it was connected, or since then; and one that is for a group has the port, as far as the stack knows.
-            if own.hears(from) && !own.is_for_group() {
-                return Ok((from, copied(bytes)));
+            let (from, len) = if let Some((from, bytes)) = own.take_kept() {
+                (from, copied(&bytes))
+            } else {
+                let (bytes, about) = socket.recv().map_err(|_| Refusal::Again)?;
+                // One that is for a group alone has the port, as far as the stack knows.
+                if own.is_for_group() {
+                    continue;
+                }
+                (sender(&about), copied(bytes))
+            };
+            // Others may have sent something before it was connected, or since then.
+            if own.hears(from) {
+                return Ok((from, len));
             }
         }
     }

@@ -42,22 +42,13 @@ fn is_for_neighbours(group: IpAddr) -> bool {
 pub struct Sending {
     /// Address of this machine from which it sends to groups of the same kind; the one that is none means any.
     pub from: IpAddr,
-    /// Hops that a datagram may make. With none it stays in this machine.
-    pub hops: u8,
-    /// Whether sockets of this machine get it, too.
-    pub loops: bool,
-}
-
-impl Sending {
-    /// How a datagram to a group goes.
-    pub(super) fn passage(&self) -> Passage {
-        Passage { hops: self.hops, loops: self.loops }
-    }
+    /// How each datagram goes.
+    pub passage: Passage,
 }
 
 impl Default for Sending {
     fn default() -> Sending {
-        Sending { from: Ipv6Addr::UNSPECIFIED.into(), hops: 1, loops: true }
+        Sending { from: Ipv6Addr::UNSPECIFIED.into(), passage: Passage { hops: 1, loops: true } }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::pairs::Pair;
 use super::{Host, end};
 use crate::sockets::{FEW_MAX, GROUPS_MAX, OWN_GROUPS_MAX};
-use crate::{Id, Kind, Refusal, Sending, readiness};
+use crate::{Id, Kind, Passage, Refusal, Sending, readiness};
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::format;
 use std::vec::Vec;
@@ -17,7 +17,7 @@ fn group(text: &str) -> IpAddr {
 
 /// Sends from this address, so far, and to this machine, too, or not.
 fn sending(from: &str, hops: u8, loops: bool) -> Sending {
-    Sending { from: from.parse().unwrap(), hops, loops }
+    Sending { from: from.parse().unwrap(), passage: Passage { hops, loops } }
 }
 
 /// A socket of an owner's that shares a port.
