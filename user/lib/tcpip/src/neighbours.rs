@@ -101,7 +101,7 @@ struct Silent {
     question: Vec<u8>,
     asked: Instant,
     until: Instant,
-    /// Whether the stack has heard of it.
+    /// Says whether the stack has heard of it.
     is_told: bool,
 }
 
@@ -162,7 +162,7 @@ impl Neighbours {
         }
     }
 
-    /// Whether a frame is for a neighbour that is nowhere.
+    /// Says whether a frame is for a neighbour that is nowhere.
     pub fn is_for_nobody(frame: &[u8]) -> bool {
         frame.starts_with(&NOWHERE)
     }

@@ -25,7 +25,7 @@ pub(crate) struct Upper {
     pub at: Range<usize>,
 }
 
-/// Whether a frame may have a packet of a protocol above IP, the one over IPv4 or the one over IPv6. Most frames have not, and cost no more than this look at three of their bytes.
+/// Says whether a frame may have a packet of a protocol above IP, the one over IPv4 or the one over IPv6. Most frames have not, and cost no more than this look at three of their bytes.
 pub(crate) fn may_have(frame: &[u8], [over_four, over_six]: [IpProtocol; 2]) -> bool {
     let Some(kind) = frame.get(12..HEADER) else { return false };
     let is = |at: usize, protocol: IpProtocol| frame.get(HEADER + at) == Some(&u8::from(protocol));

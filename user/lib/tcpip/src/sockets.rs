@@ -118,7 +118,7 @@ fn listened(at: SocketAddr, port: u16) -> IpListenEndpoint {
     IpListenEndpoint { addr, port }
 }
 
-/// Whether a buffer that has so many bytes in it takes the longest datagram. That lies in one piece, so as much again may be left out at the buffer's end.
+/// Says whether a buffer that has so many bytes in it takes the longest datagram. That lies in one piece, so as much again may be left out at the buffer's end.
 fn takes_longest(capacity: usize, queued: usize) -> bool {
     capacity >= queued + 2 * DATAGRAM_MAX
 }

@@ -62,7 +62,7 @@ const LOCALHOST_V6: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 /// First bytes of addresses of IPv6 that stand for those of IPv4. Programs write one as the other; whoever sends a packet with one means to be taken for somebody else.
 const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 
-/// Whether a frame names an address that is on no wire, as far as a frame of its kind can: one of the loopback network, or one of IPv6 that stands for one of IPv4.
+/// Says whether a frame names an address that is on no wire, as far as a frame of its kind can: one of the loopback network, or one of IPv6 that stands for one of IPv4.
 pub fn is_martian(frame: &[u8]) -> bool {
     let Some(kind) = frame.get(12..HEADER) else { return false };
     let is_v4 = |at: usize| frame.get(HEADER + at) == Some(&127);
@@ -186,7 +186,7 @@ impl Wire {
         !self.looped.is_empty() || !self.incoming.is_empty() || !self.returned.is_empty()
     }
 
-    /// Whether the stack may send something.
+    /// Says whether the stack may send something.
     pub(crate) fn takes_more(&self) -> bool {
         let has_room = !self.is_up || self.outgoing.len() < QUEUE_MAX;
         has_room && self.looped.len() < QUEUE_MAX
@@ -407,7 +407,7 @@ impl phy::TxToken for Sent<'_> {
     }
 }
 
-/// What the stack may leave to its device.
+/// Capabilities of the device: work that the stack may leave to it.
 pub(crate) fn capabilities() -> DeviceCapabilities {
     let mut capabilities = DeviceCapabilities::default();
     capabilities.medium = Medium::Ethernet;

@@ -172,7 +172,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         port
     }
 
-    /// Whether another socket of the sandbox keeps one of its protocol from having an address. `SO_REUSEADDR` shares it with those that do not listen, `SO_REUSEPORT` with those of the
+    /// Says whether another socket of the sandbox keeps one of its protocol from having an address. `SO_REUSEADDR` shares it with those that do not listen, `SO_REUSEPORT` with those of the
     /// same user; a port that was not named is shared with nobody.
     fn is_taken(&self, inet: &Inet, at: SocketAddr, is_named: bool) -> bool {
         let own = inet.options.shares();

@@ -131,7 +131,7 @@ impl Datagrams {
         Some((from, bytes))
     }
 
-    /// Whether it is to be told that a datagram was refused or dropped.
+    /// Says whether it is to be told that a datagram was refused or dropped.
     pub fn has_failed(&self) -> bool {
         matches!(self.fate, Fate::Failed(_))
     }
@@ -145,7 +145,7 @@ impl Datagrams {
         Ok(())
     }
 
-    /// Whether it is to hear of a failure: it is connected to that end, and has sent something there since the last one. So nobody who only guesses its port
+    /// Says whether it is to hear of a failure: it is connected to that end, and has sent something there since the last one. So nobody who only guesses its port
     /// tells it more refusals than it has sent datagrams.
     fn hears_of(&self, refused: &Refused) -> bool {
         let is_there = self.peer == Some(refused.to) && self.at.port == refused.from.port();

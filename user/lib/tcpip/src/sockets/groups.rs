@@ -98,7 +98,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Whether an owner who has so many groups may join one that nobody has joined, where so many are joined.
+    /// Says whether an owner who has so many groups may join one that nobody has joined, where so many are joined.
     fn may_join(&self, owner: u64, own: usize, joined: usize) -> bool {
         let leaving = &self.table.leaving;
         let own_leaving = leaving.iter().filter(|(other, _)| *other == owner).count();
@@ -156,7 +156,7 @@ impl Stack {
             let is_for_many = self.is_for_many(datagram.to.ip());
             let heirs = if is_for_many { self.all_heirs(&datagram) } else { self.one_heir(&datagram) };
             if heirs.is_empty() {
-                // What is for this machine alone is refused.
+                // A datagram for this machine alone is refused.
                 if !is_for_many {
                     self.wire.give_back(frame);
                 }

@@ -32,7 +32,7 @@ pub(super) enum Query {
 pub(super) struct Slot {
     pub owner: u64,
     pub entry: Entry,
-    /// Whether its owner has it no more, so that it does not count as his. Its port is his still.
+    /// Says whether its owner has it no more, so that it does not count as his. Its port is his still.
     pub is_left: bool,
 }
 
@@ -124,7 +124,9 @@ impl Table {
 
     /// Since when an owner has had a port at an address, if one of his sockets has it there.
     pub(super) fn since(&self, owner: u64, at: IpListenEndpoint) -> Option<u64> {
-        let has = |own: &Datagrams| own.at.port == at.port && own.at.addr.is_none_or(|addr| at.addr == Some(addr));
+        let has = |own: &Datagrams| {
+            own.at.port == at.port && own.at.addr.is_none_or(|addr| at.addr == Some(addr))
+        };
         let own = self.datagrams().filter(|(other, own)| *other == owner && has(own));
         own.map(|(_, own)| own.since).min()
     }
@@ -162,7 +164,7 @@ impl Table {
         self.bound
     }
 
-    /// Whether somebody listens at a port, at the same address or one of them at all.
+    /// Says whether somebody listens at a port, at the same address or one of them at all.
     pub fn listens(&self, at: IpListenEndpoint) -> bool {
         self.listened().into_iter().any(|own| meets(own, at))
     }

@@ -1,4 +1,4 @@
-//! Ways: whether something can go from an address of this machine to another address.
+//! Ways: they say whether something can go from an address of this machine to another address.
 //!
 //! That is decided here alone, for sockets of all kinds. The surprise is what depends on it: `smoltcp` takes two addresses of different kinds in one packet for a fault of its own, and panics.
 
@@ -9,7 +9,7 @@ use core::net::IpAddr;
 use smoltcp::wire::{IpAddress, IpCidr};
 
 impl Stack {
-    /// Whether a way leads from an address of this machine to another address. The address that is none means any of this machine's.
+    /// Says whether a way leads from an address of this machine to another address. The address that is none means any of this machine's.
     pub(super) fn leads(&self, from: IpAddr, to: IpAddr) -> Result<(), Refusal> {
         if from.is_unspecified() {
             return self.reaches(to);
@@ -25,7 +25,7 @@ impl Stack {
         if self.is_own(to.into()) || self.is_for_many(to) { Ok(()) } else { Err(Refusal::Unreachable) }
     }
 
-    /// Whether a way leads to an address.
+    /// Says whether a way leads to an address.
     pub(crate) fn reaches(&self, to: IpAddr) -> Result<(), Refusal> {
         let address = IpAddress::from(to);
         if address.is_unspecified() {
@@ -45,22 +45,22 @@ impl Stack {
         if is_near || is_far || is_for_all { Ok(()) } else { Err(Refusal::Unreachable) }
     }
 
-    /// Whether there is an address from which an answer from another network comes back. Without one the stack would say that it is the loopback's.
+    /// Says whether there is an address from which an answer from another network comes back. Without one the stack would say that it is the loopback's.
     fn has_source(&self, to: &IpAddress) -> bool {
         matches!(self.interface.get_source_address(to), Some(IpAddress::Ipv6(own)) if is_wide(own))
     }
 
-    /// Whether it is an address of this machine.
+    /// Says whether it is an address of this machine.
     pub(super) fn is_own(&self, address: IpAddress) -> bool {
         self.interface.ip_addrs().iter().any(|own| own.address() == address)
     }
 
-    /// Whether datagrams may be taken for an address: one of this machine's or of its loopback network, a group, or the one that is none.
+    /// Says whether datagrams may be taken for an address: one of this machine's or of its loopback network, a group, or the one that is none.
     pub(super) fn may_bind(&self, at: IpAddr) -> bool {
         at.is_unspecified() || at.is_loopback() || at.is_multicast() || self.is_own(at.into())
     }
 
-    /// Whether an address means all machines of a network, or a group of them.
+    /// Says whether an address means all machines of a network, or a group of them.
     pub(super) fn is_for_many(&self, address: IpAddr) -> bool {
         let is_of_network = |cidr: &IpCidr| match (cidr, address) {
             (IpCidr::Ipv4(own), IpAddr::V4(address)) => own.broadcast() == Some(address),

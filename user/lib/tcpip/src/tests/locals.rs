@@ -93,7 +93,7 @@ fn what_is_still_to_be_sent_keeps_its_port() {
     assert!(begin(&mut pair.hosts[0], 1, "0.0.0.0:700", "10.1.0.2:81").is_ok());
 }
 
-/// What is still to be sent of a connection that its owner has let go keeps others from its port, and not him. It does not count as his.
+/// A connection that its owner has let go, and that has something to send, keeps others from its port, and not him. It does not count as his.
 #[test]
 fn a_connection_that_is_let_go_has_its_owners_port() {
     let mut host = Host::new(2, None);

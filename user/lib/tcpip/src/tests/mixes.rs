@@ -47,14 +47,14 @@ fn address(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-/// Whether one is an address of this machine of another kind than the other.
+/// Says whether one is an address of this machine of another kind than the other.
 fn is_mixed(own: IpAddr, to: IpAddr) -> bool {
     !own.is_unspecified() && !own.is_multicast() && own.is_ipv4() != to.is_ipv4()
 }
 
 /// The first machine does what it should, and the other one finds it.
 fn still_works(pair: &mut Pair) {
-    // What was sent to nobody is forgotten, and so are those who have been asked for in vain.
+    // Datagrams to nobody are forgotten, and so are those who have been asked for in vain.
     pair.run(1000);
     let echoes = [0; 2].map(|at| pair.hosts[at].stack.open(7, Kind::Echo).unwrap());
     for (at, to) in [(0, "127.0.0.1"), (0, "::1"), (1, "10.1.0.1"), (1, "fe80::ff:fe00:101")] {
@@ -66,7 +66,13 @@ fn still_works(pair: &mut Pair) {
 }
 
 /// Sends from a socket that is bound to an address, or to none. `connects`: the socket is connected before.
-fn send(host: &mut Host, bound: Option<IpAddr>, from: IpAddr, to: IpAddr, connects: bool) -> Result<(), Refusal> {
+fn send(
+    host: &mut Host,
+    bound: Option<IpAddr>,
+    from: IpAddr,
+    to: IpAddr,
+    connects: bool,
+) -> Result<(), Refusal> {
     let id = host.stack.open(1, Kind::Udp).unwrap();
     if let Some(bound) = bound {
         host.stack.bind(id, SocketAddr::new(bound, 700)).unwrap();
@@ -164,7 +170,9 @@ fn nobody_takes_datagrams_for_another_machine() {
         assert_eq!(host.stack.bind(id, SocketAddr::new(address(bound), 700)), Ok(()), "{bound}");
         host.stack.close(id);
     }
-    for other in ["10.1.0.2", "10.1.0.255", "255.255.255.255", "fe80::ff:fe00:102", "2001:db8::1", "::ffff:10.1.0.1"] {
+    for other in
+        ["10.1.0.2", "10.1.0.255", "255.255.255.255", "fe80::ff:fe00:102", "2001:db8::1", "::ffff:10.1.0.1"]
+    {
         let id = host.stack.open(1, Kind::Udp).unwrap();
         let at = SocketAddr::new(address(other), 700);
         assert_eq!(host.stack.bind(id, at), Err(Refusal::Bad), "{other}");

@@ -121,7 +121,7 @@ fn some_that_are_not_there_delay_others_for_a_while() {
     assert_eq!(count(&mut pair.hosts[1], server), 1);
 }
 
-/// What was to go from an address that the machine has lost, or by a router, waits for nothing.
+/// A datagram that was to go from an address that the machine has lost, or by a router, waits for nothing.
 #[test]
 fn a_lost_address_keeps_nothing_waiting() {
     let mut pair = Pair::new(0);
@@ -139,7 +139,7 @@ fn a_lost_address_keeps_nothing_waiting() {
     host.stack.set_link(Some([2, 0, 0, 0, 1, 9]));
     host.stack.send_to(id, end("127.0.0.1:9"), b"x").unwrap();
     host.stack.ask_echo(echo, end("127.0.0.1:9").ip(), 2, b"x").unwrap();
-    // What had come before stays.
+    // A datagram that had come before stays.
     host.turn(8);
     assert_eq!(count(host, server), 2);
     assert_eq!(host.stack.echoed(echo, &mut [0; 9]).map(|(_, number, _)| number), Ok(2));

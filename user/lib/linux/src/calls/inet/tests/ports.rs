@@ -217,7 +217,7 @@ fn a_port_that_is_chosen_is_free() {
         assert_ne!(net.own(second), chosen);
         net.network.deliver("10.0.2.2:9".parse().unwrap(), at, b"for another");
         assert_eq!(net.network.receive_from(u64::MAX).map(|(_, bytes)| bytes), Ok(b"for another".to_vec()));
-        // Whoever names it shares it, as he shares the other program's.
+        // A program that names it shares it, as it shares the other program's.
         assert!(for_datagrams(&mut net, &chosen, options).is_ok());
         assert!(for_datagrams(&mut net, "0.0.0.0:40000", options).is_ok());
     }
