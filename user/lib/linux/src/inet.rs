@@ -11,7 +11,8 @@ pub mod options;
 pub mod ports;
 
 use crate::errno::{
-    EAGAIN, ECONNREFUSED, ECONNRESET, EHOSTUNREACH, ENOTCONN, EPIPE, EPROTONOSUPPORT, ETIMEDOUT, Errno, Result,
+    EAGAIN, ECONNREFUSED, ECONNRESET, EHOSTUNREACH, ENOTCONN, EPIPE, EPROTONOSUPPORT, ETIMEDOUT, Errno,
+    Result,
 };
 use crate::network::{Network, Phase, readiness};
 use crate::socket::{Kind, READABLE, SHUT_READ, SHUT_WRITE};

@@ -27,10 +27,8 @@ pub const FEW_MAX: usize = 2;
 const ROOM: usize = 56;
 
 /// Groups of all machines of a network, which each has joined without saying so.
-const EVERYBODY: [IpAddr; 2] = [
-    IpAddr::V4(Ipv4Addr::new(224, 0, 0, 1)),
-    IpAddr::V6(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1)),
-];
+const EVERYBODY: [IpAddr; 2] =
+    [IpAddr::V4(Ipv4Addr::new(224, 0, 0, 1)), IpAddr::V6(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1))];
 
 /// Whether a group is the stack's own, by which neighbours ask for an address of IPv6.
 fn is_for_neighbours(group: IpAddr) -> bool {

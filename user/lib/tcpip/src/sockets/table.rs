@@ -124,9 +124,8 @@ impl Table {
 
     /// Since when an owner has had a port at an address, if one of his sockets has it there.
     pub(super) fn since(&self, owner: u64, at: IpListenEndpoint) -> Option<u64> {
-        let has = |own: &Datagrams| {
-            own.at.port == at.port && own.at.addr.is_none_or(|addr| at.addr == Some(addr))
-        };
+        let has =
+            |own: &Datagrams| own.at.port == at.port && own.at.addr.is_none_or(|addr| at.addr == Some(addr));
         let own = self.datagrams().filter(|(other, own)| *other == owner && has(own));
         own.map(|(_, own)| own.since).min()
     }

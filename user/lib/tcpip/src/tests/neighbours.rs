@@ -11,8 +11,7 @@ use std::vec::Vec;
 const BOTH: u32 = readiness::READABLE | readiness::WRITABLE;
 
 /// Ends of each kind: one at an address that nobody has, and one of the other machine's.
-const KINDS: [[&str; 2]; 2] =
-    [["10.1.0.77:9", "10.1.0.2:9"], ["[fe80::77]:9", "[fe80::ff:fe00:102]:9"]];
+const KINDS: [[&str; 2]; 2] = [["10.1.0.77:9", "10.1.0.2:9"], ["[fe80::77]:9", "[fe80::ff:fe00:102]:9"]];
 
 fn udp(host: &mut Host) -> Id {
     host.stack.open(1, Kind::Udp).unwrap()
