@@ -10,8 +10,8 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::net::{IpAddr, SocketAddr};
 use linux::errno::{
-    EADDRINUSE, EAGAIN, ECONNREFUSED, ECONNRESET, EINVAL, EIO, ENETDOWN, ENETUNREACH, ENOBUFS, ENOTCONN,
-    Errno, Result,
+    EADDRINUSE, EAGAIN, ECONNREFUSED, ECONNRESET, EHOSTUNREACH, EINVAL, EIO, ENETDOWN, ENETUNREACH, ENOBUFS,
+    ENOTCONN, Errno, Result,
 };
 use linux::network::{self, Ends, Network, Nowhere, Phase, Presence, Sending, Ways, readiness};
 use net::sockets::{ANYWHERE, Entrance, Sockets, endpoint, packed, socket_address, unpacked};
@@ -111,6 +111,7 @@ impl Tern {
             Failure::Refused(Sockets::BAD) => EINVAL,
             Failure::Refused(Sockets::UNREACHABLE) => ENETUNREACH,
             Failure::Refused(Sockets::REFUSED) => ECONNREFUSED,
+            Failure::Refused(Sockets::SILENT) => EHOSTUNREACH,
             Failure::Kernel(sys::Error::NoMemory | sys::Error::Limit) => ENOBUFS,
             Failure::Kernel(_) => {
                 if self.entrance() == Some(entrance) {

@@ -89,6 +89,7 @@ errors! {
     EADDRNOTAVAIL "not an address of this machine"
     ENETDOWN "there is no network any more"
     ENETUNREACH "no way leads there"
+    EHOSTUNREACH "nobody answers there"
     ECONNABORTED "the connection was given up"
     EALREADY "it is being done"
     EINPROGRESS "it has begun"

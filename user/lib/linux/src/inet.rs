@@ -11,7 +11,8 @@ pub mod options;
 pub mod ports;
 
 use crate::errno::{
-    EAGAIN, ECONNREFUSED, ECONNRESET, ENOTCONN, EPIPE, EPROTONOSUPPORT, ETIMEDOUT, Errno, Result,
+    EAGAIN, ECONNREFUSED, ECONNRESET, EHOSTUNREACH, ENOTCONN, EPIPE, EPROTONOSUPPORT, ETIMEDOUT, Errno,
+    Result,
 };
 use crate::network::{Network, Phase, readiness};
 use crate::socket::{Kind, READABLE, SHUT_READ, SHUT_WRITE};
@@ -288,8 +289,8 @@ impl Inet {
         }
         for _ in 0..STRANGERS_MAX {
             let (from, bytes) = match self.receive_from(network) {
-                Err(ECONNREFUSED) => {
-                    self.error.set(Some(ECONNREFUSED));
+                Err(error @ (ECONNREFUSED | EHOSTUNREACH)) => {
+                    self.error.set(Some(error));
                     return Err(EAGAIN);
                 }
                 Err(error) if error != EAGAIN => {

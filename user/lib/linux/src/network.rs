@@ -105,7 +105,7 @@ pub trait Network: core::fmt::Debug {
     /// Nothing more is written to a connection.
     fn shut_down(&self, number: u64) -> Result<()>;
 
-    /// Connects a socket for datagrams to an end: it receives from there alone, and hears of a datagram to there that was refused. None: it is connected to nobody.
+    /// Connects a socket for datagrams to an end: it receives from there alone, and hears of a datagram to there that was refused or dropped. None: it is connected to nobody.
     fn connect_datagrams(&self, number: u64, to: Option<SocketAddr>) -> Result<()>;
 
     /// Lets a socket for datagrams have what is sent to a group, or takes it back. `EADDRINUSE`: it has joined it. `ENOBUFS`: there are too many.
@@ -114,10 +114,10 @@ pub trait Network: core::fmt::Debug {
     /// Says how a socket sends to groups.
     fn set_sending(&self, number: u64, sending: Sending) -> Result<()>;
 
-    /// Sends a datagram. `ECONNREFUSED`: an earlier one was refused, and this one is not sent.
+    /// Sends a datagram. `ECONNREFUSED`, `EHOSTUNREACH`: an earlier one was refused or dropped, and this one is not sent.
     fn send_to(&self, number: u64, to: SocketAddr, bytes: &[u8]) -> Result<()>;
 
-    /// Takes a datagram: from whom, and what. `ECONNREFUSED`: one that was sent was refused.
+    /// Takes a datagram: from whom, and what. `ECONNREFUSED`, `EHOSTUNREACH`: one that was sent was refused or dropped.
     fn receive_from(&self, number: u64) -> Result<(SocketAddr, Vec<u8>)>;
 
     /// Makes a socket for echo requests.

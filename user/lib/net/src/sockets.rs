@@ -49,6 +49,8 @@ pub enum Error {
     NotFound,
     /// Nobody has the port that a datagram was for.
     Refused,
+    /// Nobody answers at the address that a datagram was for.
+    Silent,
     /// It took too long.
     TimedOut,
     /// The server did not answer as it should.
@@ -65,6 +67,7 @@ impl fmt::Display for Error {
             Error::Unreachable => f.write_str("no way leads there"),
             Error::NotFound => f.write_str("the name is not known"),
             Error::Refused => f.write_str("nobody takes what is sent there"),
+            Error::Silent => f.write_str("nobody answers there"),
             Error::TimedOut => f.write_str("it took too long"),
             Error::Server(failure) => failure.fmt(f),
         }
@@ -90,6 +93,7 @@ impl From<Fault> for Error {
             Fault::Refused(Sockets::UNREACHABLE) => Error::Unreachable,
             Fault::Refused(Sockets::NOT_FOUND) => Error::NotFound,
             Fault::Refused(Sockets::REFUSED) => Error::Refused,
+            Fault::Refused(Sockets::SILENT) => Error::Silent,
             fault => Error::Server(fault.into()),
         }
     }
@@ -260,7 +264,7 @@ impl Datagrams<'_> {
         self.ticket
     }
 
-    /// Connects it to an end: it receives from there alone, and hears of a datagram to there that was refused. `None`: it is connected to nobody.
+    /// Connects it to an end: it receives from there alone, and hears of a datagram to there that was refused or dropped. `None`: it is connected to nobody.
     pub fn connect(&self, to: Option<SocketAddr>) -> Result<()> {
         Ok(self.socket.connect(&endpoint(to.unwrap_or(ANYWHERE)))?)
     }
@@ -280,13 +284,13 @@ impl Datagrams<'_> {
         Ok(self.socket.set_sending(&packed(from), hops, loops)?)
     }
 
-    /// Sends a datagram. [`Error::Refused`]: an earlier one was refused, and this one is not sent.
+    /// Sends a datagram. [`Error::Refused`], [`Error::Silent`]: an earlier one has failed, and this one is not sent.
     pub fn send(&self, to: SocketAddr, bytes: &[u8]) -> Result<()> {
         let to = endpoint(to);
         self.net.when(self.ticket, Sockets::WRITABLE, FOREVER, || self.socket.send(&to, bytes))
     }
 
-    /// Waits for a datagram: from whom, and what. [`Error::Refused`]: one that was sent was refused.
+    /// Waits for a datagram: from whom, and what. [`Error::Refused`], [`Error::Silent`]: one that was sent has failed.
     pub fn receive(&self, patience_ms: u64) -> Result<(SocketAddr, Vec<u8>)> {
         let mut replies = Box::new(Sockets::Datagrams::Replies::new());
         Inbox::open(&mut *replies, |inbox| {

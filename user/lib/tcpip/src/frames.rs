@@ -1,9 +1,9 @@
-//! Frames that the crate does not make: messages about the network, questions for the owner of an address, and datagrams of our own.
+//! Frames that the crate does not make: messages about the network, questions for the owner of an address, and datagrams of our own; and addresses in frames.
 
 use crate::discovery::HOPS;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::net::{Ipv6Addr, SocketAddr};
+use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use smoltcp::wire::{
     ArpPacket, ArpRepr, EthernetAddress, EthernetFrame, EthernetProtocol, EthernetRepr, Icmpv6Packet,
     Icmpv6Repr, IpProtocol, IpRepr, Ipv4Packet, Ipv6Packet, Ipv6Repr, NdiscRepr, UdpPacket, UdpRepr,
@@ -14,6 +14,18 @@ const HOP_LIMIT: u8 = 64;
 
 /// Hardware addresses of a frame: of the sender, and the one that it is for.
 pub type Hardware = [EthernetAddress; 2];
+
+/// Address of IPv4 at a place.
+pub fn v4_at(bytes: &[u8], at: usize) -> Option<IpAddr> {
+    let octets: [u8; 4] = bytes.get(at..at + 4)?.try_into().ok()?;
+    Some(octets.into())
+}
+
+/// Address of IPv6 at a place.
+pub fn v6_at(bytes: &[u8], at: usize) -> Option<IpAddr> {
+    let octets: [u8; 16] = bytes.get(at..at + 16)?.try_into().ok()?;
+    Some(octets.into())
+}
 
 /// A frame with room for so many bytes.
 fn ethernet([src_addr, dst_addr]: Hardware, ethertype: EthernetProtocol, len: usize) -> Vec<u8> {

@@ -1,40 +1,65 @@
 //! Datagrams that are held back on their way to the stack, since they may be for several sockets, and the way that those to groups take.
 
-use crate::offload::Upper;
-use crate::wire::HEADER;
+use crate::offload::{Upper, may_have};
+use crate::once::Once;
+use crate::wire::FRAME_MAX;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
-use core::ops::Range;
-use smoltcp::wire::{IpAddress, IpProtocol, Ipv4Packet, Ipv4Repr, UDP_HEADER_LEN, UdpPacket};
+use smoltcp::iface::{Interface, SocketHandle, SocketSet};
+use smoltcp::socket::udp;
+use smoltcp::time::Instant;
+use smoltcp::wire::{IpProtocol, UdpPacket};
 
 /// Port to which servers that lease addresses send: what comes there is the stack's own.
 const LEASES: u16 = 68;
 
-/// A datagram on its way to the stack.
+/// Ends of a datagram, as its frame says. Nothing of it is checked.
 pub(crate) struct Datagram {
     pub from: SocketAddr,
     pub to: SocketAddr,
-    /// Place of its bytes in the frame.
-    pub at: Range<usize>,
 }
 
 impl Datagram {
-    /// That of a frame. `None` if the stack would not find one that is whole.
+    /// That of a frame. `None` if the stack would not find one.
     pub fn of(frame: &[u8]) -> Option<Datagram> {
         let upper = Upper::of(frame).filter(|upper| upper.protocol == IpProtocol::Udp)?;
-        if upper.to.is_ipv4() {
-            let packet = Ipv4Packet::new_checked(frame.get(HEADER..)?).ok()?;
-            Ipv4Repr::parse(&packet, &Default::default()).ok()?;
-        }
-        let from = IpAddress::from(upper.from);
-        let packet = UdpPacket::new_checked(frame.get(upper.at.clone())?).ok()?;
-        let at = upper.at.start + UDP_HEADER_LEN..upper.at.start + usize::from(packet.len());
-        let is_somebodys = !from.is_unspecified() && !from.is_multicast() && !from.is_broadcast();
-        is_somebodys.then_some(Datagram {
-            from: SocketAddr::new(upper.from, packet.src_port()),
-            to: SocketAddr::new(upper.to, packet.dst_port()),
-            at,
-        })
+        let packet = UdpPacket::new_checked(frame.get(upper.at)?).ok()?;
+        let from = SocketAddr::new(upper.from, packet.src_port());
+        Some(Datagram { from, to: SocketAddr::new(upper.to, packet.dst_port()) })
+    }
+}
+
+/// A socket that takes what was held back, one datagram at a time, before the others get it: so the stack checks it as it checks all that is not held back.
+pub(crate) struct Inspection {
+    sockets: SocketSet<'static>,
+    handle: SocketHandle,
+}
+
+impl Default for Inspection {
+    fn default() -> Inspection {
+        let buffer = |len| udp::PacketBuffer::new(vec![udp::PacketMetadata::EMPTY], vec![0; len]);
+        let mut sockets = SocketSet::new(vec![]);
+        let handle = sockets.add(udp::Socket::new(buffer(FRAME_MAX), buffer(1)));
+        Inspection { sockets, handle }
+    }
+}
+
+impl Inspection {
+    /// Gives a frame to the stack, and back what a socket with this port has of it: from whom it is, and its bytes. `None` if no socket would have anything.
+    pub fn pass(
+        &mut self,
+        interface: &mut Interface,
+        now: Instant,
+        frame: Vec<u8>,
+        port: u16,
+    ) -> Option<(SocketAddr, &[u8])> {
+        let socket = self.sockets.get_mut::<udp::Socket>(self.handle);
+        socket.close();
+        socket.bind(port).ok()?;
+        interface.poll_ingress_single(now, &mut Once::new(frame), &mut self.sockets);
+        let (bytes, about) = self.sockets.get_mut::<udp::Socket>(self.handle).recv().ok()?;
+        Some((SocketAddr::new(about.endpoint.addr.into(), about.endpoint.port), bytes))
     }
 }
 
@@ -57,7 +82,10 @@ impl Held {
     /// Holds a frame back, if it has a datagram for several sockets. If it has none, the stack is to get it.
     pub fn hold(&mut self, frame: Vec<u8>) -> Option<Vec<u8>> {
         let is_idle = self.groups.is_empty() && self.ports.is_empty();
-        let Some(datagram) = (!is_idle).then(|| Datagram::of(&frame)).flatten() else { return Some(frame) };
+        if is_idle || !may_have(&frame, [IpProtocol::Udp; 2]) {
+            return Some(frame);
+        }
+        let Some(datagram) = Datagram::of(&frame) else { return Some(frame) };
         let (group, port) = (datagram.to.ip(), datagram.to.port());
         if port != LEASES && (self.groups.contains(&group) || self.ports.contains(&port)) {
             self.frames.push(frame);
@@ -74,7 +102,7 @@ impl Held {
 
 /// How a datagram to a group goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Passage {
+pub struct Passage {
     /// Hops that it may make; with none it stays in this machine.
     pub hops: u8,
     /// Whether sockets of this machine get it, too.
@@ -83,12 +111,12 @@ pub(crate) struct Passage {
 
 impl Passage {
     /// Number by which the crate takes it along to the frame: 0 is that of a packet which goes as any other.
-    pub fn id(self) -> u32 {
+    pub(crate) fn id(self) -> u32 {
         1 << 16 | u32::from(self.loops) << 8 | u32::from(self.hops)
     }
 
     /// That of a number.
-    pub fn of(id: u32) -> Option<Passage> {
+    pub(crate) fn of(id: u32) -> Option<Passage> {
         let [hops, loops, ..] = id.to_le_bytes();
         (id != 0).then_some(Passage { hops, loops: loops != 0 })
     }

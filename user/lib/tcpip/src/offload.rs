@@ -3,7 +3,7 @@
 //!
 //! The surprise is what is not checked: a frame in which the stack will find neither TCP nor UDP, since the stack drops it, or checks it itself.
 
-use crate::wire::HEADER;
+use crate::wire::{HEADER, IPV4, IPV6};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::num::NonZeroU16;
@@ -23,6 +23,18 @@ pub(crate) struct Upper {
     pub protocol: IpProtocol,
     /// Place in the frame.
     pub at: Range<usize>,
+}
+
+/// Says whether a frame may have a packet of a protocol above IP, the one over IPv4 or the one over IPv6. Most frames have not, and cost no more than this look at three of their bytes.
+pub(crate) fn may_have(frame: &[u8], [over_four, over_six]: [IpProtocol; 2]) -> bool {
+    let Some(kind) = frame.get(12..HEADER) else { return false };
+    let is = |at: usize, protocol: IpProtocol| frame.get(HEADER + at) == Some(&u8::from(protocol));
+    if kind == IPV4 {
+        is(9, over_four)
+    } else {
+        // Options may come before it.
+        kind == IPV6 && (is(6, over_six) || is(6, IpProtocol::HopByHop))
+    }
 }
 
 impl Upper {

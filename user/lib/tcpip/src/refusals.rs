@@ -1,9 +1,12 @@
-//! Datagrams that were refused: messages of ICMP which say that nobody has the port.
+//! Datagrams that were refused: messages of ICMP which say that nobody has the port. And datagrams that were dropped, since nobody answers at the address that they were for.
 //!
 //! `smoltcp` shows such a message to sockets for ICMP alone, and to none if it quotes no more than the eight bytes that RFC 792 asks for. So they are read here,
 //! from frames on their way to the stack.
 
-use crate::offload::Upper;
+use crate::frames::{v4_at, v6_at};
+use crate::held::Datagram;
+use crate::offload::{Upper, may_have};
+use crate::sockets::Refusal;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 use smoltcp::wire::{Icmpv4Packet, Icmpv6Packet, IpProtocol};
@@ -20,23 +23,12 @@ const QUOTE_AT: usize = 8;
 /// Number of UDP.
 const UDP: u8 = 17;
 
-/// A datagram that was refused: this machine's end, and the one that it was for.
+/// A datagram that was refused: this machine's end, the one that it was for, and what its sender is told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Refused {
     pub from: SocketAddr,
     pub to: SocketAddr,
-}
-
-/// Address at a place.
-fn v4(bytes: &[u8], at: usize) -> Option<IpAddr> {
-    let octets: [u8; 4] = bytes.get(at..at + 4)?.try_into().ok()?;
-    Some(octets.into())
-}
-
-/// Address of IPv6 at a place.
-fn v6(bytes: &[u8], at: usize) -> Option<IpAddr> {
-    let octets: [u8; 16] = bytes.get(at..at + 16)?.try_into().ok()?;
-    Some(octets.into())
+    pub why: Refusal,
 }
 
 impl Refused {
@@ -61,15 +53,16 @@ impl Refused {
         let first = *quoted.first()?;
         let (from, to, protocol, ports_at) = match upper.to {
             IpAddr::V4(_) if first >> 4 == 4 => {
-                (v4(quoted, 12)?, v4(quoted, 16)?, *quoted.get(9)?, usize::from(first & 0xf) * 4)
+                (v4_at(quoted, 12)?, v4_at(quoted, 16)?, *quoted.get(9)?, usize::from(first & 0xf) * 4)
             }
-            IpAddr::V6(_) if first >> 4 == 6 => (v6(quoted, 8)?, v6(quoted, 24)?, *quoted.get(6)?, 40),
+            IpAddr::V6(_) if first >> 4 == 6 => (v6_at(quoted, 8)?, v6_at(quoted, 24)?, *quoted.get(6)?, 40),
             _ => return None,
         };
         let port = |at: usize| Some(u16::from_be_bytes([*quoted.get(at)?, *quoted.get(at + 1)?]));
         let (from, to) = (SocketAddr::new(from, port(ports_at)?), SocketAddr::new(to, port(ports_at + 2)?));
         // The message is for whoever has sent what it quotes.
-        (protocol == UDP && from.ip() == upper.to).then_some(Refused { from, to })
+        let why = Refusal::Refused;
+        (protocol == UDP && from.ip() == upper.to).then_some(Refused { from, to, why })
     }
 }
 
@@ -80,8 +73,17 @@ pub(crate) struct Refusals(Vec<Refused>);
 impl Refusals {
     /// Looks at a frame that the stack gets.
     pub fn hear(&mut self, frame: &[u8]) {
-        if self.0.len() < REFUSALS_MAX {
+        if may_have(frame, [IpProtocol::Icmp, IpProtocol::Icmpv6]) && self.0.len() < REFUSALS_MAX {
             self.0.extend(Refused::of(frame));
+        }
+    }
+
+    /// Looks at a frame of the stack's that is dropped.
+    pub fn lose(&mut self, frame: &[u8]) {
+        if self.0.len() < REFUSALS_MAX
+            && let Some(Datagram { from, to }) = Datagram::of(frame)
+        {
+            self.0.push(Refused { from, to, why: Refusal::Silent });
         }
     }
 

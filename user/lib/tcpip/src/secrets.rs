@@ -10,15 +10,11 @@
 //! a seed of which its generator draws this number when it is asked for one.
 
 use crate::offload::Upper;
+use crate::once::Once;
 use crate::stack::Stack;
-use crate::wire::{Received, Wire};
-use alloc::vec;
-use alloc::vec::Vec;
 use core::net::SocketAddr;
 use smoltcp::iface::{Config, Interface};
-use smoltcp::phy::{Device, DeviceCapabilities, TxToken};
 use smoltcp::socket::tcp;
-use smoltcp::time::Instant;
 use smoltcp::wire::{EthernetAddress, HardwareAddress, IpEndpoint, IpProtocol, TcpPacket};
 
 /// Ends of a connection that a frame begins: where it comes from, and where it goes to.
@@ -28,38 +24,6 @@ pub(crate) fn begins(frame: &[u8]) -> Option<[IpEndpoint; 2]> {
     let begins = segment.syn() && !segment.ack() && !segment.rst();
     let ends = [(upper.from, segment.src_port()), (upper.to, segment.dst_port())];
     begins.then(|| ends.map(|(address, port)| IpEndpoint::new(address.into(), port)))
-}
-
-/// A device with one frame, which sends nothing.
-struct Once {
-    frame: Option<Vec<u8>>,
-    capabilities: DeviceCapabilities,
-}
-
-/// A place for a frame that is not sent.
-struct Unsent;
-
-impl TxToken for Unsent {
-    fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, fill: F) -> R {
-        fill(&mut vec![0; len])
-    }
-}
-
-impl Device for Once {
-    type RxToken<'a> = Received;
-    type TxToken<'a> = Unsent;
-
-    fn receive(&mut self, _: Instant) -> Option<(Received, Unsent)> {
-        self.frame.take().map(|frame| (Received::new(frame), Unsent))
-    }
-
-    fn transmit(&mut self, _: Instant) -> Option<Unsent> {
-        None
-    }
-
-    fn capabilities(&self) -> DeviceCapabilities {
-        self.capabilities.clone()
-    }
 }
 
 /// Factor and summand of the generator of `smoltcp` 0.14.
@@ -145,7 +109,7 @@ impl Stack {
                 self.wire.give_back(frame);
                 continue;
             }
-            let mut once = Once { frame: Some(frame), capabilities: Wire::default().capabilities() };
+            let mut once = Once::new(frame);
             self.once_for(to, from).poll_ingress_single(self.now, &mut once, &mut self.sockets);
         }
     }

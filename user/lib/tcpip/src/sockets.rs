@@ -7,7 +7,7 @@
 //! **A connection that is begun and not made** has a place of its listener's. If all are taken, the oldest that has had its place for a while
 //! loses it: whoever begins and does not go on keeps others away no longer than that.
 //!
-//! In reading order: this file, what all kinds have; `table`, their numbers and owners; `streams`; `datagrams`; `groups`, datagrams for several; `echoes`; `queries`, names.
+//! In reading order: this file, what all kinds have; `table`, their numbers and owners; `ways`, what can go where; `streams`; `datagrams`; `groups`, datagrams for several; `echoes`; `queries`, names.
 
 mod datagrams;
 mod echoes;
@@ -15,14 +15,15 @@ mod groups;
 mod queries;
 mod streams;
 mod table;
+mod ways;
 
-use crate::advertisements::is_wide;
+pub use crate::held::Passage;
 use crate::queues::Place;
 use crate::stack::Stack;
-use core::net::{IpAddr, SocketAddr};
+use core::net::SocketAddr;
 use datagrams::{Datagrams, for_datagrams};
 use echoes::for_echoes;
-pub use groups::{GROUPS_MAX, OWN_GROUPS_MAX, Sending};
+pub use groups::{FEW_MAX, GROUPS_MAX, OWN_GROUPS_MAX, Sending};
 use smoltcp::socket::{dns, icmp, tcp, udp};
 use smoltcp::wire::{IpAddress, IpListenEndpoint};
 pub use streams::Connection;
@@ -88,6 +89,8 @@ pub enum Refusal {
     NotFound,
     /// Nobody has the port that a datagram was for.
     Refused,
+    /// Nobody answers at the address that a datagram was for, so it was not sent.
+    Silent,
 }
 
 /// State of a connection.
@@ -113,6 +116,11 @@ pub mod readiness {
 fn listened(at: SocketAddr, port: u16) -> IpListenEndpoint {
     let addr = Some(IpAddress::from(at.ip())).filter(|address| !address.is_unspecified());
     IpListenEndpoint { addr, port }
+}
+
+/// Says whether a buffer that has so many bytes in it takes the longest datagram. That lies in one piece, so as much again may be left out at the buffer's end.
+fn takes_longest(capacity: usize, queued: usize) -> bool {
+    capacity >= queued + 2 * DATAGRAM_MAX
 }
 
 impl Stack {
@@ -151,7 +159,7 @@ impl Stack {
             }
             Entry::Udp(own) => {
                 self.sockets.remove(own.handle);
-                self.left(&own.groups);
+                self.left(slot.owner, &own.groups);
             }
             Entry::Echo(handle, _) => drop(self.sockets.remove(handle)),
             Entry::Query(Query::Asked(asked)) => {
@@ -170,7 +178,7 @@ impl Stack {
     /// Its owner has a connection no more, and not all that was written can be sent: the other side hears that it is broken off.
     pub fn break_off(&mut self, id: Id) {
         match self.table.slots.remove(&id) {
-            Some(Slot { entry: Entry::Tcp(handle), owner }) => {
+            Some(Slot { entry: Entry::Tcp(handle), owner, .. }) => {
                 self.table.orphans.refuse(self.now, &mut self.sockets, owner, handle);
             }
             Some(slot) => drop(self.table.slots.insert(id, slot)),
@@ -178,15 +186,16 @@ impl Stack {
         }
     }
 
-    /// Makes a socket somebody else's: it counts as his. Gives back whose it was.
-    pub fn hand_over(&mut self, id: Id, owner: u64) -> Option<u64> {
-        let slot = self.table.slots.get_mut(&id)?;
-        Some(core::mem::replace(&mut slot.owner, owner))
+    /// Its owner has a socket no more, which is still there for what it has to send. It does not count as his from now on; its port is his as before.
+    pub fn let_go(&mut self, id: Id) {
+        if let Some(slot) = self.table.slots.get_mut(&id) {
+            slot.is_left = true;
+        }
     }
 
     /// How many sockets an owner has.
     pub fn owned(&self, owner: u64) -> usize {
-        self.table.slots.values().filter(|slot| slot.owner == owner).map(Slot::weight).sum()
+        self.table.slots.values().filter(|slot| slot.owner == owner).map(Slot::own_weight).sum()
     }
 
     /// All sockets that the stack keeps, with those that have no owner.
@@ -199,26 +208,6 @@ impl Stack {
         self.table.slots.get(&id).map(|slot| &slot.entry).ok_or(Refusal::Closed)
     }
 
-    /// Whether a way leads to an address.
-    pub(crate) fn reaches(&self, to: IpAddr) -> Result<(), Refusal> {
-        let address = IpAddress::from(to);
-        if address.is_unspecified() {
-            return Err(Refusal::Bad);
-        }
-        let is_near = self.interface.ip_addrs().iter().any(|cidr| cidr.contains_addr(&address));
-        let is_far = match to {
-            IpAddr::V4(_) => self.status().router.is_some(),
-            IpAddr::V6(to) => self.status().router_v6.is_some() && is_wide(to) && self.has_source(&address),
-        };
-        let is_for_all = self.status().is_up && (address.is_broadcast() || address.is_multicast());
-        if is_near || is_far || is_for_all { Ok(()) } else { Err(Refusal::Unreachable) }
-    }
-
-    /// Whether there is an address from which an answer from another network comes back. Without one the stack would say that it is the loopback's.
-    fn has_source(&self, to: &IpAddress) -> bool {
-        matches!(self.interface.get_source_address(to), Some(IpAddress::Ipv6(own)) if is_wide(own))
-    }
-
     /// Says for what a socket is ready: bits of [`readiness`]. Nothing is ready that is not there.
     pub fn ready(&mut self, id: Id) -> Result<u32, Refusal> {
         self.follow(id);
@@ -229,12 +218,14 @@ impl Stack {
         Ok(match self.entry(id)? {
             Entry::Udp(own) => {
                 let socket = self.sockets.get::<udp::Socket>(own.handle);
-                let can_read = own.is_refused() || own.has_kept() || socket.can_recv();
-                bits(can_read, own.is_refused() || socket.can_send())
+                let can_read = own.has_failed() || own.has_kept() || socket.can_recv();
+                let has_room = takes_longest(socket.payload_send_capacity(), socket.send_queue());
+                bits(can_read, own.has_failed() || socket.can_send() && has_room)
             }
             Entry::Echo(handle, _) => {
                 let socket = self.sockets.get::<icmp::Socket>(*handle);
-                bits(socket.can_recv(), socket.can_send())
+                let has_room = takes_longest(socket.payload_send_capacity(), socket.send_queue());
+                bits(socket.can_recv(), socket.can_send() && has_room)
             }
             Entry::Tcp(handle) => {
                 let socket = self.sockets.get::<tcp::Socket>(*handle);

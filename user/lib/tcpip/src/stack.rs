@@ -6,6 +6,7 @@
 
 use crate::advertisements::{Advertisement, NEVER, Routers};
 use crate::claims::{Conflict, Fate};
+use crate::held::Inspection;
 use crate::leases::{Complaint, is_host};
 use crate::random::{Random, SEED};
 use crate::sockets::{Limits, Table};
@@ -89,9 +90,10 @@ pub struct Stack {
     pub(crate) sockets: SocketSet<'static>,
     pub(crate) table: Table,
     pub(crate) wire: Wire,
+    pub(crate) inspection: Inspection,
     dhcp: SocketHandle,
     pub(crate) dns: SocketHandle,
-    status: Status,
+    pub(crate) status: Status,
     /// Address of IPv4 that a server has given, or that is used if none does.
     own_v4: Option<Ipv4Cidr>,
     /// Servers of names that belong to it.
@@ -127,6 +129,7 @@ impl Stack {
             sockets,
             table: Table::new(random, limits),
             wire,
+            inspection: Inspection::default(),
             dhcp,
             dns,
             status: Status { hardware: NO_CARD, ..Status::default() },
@@ -222,8 +225,7 @@ impl Stack {
     /// A turn: does what is due. Says in how many microseconds the next one is.
     pub fn turn(&mut self, now_us: u64) -> Option<u64> {
         self.now = instant(now_us);
-        self.wire.begin();
-        self.wire.ends.look_after(self.now);
+        self.wire.begin(self.now);
         if self.status.is_up {
             self.wire.leases.begin(self.now);
             self.follow_routers();
@@ -232,10 +234,7 @@ impl Stack {
         if self.introduced_until <= self.now {
             self.introduced_until = self.now + INTRODUCTION;
             for cidr in self.interface.ip_addrs() {
-                match cidr.address() {
-                    IpAddress::Ipv4(address) => self.wire.introduce(address.octets()),
-                    IpAddress::Ipv6(address) => self.wire.introduce_v6(address),
-                }
+                self.wire.introduce(cidr.address().into());
             }
         }
         for _ in 0..ROUNDS_MAX {
@@ -247,10 +246,12 @@ impl Stack {
             self.deal();
             // Once and not until nothing is sent, which would be another look at each socket: the next round sends more.
             let sent = self.interface.poll_egress(self.now, &mut self.wire, &mut self.sockets);
+            self.follow_groups();
+            let is_nobody_there = self.follow_neighbours();
             self.table.look_after(self.now, &mut self.sockets);
             self.follow_dhcp();
             self.follow_names();
-            if sent == PollResult::None && !self.wire.has_more() {
+            if sent == PollResult::None && !is_nobody_there && !self.wire.has_more() {
                 break;
             }
         }
@@ -328,6 +329,9 @@ impl Stack {
             match router {
                 Some(router) => drop(routes.add_default_ipv6_route(router)),
                 None => drop(routes.remove_default_ipv6_route()),
+            }
+            if router.is_none() {
+                self.drop_unsent();
             }
         }
         self.set_names();
@@ -408,6 +412,9 @@ impl Stack {
             Some(router) => drop(routes.add_default_ipv4_route(router)),
             None => drop(routes.remove_default_ipv4_route()),
         }
+        if router.is_none() && self.status.router.is_some() {
+            self.drop_unsent();
+        }
         (self.status.router, self.status.is_leased) = (router, leased_by.is_some());
         self.names_v4 = names.into_iter().filter(|server| is_host(*server)).collect();
         self.set_names();
@@ -446,6 +453,10 @@ impl Stack {
         if self.interface.ip_addrs() == own {
             return;
         }
+        if self.interface.ip_addrs().iter().any(|had| !own.contains(had)) {
+            self.drop_unsent();
+        }
+        self.wire.neighbours.forget();
         self.interface.update_ip_addrs(|all| {
             all.clear();
             // There is room for eight, and routers have four at most.

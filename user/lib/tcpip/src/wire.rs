@@ -1,14 +1,15 @@
 //! Frames on their way. The stack has one interface; what it sends to itself comes back here, and only the rest goes to the card.
 //!
-//! **Nothing of 127.0.0.0/8 or ::1 leaves the machine or comes into it**, whatever the stack thinks: [`is_of_loopback`] is asked both ways. And nothing
+//! **Nothing of 127.0.0.0/8 or ::1 leaves the machine or comes into it**, nor of addresses of IPv6 that stand for those of IPv4, whatever the stack thinks: [`is_martian`] is asked both ways. And nothing
 //! comes from the card that says it is from an address of this machine, or has one: the stack would believe it, and send there what is for itself.
 
 use crate::claims::{self, Claims};
 use crate::ends::Ends;
-use crate::frames;
+use crate::frames::{self, v4_at, v6_at};
 use crate::held::{Held, Passage};
 use crate::leases::Leases;
 use crate::names::Names;
+use crate::neighbours::{Neighbours, told};
 use crate::offload;
 use crate::refusals::Refusals;
 use crate::secrets::begins;
@@ -19,7 +20,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::num::{NonZeroU16, NonZeroUsize};
 use smoltcp::phy::{self, Checksum, Device, DeviceCapabilities, Medium, PacketMeta};
 use smoltcp::time::Instant;
-use smoltcp::wire::{EthernetAddress, IpEndpoint, IpListenEndpoint, NdiscNeighborFlags, NdiscRepr};
+use smoltcp::wire::{EthernetAddress, IpEndpoint, IpListenEndpoint, NdiscRepr};
 
 /// Bytes of a frame, at most: the header of Ethernet and 1,500 bytes.
 pub const FRAME_MAX: usize = 1514;
@@ -39,12 +40,15 @@ const OUTGOING_MAX: usize = 1024;
 /// Frames that are received in one turn of the stack, at most, so that a turn ends.
 const TURN_MAX: usize = 128;
 
-const ARP: [u8; 2] = [0x08, 0x06];
-const IPV4: [u8; 2] = [0x08, 0x00];
-const IPV6: [u8; 2] = [0x86, 0xdd];
+/// Kinds of frames.
+pub(crate) const ARP: [u8; 2] = [0x08, 0x06];
+/// See [`ARP`].
+pub(crate) const IPV4: [u8; 2] = [0x08, 0x00];
+/// See [`ARP`].
+pub(crate) const IPV6: [u8; 2] = [0x86, 0xdd];
 
 /// Number of ICMP for IPv6, and of its messages about neighbours that name an address.
-const ICMPV6: u8 = 58;
+pub(crate) const ICMPV6: u8 = 58;
 /// See [`ICMPV6`].
 const NEIGHBOURS: [u8; 2] = [135, 136];
 
@@ -55,11 +59,17 @@ const ROUTERS_HARDWARE: EthernetAddress = EthernetAddress([0x33, 0x33, 0, 0, 0, 
 
 const LOCALHOST_V6: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 
-/// Whether a frame names an address of the loopback network, as far as a frame of its kind can.
-pub fn is_of_loopback(frame: &[u8]) -> bool {
+/// First bytes of addresses of IPv6 that stand for those of IPv4. Programs write one as the other; whoever sends a packet with one means to be taken for somebody else.
+const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
+
+/// Says whether a frame names an address that is on no wire, as far as a frame of its kind can: one of the loopback network, or one of IPv6 that stands for one of IPv4.
+pub fn is_martian(frame: &[u8]) -> bool {
     let Some(kind) = frame.get(12..HEADER) else { return false };
     let is_v4 = |at: usize| frame.get(HEADER + at) == Some(&127);
-    let is_v6 = |at: usize| frame.get(HEADER + at..HEADER + at + 16) == Some(&LOCALHOST_V6[..]);
+    let is_v6 = |at: usize| {
+        let address = frame.get(HEADER + at..HEADER + at + 16);
+        address.is_some_and(|address| address == LOCALHOST_V6 || address.starts_with(&MAPPED))
+    };
     if kind == ARP {
         // Addresses of the sender and of whom it asks for.
         is_v4(14) || is_v4(24)
@@ -76,23 +86,15 @@ pub fn is_of_loopback(frame: &[u8]) -> bool {
 
 /// Address that a frame comes from, or says that its sender has.
 fn claimed(frame: &[u8]) -> [Option<IpAddr>; 2] {
-    let v4 = |at: usize| {
-        let bytes: Option<[u8; 4]> = frame.get(HEADER + at..HEADER + at + 4)?.try_into().ok();
-        bytes.map(IpAddr::from)
-    };
-    let v6 = |at: usize| {
-        let bytes: Option<[u8; 16]> = frame.get(HEADER + at..HEADER + at + 16)?.try_into().ok();
-        bytes.map(IpAddr::from)
-    };
     let Some(kind) = frame.get(12..HEADER) else { return [None; 2] };
     if kind == ARP {
-        [v4(14), None]
+        [v4_at(frame, HEADER + 14), None]
     } else if kind == IPV4 {
-        [v4(12), None]
+        [v4_at(frame, HEADER + 12), None]
     } else if kind == IPV6 {
         let is_advert =
             frame.get(HEADER + 6) == Some(&ICMPV6) && frame.get(HEADER + 40) == Some(&NEIGHBOURS[1]);
-        [v6(8), v6(48).filter(|_| is_advert)]
+        [v6_at(frame, HEADER + 8), v6_at(frame, HEADER + 48).filter(|_| is_advert)]
     } else {
         [None; 2]
     }
@@ -119,8 +121,10 @@ pub struct Wire {
     pub(crate) ends: Ends,
     /// Datagrams that may be for several sockets.
     pub(crate) held: Held,
-    /// Datagrams of which a message says that they were refused.
+    /// Datagrams that were refused, or dropped since nobody answers where they were to go.
     pub(crate) refusals: Refusals,
+    /// Neighbours that do not answer.
+    pub(crate) neighbours: Neighbours,
     /// Exchange with servers that lease addresses.
     pub(crate) leases: Leases,
     /// Addresses that this machine wants.
@@ -146,8 +150,10 @@ pub struct Counts {
 
 impl Wire {
     /// Begins a turn.
-    pub fn begin(&mut self) {
+    pub fn begin(&mut self, now: Instant) {
         self.budget = TURN_MAX;
+        self.ends.look_after(now);
+        self.neighbours.begin(now);
     }
 
     /// Says where somebody listens. Segments that begin connections there are held back.
@@ -180,34 +186,21 @@ impl Wire {
         !self.looped.is_empty() || !self.incoming.is_empty() || !self.returned.is_empty()
     }
 
+    /// Says whether the stack may send something.
+    pub(crate) fn takes_more(&self) -> bool {
+        let has_room = !self.is_up || self.outgoing.len() < QUEUE_MAX;
+        has_room && self.looped.len() < QUEUE_MAX
+    }
+
     /// Whether the card has so much to send that it takes nothing more.
     pub fn is_choked(&self) -> bool {
         self.outgoing.len() >= QUEUE_MAX
     }
 
     /// Tells the stack that it has an address itself, as if it had asked: it asks for one neighbour in a second, so asking for itself would make others wait.
-    pub fn introduce(&mut self, address: [u8; 4]) {
-        let mut frame = Vec::with_capacity(HEADER + 28);
-        for part in [&self.own[..], &self.own, &ARP, &[0, 1], &IPV4, &[6, 4, 0, 2]] {
-            frame.extend_from_slice(part);
-        }
-        for _ in 0..2 {
-            frame.extend_from_slice(&self.own);
-            frame.extend_from_slice(&address);
-        }
-        self.looped.push_back(frame);
-    }
-
-    /// Does that for an address of IPv6.
-    pub fn introduce_v6(&mut self, address: Ipv6Addr) {
+    pub fn introduce(&mut self, address: IpAddr) {
         let own = EthernetAddress(self.own);
-        let told = NdiscRepr::NeighborAdvert {
-            flags: NdiscNeighborFlags::SOLICITED | NdiscNeighborFlags::OVERRIDE,
-            target_addr: address,
-            lladdr: Some(own.into()),
-        };
-        let frame = frames::about_network([own, own], address, address, &frames::message(told));
-        self.looped.push_back(frame);
+        self.looped.push_back(told(own, own, address));
     }
 
     /// Asks all routers to advertise themselves, from this address; from none, if it is none.
@@ -242,7 +235,7 @@ impl Wire {
         {
             self.leave(claims::answer(own, &asked));
         }
-        let is_wanted = is_whole && !is_of_loopback(frame) && !self.claims_own(frame);
+        let is_wanted = is_whole && !is_martian(frame) && !self.claims_own(frame);
         let is_taken = is_wanted
             && self.is_up
             && self.incoming.len() < QUEUE_MAX
@@ -284,9 +277,15 @@ impl Wire {
         }
         self.ends.sent(&frame);
         let Some(&[first, ..]) = frame.first_chunk::<6>() else { return };
+        if Neighbours::is_for_nobody(&frame) && frame[..6] != self.own {
+            return self.lose(&frame);
+        }
+        if first & 1 != 0 {
+            self.neighbours.sent(&frame);
+        }
         let stays = (frame[..6] == self.own || first & 1 != 0) && passage.is_none_or(|passage| passage.loops);
         let goes = frame[..6] != self.own && passage.is_none_or(|passage| passage.hops > 0);
-        let leaves = self.own != NO_CARD && goes && !is_of_loopback(&frame);
+        let leaves = self.own != NO_CARD && goes && !is_martian(&frame);
         match (leaves, stays) {
             (true, true) => {
                 self.loop_back(frame.clone());
@@ -298,6 +297,16 @@ impl Wire {
             },
             (false, true) => self.loop_back(frame),
             (false, false) => {}
+        }
+    }
+
+    /// Drops a frame for a neighbour that does not answer. It is asked for again, and who has sent the frame may be told.
+    fn lose(&mut self, frame: &[u8]) {
+        self.counts.dropped += 1;
+        self.refusals.lose(frame);
+        let question = self.neighbours.again(frame);
+        if let Some(question) = question.filter(|question| self.own != NO_CARD && !is_martian(question)) {
+            self.leave(question);
         }
     }
 
@@ -398,6 +407,18 @@ impl phy::TxToken for Sent<'_> {
     }
 }
 
+/// Capabilities of the device: work that the stack may leave to it.
+pub(crate) fn capabilities() -> DeviceCapabilities {
+    let mut capabilities = DeviceCapabilities::default();
+    capabilities.medium = Medium::Ethernet;
+    capabilities.max_transmission_unit = FRAME_MAX;
+    capabilities.checksum.tcp = Checksum::None;
+    capabilities.checksum.udp = Checksum::None;
+    // The crate knows that for IPv4 alone.
+    capabilities.segmentation.tcpv4 = NonZeroUsize::new(offload::WHOLE_MAX);
+    capabilities
+}
+
 impl Device for Wire {
     type RxToken<'a> = Received;
     type TxToken<'a> = Sent<'a>;
@@ -422,18 +443,10 @@ impl Device for Wire {
 
     fn transmit(&mut self, _: Instant) -> Option<Sent<'_>> {
         // Answers to a frame are sent all the same; so there may be a few more.
-        let has_room = !self.is_up || self.outgoing.len() < QUEUE_MAX;
-        (has_room && self.looped.len() < QUEUE_MAX).then_some(Sent { wire: self, size: None, passage: None })
+        self.takes_more().then_some(Sent { wire: self, size: None, passage: None })
     }
 
     fn capabilities(&self) -> DeviceCapabilities {
-        let mut capabilities = DeviceCapabilities::default();
-        capabilities.medium = Medium::Ethernet;
-        capabilities.max_transmission_unit = FRAME_MAX;
-        capabilities.checksum.tcp = Checksum::None;
-        capabilities.checksum.udp = Checksum::None;
-        // The crate knows that for IPv4 alone.
-        capabilities.segmentation.tcpv4 = NonZeroUsize::new(offload::WHOLE_MAX);
-        capabilities
+        capabilities()
     }
 }

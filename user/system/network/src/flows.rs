@@ -14,9 +14,6 @@ const ALL_MAX: usize = 64;
 /// Connections with memory, also those that are closed and have bytes to be sent.
 const KEPT_MAX: usize = 96;
 
-/// Owner of sockets that nobody has any more. No task has this number.
-const NOBODY: u64 = u64::MAX;
-
 /// Such connections of one program.
 const OWN_MAX: usize = 16;
 
@@ -48,7 +45,6 @@ impl Shared {
         if is_late || self.flow.is_broken() {
             stack.break_off(id);
         } else {
-            stack.hand_over(id, self.owner);
             stack.close(id);
         }
         self.memory.wipe();
@@ -137,8 +133,7 @@ impl Flows {
         shared.ending = Some(Ending::Close { until_ns: now_ns.saturating_add(CLOSING_NS) });
         shared.memory.region().take_back();
         if !shared.flow.drain(stack, id) {
-            // It counts as nobody's from now on.
-            stack.hand_over(id, NOBODY);
+            stack.let_go(id);
             return;
         }
         if let Some(shared) = self.all.remove(&id) {

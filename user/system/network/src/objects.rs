@@ -9,7 +9,7 @@ use rt::api::stub::{Failure, Hold, View};
 use rt::door::{self, Door, Reference};
 use rt::sys::{self, Fpage};
 use tcpip::sockets::DATAGRAM_MAX;
-use tcpip::{Id, Kind, Refusal, Sending, Stack, State};
+use tcpip::{Id, Kind, Passage, Refusal, Sending, Stack, State};
 
 fn refused(refusal: Refusal) -> Failure {
     Failure::Refused(match refusal {
@@ -21,6 +21,7 @@ fn refused(refusal: Refusal) -> Failure {
         Refusal::Unreachable => Sockets::UNREACHABLE,
         Refusal::NotFound => Sockets::NOT_FOUND,
         Refusal::Refused => Sockets::REFUSED,
+        Refusal::Silent => Sockets::SILENT,
     })
 }
 
@@ -98,7 +99,7 @@ impl Datagrams::Relay for Socket {
         self.act(|stack, id| stack.leave(id, unpacked(*group)))
     }
     fn set_sending(&self, from: &[u8; 16], hops: u8, loops: bool) -> Result<(), Failure> {
-        let sending = Sending { from: unpacked(*from), hops, loops };
+        let sending = Sending { from: unpacked(*from), passage: Passage { hops, loops } };
         self.look(|stack, id| stack.set_sending(id, sending))
     }
 }

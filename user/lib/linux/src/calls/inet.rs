@@ -34,7 +34,7 @@ const ADDRESS_MAX: usize = 128;
 /// Ports that are given to a socket that does not say which. The network below has others for those that connect.
 const PORTS: core::ops::Range<u16> = 32_768..49_152;
 
-/// Streams of a sandbox that have an address, at most: to find a port that is free, each may be compared with all of them.
+/// Sockets of a sandbox that have an address, at most: to find a port that is free, each may be compared with all of them.
 const BOUND_MAX: usize = 1024;
 
 /// Ports below this one are for the owner 0 alone.
@@ -54,6 +54,20 @@ fn reached(to: SocketAddr) -> SocketAddr {
         address => address,
     };
     SocketAddr::new(address, to.port())
+}
+
+/// Makes a socket for datagrams or for echo requests below. A port that its program has not named is nobody else's, which is only told by asking for it alone; then others may come to it who
+/// say so, as if it had been named.
+fn bind_below(network: &dyn Network, inet: &Inet, at: SocketAddr, is_named: bool) -> Result<()> {
+    if inet.is_echo() {
+        return network.open_echo(inet.number);
+    }
+    let is_shared = inet.options.shares().contains(&true);
+    if is_shared && !is_named {
+        network.bind(inet.number, at, false)?;
+        network.close(inet.number);
+    }
+    network.bind(inet.number, at, is_shared)
 }
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
@@ -158,13 +172,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         port
     }
 
-    /// Whether another stream of the sandbox keeps one from having an address. `SO_REUSEADDR` shares it with those that do not listen, `SO_REUSEPORT` with those of the
+    /// Says whether another socket of the sandbox keeps one of its protocol from having an address. `SO_REUSEADDR` shares it with those that do not listen, `SO_REUSEPORT` with those of the
     /// same user; a port that was not named is shared with nobody.
     fn is_taken(&self, inet: &Inet, at: SocketAddr, is_named: bool) -> bool {
         let own = inet.options.shares();
         let scope = Scope { at, is_six_only: inet.options.is_six_only() };
         let others = self.sockets.bound.values().filter_map(alloc::rc::Weak::upgrade);
-        others.filter(|other| other.number != inet.number).any(|other| {
+        let is_alike = |other: &Rc<Inet>| other.number != inet.number && other.protocol == inet.protocol;
+        others.filter(is_alike).any(|other| {
             let [address, port] = other.options.shares();
             let is_shared =
                 own[0] && address && !other.is_listening() || own[1] && port && inet.owner == other.owner;
@@ -175,7 +190,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Gives a socket an address. Port 0: any that is free.
     fn name_inet(&mut self, inet: &Rc<Inet>, at: SocketAddr) -> Result<()> {
         let network = self.network();
-        if inet.is_stream() && self.sockets.bound.len() >= BOUND_MAX {
+        if !inet.is_echo() && self.sockets.bound.len() >= BOUND_MAX {
             return Err(ENOBUFS);
         }
         let is_named = at.port() != 0;
@@ -183,18 +198,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         for _ in 0..tries {
             let port = if is_named { at.port() } else { self.next_port() };
             let at = SocketAddr::new(at.ip(), port);
-            if inet.is_stream() {
-                if self.is_taken(inet, at, is_named) {
-                    continue;
-                }
-                self.sockets.bound.insert(inet.number, Rc::downgrade(inet));
-            } else {
-                let made = if inet.is_echo() {
-                    network.open_echo(inet.number)
-                } else {
-                    network.bind(inet.number, at, inet.options.shares().contains(&true))
-                };
-                match made {
+            if !inet.is_echo() && self.is_taken(inet, at, is_named) {
+                continue;
+            }
+            if !inet.is_stream() {
+                match bind_below(&*network, inet, at, is_named) {
                     Err(EADDRINUSE) => continue,
                     made => made?,
                 }
@@ -206,6 +214,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 }
                 // Threads that wait already have asked nobody to be told.
                 self.happened(inet.number, ANY);
+            }
+            if !inet.is_echo() {
+                self.sockets.bound.insert(inet.number, Rc::downgrade(inet));
             }
             inet.local.set(Some(at));
             inet.bound.set(Some(at));

@@ -54,7 +54,7 @@ pub struct Sockets {
     pub(super) chosen: u64,
     /// The network.
     pub network: Below,
-    /// Streams of the network that have an address.
+    /// Streams and sockets for datagrams of the network that have an address.
     pub(super) bound: BTreeMap<u64, Weak<Inet>>,
     /// Those of them that listen.
     pub(super) ports: Ports,

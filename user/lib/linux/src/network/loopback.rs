@@ -2,8 +2,8 @@
 
 use super::{DATAGRAM_MAX, Ends, Network, Phase, Presence, Sending, readiness};
 use crate::errno::{
-    EADDRINUSE, EADDRNOTAVAIL, EAGAIN, ECONNREFUSED, ECONNRESET, EINVAL, EMSGSIZE, ENETUNREACH, ENOBUFS,
-    ENOTCONN, Result,
+    EADDRINUSE, EADDRNOTAVAIL, EAGAIN, ECONNREFUSED, ECONNRESET, EHOSTUNREACH, EINVAL, EMSGSIZE, ENETUNREACH,
+    ENOBUFS, ENOTCONN, Errno, Result,
 };
 use core::cell::{Cell, RefCell};
 use core::net::{IpAddr, SocketAddr};
@@ -52,7 +52,8 @@ struct Datagrams {
     groups: Vec<IpAddr>,
     sending: Option<Sending>,
     peer: Option<SocketAddr>,
-    is_refused: bool,
+    /// Why the last datagram to the peer has failed.
+    failure: Option<Errno>,
 }
 
 #[derive(Debug, Default)]
@@ -109,7 +110,7 @@ impl State {
             return bits(!listener.waiting.is_empty(), false);
         }
         if let Some(datagrams) = self.datagrams.get(&number) {
-            return bits(!datagrams.queue.is_empty() || datagrams.is_refused, true);
+            return bits(!datagrams.queue.is_empty() || datagrams.failure.is_some(), true);
         }
         if let Some(answers) = self.echoes.get(&number) {
             return bits(!answers.is_empty(), true);
@@ -233,7 +234,7 @@ impl Network for Loopback {
         }
         state.room(1)?;
         let (queue, groups) = (VecDeque::new(), Vec::new());
-        let socket = Datagrams { at, queue, is_shared, groups, sending: None, peer: None, is_refused: false };
+        let socket = Datagrams { at, queue, is_shared, groups, sending: None, peer: None, failure: None };
         state.datagrams.insert(number, socket);
         Ok(())
     }
@@ -365,7 +366,7 @@ impl Network for Loopback {
     fn connect_datagrams(&self, number: u64, to: Option<SocketAddr>) -> Result<()> {
         let state = &mut *self.state.borrow_mut();
         let socket = state.datagrams.get_mut(&number).ok_or(EINVAL)?;
-        (socket.peer, socket.is_refused) = (to, false);
+        (socket.peer, socket.failure) = (to, None);
         Ok(())
     }
 
@@ -396,8 +397,8 @@ impl Network for Loopback {
         }
         let state = &mut *self.state.borrow_mut();
         let own = state.datagrams.get_mut(&number).ok_or(EINVAL)?;
-        if core::mem::take(&mut own.is_refused) {
-            return Err(ECONNREFUSED);
+        if let Some(error) = own.failure.take() {
+            return Err(error);
         }
         let (from, peer) = (own.at, own.peer);
         let address = if from.ip().is_unspecified() { source } else { from.ip() };
@@ -405,7 +406,11 @@ impl Network for Loopback {
             Some(socket) if socket.queue.len() < DATAGRAMS => {
                 socket.queue.push_back((SocketAddr::new(address, from.port()), bytes.to_vec()));
             }
-            None if peer == Some(to) => state.datagrams.get_mut(&number).ok_or(EINVAL)?.is_refused = true,
+            None if peer == Some(to) => {
+                let is_silent = to.ip() == SILENT.parse::<IpAddr>().unwrap();
+                let error = if is_silent { EHOSTUNREACH } else { ECONNREFUSED };
+                state.datagrams.get_mut(&number).ok_or(EINVAL)?.failure = Some(error);
+            }
             _ => {}
         }
         Ok(())
@@ -414,8 +419,8 @@ impl Network for Loopback {
     fn receive_from(&self, number: u64) -> Result<(SocketAddr, Vec<u8>)> {
         let state = &mut *self.state.borrow_mut();
         let socket = state.datagrams.get_mut(&number).ok_or(EINVAL)?;
-        if core::mem::take(&mut socket.is_refused) {
-            return Err(ECONNREFUSED);
+        if let Some(error) = socket.failure.take() {
+            return Err(error);
         }
         socket.queue.pop_front().ok_or(EAGAIN)
     }

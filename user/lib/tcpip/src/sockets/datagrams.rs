@@ -1,5 +1,6 @@
 //! Datagrams.
 
+use super::echoes::for_echoes;
 use super::table::{Entry, Slot};
 use super::{DATAGRAM_MAX, Id, Refusal, Sending, listened};
 use crate::refusals::Refused;
@@ -7,9 +8,9 @@ use crate::stack::Stack;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use smoltcp::iface::SocketHandle;
-use smoltcp::socket::udp;
+use smoltcp::socket::{icmp, udp};
 use smoltcp::wire::{IpAddress, IpEndpoint, IpListenEndpoint};
 
 /// Bytes and datagrams that a socket for these keeps each way.
@@ -24,15 +25,25 @@ pub(super) fn for_datagrams() -> udp::Socket<'static> {
     udp::Socket::new(buffer(), buffer())
 }
 
+/// The end from which a datagram has come.
+fn sender(about: &udp::UdpMetadata) -> SocketAddr {
+    SocketAddr::new(about.endpoint.addr.into(), about.endpoint.port)
+}
+
+/// The end from which a socket sends. Nothing is sent from a group.
+fn sends_from(at: IpListenEndpoint) -> IpListenEndpoint {
+    IpListenEndpoint { addr: at.addr.filter(|address| !address.is_multicast()), ..at }
+}
+
 /// Fate of the last datagram to the end that a socket is connected to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fate {
-    /// There was none, or its refusal has been told.
+    /// There was none, or its failure has been told.
     Settled,
     /// It is under way, or has arrived.
     Sent,
-    /// It was refused, and that is to be told.
-    Refused,
+    /// It was refused or dropped, and that is to be told.
+    Failed(Refusal),
 }
 
 /// A socket for datagrams.
@@ -44,6 +55,8 @@ pub(super) struct Datagrams {
     pub is_shared: bool,
     /// Whether it was bound before another.
     pub order: u64,
+    /// Order of its owner's first socket of those that have had the port one after the other: whether he has had it before another.
+    pub since: u64,
     /// Groups that it has joined.
     pub groups: Vec<IpAddr>,
     /// How it sends to groups.
@@ -64,6 +77,7 @@ impl Datagrams {
             at: IpListenEndpoint { addr: None, port: 0 },
             is_shared: false,
             order: 0,
+            since: 0,
             groups: Vec::new(),
             sending: Sending::default(),
             peer: None,
@@ -81,6 +95,15 @@ impl Datagrams {
     /// Whether it is connected to an end.
     pub fn is_connected(&self) -> bool {
         self.peer.is_some()
+    }
+
+    /// Address of this machine from which it sends to another one; the one that is none means any.
+    fn origin(&self, to: IpAddr) -> IpAddr {
+        let of_groups = self.sending.from;
+        if to.is_multicast() && !of_groups.is_unspecified() && of_groups.is_ipv4() == to.is_ipv4() {
+            return of_groups;
+        }
+        sends_from(self.at).addr.map_or(Ipv6Addr::UNSPECIFIED.into(), IpAddr::from)
     }
 
     /// Whether it receives from an end.
@@ -101,32 +124,28 @@ impl Datagrams {
         !self.kept.is_empty()
     }
 
-    /// Takes one of these. Others may have sent something before it was connected.
+    /// Takes one of these.
     fn take_kept(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
-        while let Some((from, bytes)) = self.kept.pop_front() {
-            self.kept_bytes -= bytes.len();
-            if self.hears(from) {
-                return Some((from, bytes));
-            }
-        }
-        None
+        let (from, bytes) = self.kept.pop_front()?;
+        self.kept_bytes -= bytes.len();
+        Some((from, bytes))
     }
 
-    /// Whether it is to be told that a datagram was refused.
-    pub fn is_refused(&self) -> bool {
-        self.fate == Fate::Refused
+    /// Says whether it is to be told that a datagram was refused or dropped.
+    pub fn has_failed(&self) -> bool {
+        matches!(self.fate, Fate::Failed(_))
     }
 
-    /// Tells of a refusal, once.
+    /// Tells of a failure, once.
     fn tell(&mut self) -> Result<(), Refusal> {
-        if self.is_refused() {
+        if let Fate::Failed(why) = self.fate {
             self.fate = Fate::Settled;
-            return Err(Refusal::Refused);
+            return Err(why);
         }
         Ok(())
     }
 
-    /// Whether it is to hear of a refusal: it is connected to that end, and has sent something there since the last one. So nobody who only guesses its port
+    /// Says whether it is to hear of a failure: it is connected to that end, and has sent something there since the last one. So nobody who only guesses its port
     /// tells it more refusals than it has sent datagrams.
     fn hears_of(&self, refused: &Refused) -> bool {
         let is_there = self.peer == Some(refused.to) && self.at.port == refused.from.port();
@@ -143,25 +162,52 @@ impl Stack {
         }
     }
 
-    /// Tells sockets of datagrams that were refused.
+    /// Tells sockets of datagrams that were refused or dropped.
     pub(crate) fn follow_refusals(&mut self) {
         for refused in self.wire.refusals.take() {
             for slot in self.table.slots.values_mut() {
                 let Entry::Udp(own) = &mut slot.entry else { continue };
                 if own.hears_of(&refused) {
-                    own.fate = Fate::Refused;
+                    own.fate = Fate::Failed(refused.why);
                 }
             }
         }
     }
 
-    /// Connects a socket to an end: it receives from there alone, and is told once of a datagram to there that was refused. `None`: it is connected to nobody.
+    /// Drops what sockets have not sent, since addresses of this machine have gone, or a router: the crate would wait for a way to come back, and send nothing else meanwhile.
+    pub(crate) fn drop_unsent(&mut self) {
+        for slot in self.table.slots.values_mut() {
+            match &mut slot.entry {
+                Entry::Udp(own) if own.at.port != 0 => {
+                    let socket = self.sockets.get_mut::<udp::Socket>(own.handle);
+                    while let Ok((bytes, about)) = socket.recv() {
+                        if !own.is_for_group() {
+                            own.keep(sender(&about), bytes);
+                        }
+                    }
+                    socket.close();
+                    // It cannot fail: the port is one, and the socket is closed.
+                    let _ = socket.bind(sends_from(own.at));
+                }
+                Entry::Echo(handle, ident) if self.sockets.get::<icmp::Socket>(*handle).send_queue() > 0 => {
+                    if let Ok(socket) = for_echoes(*ident) {
+                        drop(self.sockets.remove(*handle));
+                        *handle = self.sockets.add(socket);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Connects a socket to an end: it receives from there alone, and is told once of a datagram to there that was refused or dropped. `None`: it is connected to nobody.
     pub fn connect_datagrams(&mut self, id: Id, to: Option<SocketAddr>) -> Result<(), Refusal> {
         if let Some(to) = to {
             if to.port() == 0 {
                 return Err(Refusal::Bad);
             }
-            self.reaches(to.ip())?;
+            let from = self.udp(id)?.1.origin(to.ip());
+            self.leads(from, to.ip())?;
             self.bind_any(id)?;
         }
         let (_, own) = self.udp(id)?;
@@ -177,19 +223,22 @@ impl Stack {
         self.bind(id, SocketAddr::from(([0, 0, 0, 0], 0)))
     }
 
-    /// Takes datagrams for an address and a port; for any port, if that is 0. With the address of a group it takes what is for that alone.
+    /// Takes datagrams for an address and a port; for any port, if that is 0. With the address of a group it takes what is for that alone. [`Refusal::Bad`]: this machine does not have the address.
     pub fn bind(&mut self, id: Id, at: SocketAddr) -> Result<(), Refusal> {
         self.bind_as(id, at, false)
     }
 
     /// Takes datagrams for an address and a port that others may share, if they say so, too. What is for a group is for all that have joined it, and what is for all
-    /// machines is for all of them. Any other datagram is for one: of the sockets of the owner that has had the port first, the one that is connected to the sender, or the first.
+    /// machines is for all of them. Any other datagram is for one: of the sockets of the owner that has had the port first, and has it still, the one that is connected to the sender, or the first.
     pub fn share(&mut self, id: Id, at: SocketAddr) -> Result<(), Refusal> {
         self.bind_as(id, at, true)
     }
 
     fn bind_as(&mut self, id: Id, at: SocketAddr, is_shared: bool) -> Result<(), Refusal> {
         self.udp(id)?;
+        if !self.may_bind(at.ip()) {
+            return Err(Refusal::Bad);
+        }
         let port = match at.port() {
             0 => self.table.free_port(&self.sockets, true)?,
             port => port,
@@ -199,16 +248,16 @@ impl Stack {
             return Err(Refusal::InUse);
         }
         let order = self.table.order();
+        let since = self.table.since(self.owner(id)?, at).unwrap_or(order);
         let (socket, own) = self.udp(id)?;
-        // Nothing is sent from a group.
-        let from = IpListenEndpoint { addr: at.addr.filter(|address| !address.is_multicast()), port };
-        socket.bind(from).map_err(|_| Refusal::Bad)?;
-        (own.at, own.is_shared, own.order) = (at, is_shared, order);
+        socket.bind(sends_from(at)).map_err(|_| Refusal::Bad)?;
+        (own.at, own.is_shared) = (at, is_shared);
+        (own.order, own.since) = (order, since);
         self.hold_shared();
         Ok(())
     }
 
-    /// Sends a datagram. [`Refusal::Refused`]: an earlier one was, and this one is not sent.
+    /// Sends a datagram. [`Refusal::Refused`], [`Refusal::Silent`]: an earlier one has failed, and this one is not sent.
     pub fn send_to(&mut self, id: Id, to: SocketAddr, bytes: &[u8]) -> Result<(), Refusal> {
         let longest = if to.is_ipv4() { DATAGRAM_MAX } else { DATAGRAM_MAX - 20 };
         if to.port() == 0 || bytes.len() > longest {
@@ -216,17 +265,14 @@ impl Stack {
         }
         let own = self.udp(id)?.1;
         own.tell()?;
-        let sending = Some(own.sending).filter(|_| to.ip().is_multicast());
-        // A datagram that stays in this machine needs no way.
-        if sending.is_none_or(|sending| !sending.from.is_loopback()) {
-            self.reaches(to.ip())?;
-        }
+        let (from, sending) = (own.origin(to.ip()), own.sending);
+        self.leads(from, to.ip())?;
         self.bind_any(id)?;
         let (socket, own) = self.udp(id)?;
         let mut about = udp::UdpMetadata::from(IpEndpoint::from(to));
-        if let Some(sending) = sending {
-            about.local_address = sending.source(to.ip());
-            about.meta.id = sending.passage().id();
+        about.local_address = Some(IpAddress::from(from)).filter(|from| !from.is_unspecified());
+        if to.ip().is_multicast() {
+            about.meta.id = sending.passage.id();
         }
         match socket.send_slice(bytes, about) {
             Ok(()) => {
@@ -240,7 +286,7 @@ impl Stack {
         }
     }
 
-    /// Takes a datagram: from whom, and how long it is. What does not fit is lost. [`Refusal::Refused`]: one that was sent was refused.
+    /// Takes a datagram: from whom, and how long it is. What does not fit is lost. [`Refusal::Refused`], [`Refusal::Silent`]: one that was sent has failed.
     pub fn receive_from(&mut self, id: Id, to: &mut [u8]) -> Result<(SocketAddr, usize), Refusal> {
         let (socket, own) = self.udp(id)?;
         own.tell()?;
@@ -249,15 +295,20 @@ impl Stack {
             to[..len].copy_from_slice(&bytes[..len]);
             len
         };
-        if let Some((from, bytes)) = own.take_kept() {
-            return Ok((from, copied(&bytes)));
-        }
         loop {
-            let (bytes, about) = socket.recv().map_err(|_| Refusal::Again)?;
-            let from = SocketAddr::new(about.endpoint.addr.into(), about.endpoint.port);
-            // Others may have sent something before it was connected, or since then; and one that is for a group has the port, as far as the stack knows.
-            if own.hears(from) && !own.is_for_group() {
-                return Ok((from, copied(bytes)));
+            let (from, len) = if let Some((from, bytes)) = own.take_kept() {
+                (from, copied(&bytes))
+            } else {
+                let (bytes, about) = socket.recv().map_err(|_| Refusal::Again)?;
+                // One that is for a group alone has the port, as far as the stack knows.
+                if own.is_for_group() {
+                    continue;
+                }
+                (sender(&about), copied(bytes))
+            };
+            // Others may have sent something before it was connected, or since then.
+            if own.hears(from) {
+                return Ok((from, len));
             }
         }
     }

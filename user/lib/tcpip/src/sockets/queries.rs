@@ -17,7 +17,7 @@ impl Stack {
         };
         let query = match known {
             Some(address) => Query::Answered(Ok(address)),
-            None if self.status().servers.is_empty() => Query::Answered(Err(Refusal::NotFound)),
+            None if self.status.servers.is_empty() => Query::Answered(Err(Refusal::NotFound)),
             None => {
                 self.wire.names.expect(self.now);
                 let mut ask = |kind| {

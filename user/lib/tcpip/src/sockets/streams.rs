@@ -99,7 +99,7 @@ impl Stack {
         }
     }
 
-    /// A listener at a port, with room for so many connections that nobody has accepted.
+    /// A listener at a port, with room for so many connections that nobody has accepted. Its owner may have connections there already.
     pub fn listen(&mut self, owner: u64, at: SocketAddr, backlog: usize) -> Result<Id, Refusal> {
         let backlog = backlog.clamp(1, BACKLOG_MAX);
         self.table.room(owner, backlog)?;
@@ -108,7 +108,7 @@ impl Stack {
             port => port,
         };
         let at = listened(at, port);
-        if self.table.has(&self.sockets, at, false) {
+        if self.table.listens(at) || self.table.has_of_others(&self.sockets, at, owner) {
             return Err(Refusal::InUse);
         }
         let mut queue = Vec::new();
@@ -131,12 +131,11 @@ impl Stack {
     ///
     /// A port is in use if another owner has it for anything. Its own owner may have it for connections to other ends, and for a listener.
     pub fn connect_from(&mut self, id: Id, from: SocketAddr, to: SocketAddr) -> Result<(), Refusal> {
-        self.reaches(to.ip())?;
+        let address = self.beginning(from.ip(), to.ip())?;
         if to.port() == 0 || state_of(self.tcp(id)?) != State::Closed {
             return Err(Refusal::Bad);
         }
         let Entry::Tcp(handle) = *self.entry(id)? else { return Err(Refusal::Bad) };
-        let address = self.beginning(from.ip(), to.ip())?;
         let to = IpEndpoint::from(to);
         let from = match from.port() {
             0 => IpEndpoint::new(address, self.table.free_port(&self.sockets, false)?),
@@ -149,21 +148,17 @@ impl Stack {
 
     /// The address of this machine from which a connection begins. The address that is none means any.
     fn beginning(&self, from: IpAddr, to: IpAddr) -> Result<IpAddress, Refusal> {
-        let far = IpAddress::from(to);
-        if from.is_unspecified() {
-            return self.interface.get_source_address(&far).ok_or(Refusal::Unreachable);
-        }
-        if !self.is_own(from.into()) {
+        let is_any = from.is_unspecified();
+        if !is_any && !self.is_own(from.into()) {
             return Err(Refusal::Bad);
         }
-        // Nothing of the loopback network leaves the machine.
-        let is_apart = from.is_ipv4() != to.is_ipv4() || from.is_loopback() && !self.is_own(far);
-        if is_apart { Err(Refusal::Unreachable) } else { Ok(from.into()) }
-    }
-
-    /// Whether it is an address of this machine.
-    pub(super) fn is_own(&self, address: IpAddress) -> bool {
-        self.interface.ip_addrs().iter().any(|own| own.address() == address)
+        self.leads(from, to)?;
+        // No connection is one with many.
+        if self.is_for_many(to) {
+            return Err(Refusal::Unreachable);
+        }
+        let own = if is_any { self.interface.get_source_address(&to.into()) } else { Some(from.into()) };
+        own.ok_or(Refusal::Unreachable)
     }
 
     /// This end of a connection, if it can be had.
@@ -173,7 +168,7 @@ impl Stack {
             Socket::Tcp(socket) => socket.state() != tcp::State::Closed && has_ends(socket, from, to),
             _ => false,
         });
-        let is_anothers = self.table.has_of_others(&self.sockets, from, owner);
+        let is_anothers = self.table.has_of_others(&self.sockets, from.into(), owner);
         if from == to || is_there || is_anothers { Err(Refusal::InUse) } else { Ok(from) }
     }
 

@@ -10,7 +10,7 @@ use core::net::IpAddr;
 use smoltcp::iface::{SocketHandle, SocketSet};
 use smoltcp::socket::{dns, tcp};
 use smoltcp::time::{Duration, Instant};
-use smoltcp::wire::{IpEndpoint, IpListenEndpoint};
+use smoltcp::wire::IpListenEndpoint;
 
 /// Socket of a kind, as the stack has it.
 pub(super) enum Entry {
@@ -32,6 +32,8 @@ pub(super) enum Query {
 pub(super) struct Slot {
     pub owner: u64,
     pub entry: Entry,
+    /// Says whether its owner has it no more, so that it does not count as his. Its port is his still.
+    pub is_left: bool,
 }
 
 impl Slot {
@@ -41,6 +43,11 @@ impl Slot {
             Entry::Listener { queue, .. } => queue.len(),
             _ => 1,
         }
+    }
+
+    /// Places that it counts for, of those that its owner may have.
+    pub fn own_weight(&self) -> usize {
+        if self.is_left { 0 } else { self.weight() }
     }
 
     /// Whether it has a port, at an address or at one of them at all.
@@ -64,6 +71,8 @@ pub(crate) struct Table {
     limits: Limits,
     pub(crate) random: Random,
     ports: Ports,
+    /// Groups that the machine has left, each with the owner of the last socket that had joined it. The network has not been told yet.
+    pub(super) leaving: Vec<(u64, IpAddr)>,
     /// Sockets for datagrams that have been bound.
     bound: u64,
 }
@@ -71,7 +80,7 @@ pub(crate) struct Table {
 impl Table {
     pub fn new(random: Random, limits: Limits) -> Table {
         let (slots, orphans) = (BTreeMap::new(), Orphans::default());
-        Table { slots, orphans, limits, random, ports: Ports::default(), bound: 0 }
+        Table { slots, orphans, limits, random, ports: Ports::default(), leaving: Vec::new(), bound: 0 }
     }
 
     /// A number that is not in use.
@@ -89,7 +98,7 @@ impl Table {
         let (mut own, mut all) = (0, 0);
         for slot in self.slots.values() {
             all += slot.weight();
-            own += if slot.owner == owner { slot.weight() } else { 0 };
+            own += if slot.owner == owner { slot.own_weight() } else { 0 };
         }
         let is_over = own + wanted > self.limits.own || all + wanted > self.limits.all;
         if is_over { Err(Refusal::Limit) } else { Ok(()) }
@@ -98,7 +107,7 @@ impl Table {
     /// Adds an entry.
     pub(super) fn insert(&mut self, owner: u64, entry: Entry) -> Id {
         let id = self.id();
-        self.slots.insert(id, Slot { owner, entry });
+        self.slots.insert(id, Slot { owner, entry, is_left: false });
         id
     }
 
@@ -111,6 +120,14 @@ impl Table {
     pub fn has_unshared(&self, at: IpListenEndpoint, is_shared: bool) -> bool {
         let has = |own: &Datagrams| meets(own.at, at) && !(is_shared && own.is_shared);
         self.datagrams().any(|(_, own)| has(own))
+    }
+
+    /// Since when an owner has had a port at an address, if one of his sockets has it there.
+    pub(super) fn since(&self, owner: u64, at: IpListenEndpoint) -> Option<u64> {
+        let has =
+            |own: &Datagrams| own.at.port == at.port && own.at.addr.is_none_or(|addr| at.addr == Some(addr));
+        let own = self.datagrams().filter(|(other, own)| *other == owner && has(own));
+        own.map(|(_, own)| own.since).min()
     }
 
     /// Sockets for datagrams, and their owners.
@@ -146,9 +163,13 @@ impl Table {
         self.bound
     }
 
+    /// Says whether somebody listens at a port, at the same address or one of them at all.
+    pub fn listens(&self, at: IpListenEndpoint) -> bool {
+        self.listened().into_iter().any(|own| meets(own, at))
+    }
+
     /// Whether another owner has a port for streams, at this address or one of them at all, or has had it and something is still to be sent from there.
-    pub fn has_of_others(&self, sockets: &SocketSet<'static>, at: IpEndpoint, owner: u64) -> bool {
-        let at = IpListenEndpoint::from(at);
+    pub fn has_of_others(&self, sockets: &SocketSet<'static>, at: IpListenEndpoint, owner: u64) -> bool {
         let has = |slot: &Slot| slot.owner != owner && slot.has(sockets, at, false);
         self.slots.values().any(has) || self.orphans.has(sockets, at, Some(owner))
     }

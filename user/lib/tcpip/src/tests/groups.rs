@@ -2,8 +2,8 @@
 
 use super::pairs::Pair;
 use super::{Host, end};
-use crate::sockets::{GROUPS_MAX, OWN_GROUPS_MAX};
-use crate::{Id, Kind, Refusal, Sending, readiness};
+use crate::sockets::{FEW_MAX, GROUPS_MAX, OWN_GROUPS_MAX};
+use crate::{Id, Kind, Passage, Refusal, Sending, readiness};
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::format;
 use std::vec::Vec;
@@ -17,18 +17,18 @@ fn group(text: &str) -> IpAddr {
 
 /// Sends from this address, so far, and to this machine, too, or not.
 fn sending(from: &str, hops: u8, loops: bool) -> Sending {
-    Sending { from: from.parse().unwrap(), hops, loops }
+    Sending { from: from.parse().unwrap(), passage: Passage { hops, loops } }
 }
 
 /// A socket of an owner's that shares a port.
-fn shared(host: &mut Host, owner: u64, at: &str) -> Id {
+pub fn shared(host: &mut Host, owner: u64, at: &str) -> Id {
     let id = host.stack.open(owner, Kind::Udp).unwrap();
     host.stack.share(id, end(at)).unwrap();
     id
 }
 
 /// All datagrams that have come.
-fn received(host: &mut Host, id: Id) -> Vec<(SocketAddr, Vec<u8>)> {
+pub fn received(host: &mut Host, id: Id) -> Vec<(SocketAddr, Vec<u8>)> {
     let mut bytes = [0; 100];
     let mut all = Vec::new();
     while let Ok((from, len)) = host.stack.receive_from(id, &mut bytes) {
@@ -162,6 +162,32 @@ fn what_is_for_one_is_for_the_owner_who_was_first() {
     assert_eq!(host.stack.bind(more, end("0.0.0.0:9")), Err(Refusal::InUse));
 }
 
+/// An owner has a port as long as any of his sockets has it, whichever he has closed.
+#[test]
+fn a_port_stays_whose_it_is() {
+    let mut host = Host::new(2, None);
+    let (first, other) = (shared(&mut host, 1, "0.0.0.0:9"), shared(&mut host, 2, "127.0.0.1:9"));
+    let sender = host.stack.open(3, Kind::Udp).unwrap();
+    let heirs = |host: &mut Host, all: &[Id]| {
+        host.stack.send_to(sender, end("127.0.0.1:9"), b"x").unwrap();
+        host.turn(4);
+        all.iter().map(|id| received(host, *id).len()).collect::<Vec<_>>()
+    };
+    let mut own = first;
+    for at in ["127.0.0.1:9", "127.0.0.1:9", "0.0.0.0:9"] {
+        // One that has more addresses than those before has had the port since now.
+        let is_later = at == "0.0.0.0:9";
+        let next = shared(&mut host, 1, at);
+        assert_eq!(heirs(&mut host, &[own, next, other]), [1, 0, 0], "{at}");
+        host.stack.close(own);
+        own = next;
+        let expected = if is_later { [0, 1] } else { [1, 0] };
+        assert_eq!(heirs(&mut host, &[own, other]), expected, "{at}");
+    }
+    host.stack.close(other);
+    assert_eq!(heirs(&mut host, &[own]), [1]);
+}
+
 /// A datagram for an address that none of those who share the port has is refused.
 #[test]
 fn what_is_for_nobody_is_refused() {
@@ -209,6 +235,64 @@ fn groups_have_limits_and_end_with_their_sockets() {
     let two: core::net::Ipv4Addr = [239, 0, 2, 0].into();
     host.stack.close(id);
     assert!(host.stack.interface.has_multicast_group(two), "another socket has joined it");
+}
+
+/// Programs that have as many groups as they may leave some for others.
+#[test]
+fn who_has_many_groups_leaves_some_for_others() {
+    let mut host = Host::new(3, None);
+    let mut joined = Vec::new();
+    for owner in 0..14u8 {
+        let id = host.stack.open(owner.into(), Kind::Udp).unwrap();
+        let groups = (0..=OWN_GROUPS_MAX as u8).map(|number| IpAddr::from([239, 0, owner, number]));
+        joined.push(groups.filter(|group| host.stack.join(id, *group).is_ok()).count());
+        host.turn(2);
+    }
+    let expected = [[OWN_GROUPS_MAX; 4].to_vec(), [FEW_MAX; 8].to_vec(), [0; 2].to_vec()].concat();
+    assert_eq!((joined.iter().sum::<usize>(), joined), (GROUPS_MAX, expected));
+}
+
+/// Groups that programs leave take no room from others, although the card takes nothing and so the network is not told.
+#[test]
+fn groups_that_are_left_take_no_room_from_others() {
+    let mut pair = Pair::new(0);
+    let host = &mut pair.hosts[0];
+    let group = |owner: u64, number: u8| IpAddr::from([239, 1, owner as u8, number]);
+    let greedy = [2, 3, 4, 5, 6].map(|owner| (owner, host.stack.open(owner, Kind::Udp).unwrap()));
+    for (owner, id) in greedy {
+        for number in 0..8 {
+            let _ = host.stack.join(id, group(owner, number));
+        }
+    }
+    host.turn(2);
+    let sender = host.stack.open(1, Kind::Udp).unwrap();
+    for _ in 0..100 {
+        let _ = host.stack.send_to(sender, end("255.255.255.255:9"), b"x");
+        host.turn(1);
+    }
+    assert!(host.stack.wire.is_choked());
+    for round in 0..3 {
+        for (owner, id) in greedy {
+            for number in 0..8 {
+                let _ = host.stack.leave(id, group(owner, 8 * round + number));
+            }
+            for number in 0..8 {
+                let _ = host.stack.join(id, group(owner, 8 * (round + 1) + number));
+            }
+        }
+        host.turn(1);
+    }
+    let other = host.stack.open(7, Kind::Udp).unwrap();
+    for number in 0..FEW_MAX as u8 {
+        assert_eq!(host.stack.join(other, group(7, number)), Ok(()));
+    }
+    // Once the network has been told, all is as before.
+    for _ in 0..10 {
+        while host.stack.pop().is_some() {}
+        host.turn(1);
+    }
+    let (owner, id) = greedy[0];
+    assert_eq!(host.stack.join(id, group(owner, 99)), Ok(()));
 }
 
 /// Messages of servers of addresses are the stack's, whoever has its port.

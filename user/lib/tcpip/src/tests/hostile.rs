@@ -1,8 +1,9 @@
 //! Frames that are not meant well: mutations of those that two stacks exchange, and martians.
 
+use super::groups::{received, shared};
 use super::pairs::Pair;
 use super::{Host, SECOND_US, end};
-use crate::wire::{FRAME_MAX, is_of_loopback};
+use crate::wire::{FRAME_MAX, is_martian};
 use crate::{Kind, readiness};
 use core::net::IpAddr;
 use std::vec::Vec;
@@ -33,6 +34,9 @@ fn corpus() -> Vec<Vec<u8>> {
         let _ = first.write(client, b"some bytes of a stream");
         let _ = first.send_to(udp, end("10.1.0.2:9"), b"a datagram");
         let _ = first.send_to(udp, end("[fe80::ff:fe00:102]:9"), b"another");
+        for to in ["224.0.0.251:5353", "[ff02::fb]:5353", "10.1.0.2:5353"] {
+            let _ = first.send_to(udp, end(to), b"one for several");
+        }
         let _ = first.ask_echo(echo, [10, 1, 0, 2].into(), step, b"echo");
         let _ = first.ask_echo(echo, "fe80::ff:fe00:102".parse::<IpAddr>().unwrap(), step, b"echo");
         for from in 0..2 {
@@ -105,7 +109,11 @@ fn mutated_frames_do_no_harm() {
     let listener = pair.hosts[1].stack.listen(1, end("0.0.0.0:80"), 4).unwrap();
     let udp = pair.hosts[1].stack.open(1, Kind::Udp).unwrap();
     pair.hosts[1].stack.bind(udp, end("0.0.0.0:9")).unwrap();
-    let (mut accepted, mut datagrams, mut bytes) = (0, 0, [0; 2048]);
+    let members = [1, 2].map(|owner| shared(&mut pair.hosts[1], owner, "0.0.0.0:5353"));
+    for (id, group) in members.into_iter().zip(["224.0.0.251", "ff02::fb"]) {
+        pair.hosts[1].stack.join(id, group.parse::<IpAddr>().unwrap()).unwrap();
+    }
+    let (mut accepted, mut datagrams, mut dealt, mut bytes) = (0, 0, [0; 2], [0; 2048]);
     for number in 0..FRAMES[usize::from(full)] {
         if number % 500 == 0 {
             // Somebody means it well.
@@ -123,9 +131,12 @@ fn mutated_frames_do_no_harm() {
         host.now_us += random.below(20_000) as u64;
         host.stack.turn(host.now_us);
         while let Some(frame) = host.stack.pop() {
-            assert!(frame.len() <= FRAME_MAX && !is_of_loopback(&frame), "frame {number}");
+            assert!(frame.len() <= FRAME_MAX && !is_martian(&frame), "frame {number}");
         }
         datagrams += usize::from(host.stack.receive_from(udp, &mut bytes).is_ok());
+        for (id, dealt) in members.iter().zip(&mut dealt) {
+            *dealt += received(host, *id).len();
+        }
         if let Ok(id) = host.stack.accept(listener) {
             accepted += 1;
             let _ = host.stack.read(id, &mut bytes);
@@ -134,6 +145,7 @@ fn mutated_frames_do_no_harm() {
         assert!(host.stack.kept() < 64, "frame {number}: {} sockets", host.stack.kept());
     }
     assert!(datagrams > 10 && accepted > 0, "{datagrams} datagrams and {accepted} connections came through");
+    assert!(dealt.iter().all(|count| *count > 10), "{dealt:?} datagrams came through");
     still_answers(&mut pair);
 }
 
@@ -152,28 +164,36 @@ fn still_answers(pair: &mut Pair) {
     panic!("it does not answer");
 }
 
-/// Frames that say that they come from this machine, and do not, are not heard.
+/// Frames with addresses that are on no wire are not heard, wherever these are: those of loopback, and those of IPv6 that stand for some of IPv4.
 #[test]
 fn martians_are_dropped() {
+    const V4: &[&[u8]] = &[&[127, 0, 0, 1], &[127, 9, 9, 9]];
+    const V6: &[&[u8]] = &[
+        &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
+        &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1],
+        &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 1, 0, 9],
+    ];
     let mut host = Host::new(1, None);
     host.stack.set_link(Some([2, 0, 0, 0, 1, 2]));
+    let mut kinds = [0; 3];
     for mut frame in corpus() {
         frame[..6].copy_from_slice(&[2, 0, 0, 0, 1, 2]);
-        let is_v4 = frame[12..14] == [8, 0];
-        let (from, to) = if is_v4 { (26, 30) } else { (22, 38) };
-        for at in [from, to] {
+        // Kind of the frame, addresses, and places of them.
+        let (kind, locals, places) = match frame[12..14] {
+            [8, 0] => (0, V4, [26, 30]),
+            [8, 6] => (1, V4, [28, 38]),
+            _ => (2, V6, [22, 38]),
+        };
+        kinds[kind] += 1;
+        assert!(!is_martian(&frame));
+        for (at, local) in places.iter().flat_map(|at| locals.iter().map(move |local| (*at, *local))) {
             let mut martian = frame.clone();
-            let local: &[u8] =
-                if is_v4 { &[127, 0, 0, 1] } else { &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1] };
-            if frame[12..14] == [8, 6] {
-                martian[28..32].copy_from_slice(&[127, 0, 0, 1]);
-            } else {
-                martian[at..at + local.len()].copy_from_slice(local);
-            }
-            assert!(is_of_loopback(&martian));
+            martian[at..at + local.len()].copy_from_slice(local);
+            assert!(is_martian(&martian), "{at} {local:?}");
             let before = host.stack.status().counts.dropped;
             host.stack.push(&martian);
             assert_eq!(host.stack.status().counts.dropped, before + 1);
         }
     }
+    assert!(kinds.iter().all(|count| *count > 0), "{kinds:?}");
 }

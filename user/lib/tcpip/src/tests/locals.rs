@@ -92,3 +92,42 @@ fn what_is_still_to_be_sent_keeps_its_port() {
     assert_eq!(begin(&mut pair.hosts[0], 1, "0.0.0.0:700", "10.1.0.2:80"), Err(Refusal::InUse));
     assert!(begin(&mut pair.hosts[0], 1, "0.0.0.0:700", "10.1.0.2:81").is_ok());
 }
+
+/// A connection that its owner has let go, and that has something to send, keeps others from its port, and not him. It does not count as his.
+#[test]
+fn a_connection_that_is_let_go_has_its_owners_port() {
+    let mut host = Host::new(2, None);
+    connection(&mut host, "127.0.0.1:80");
+    host.stack.listen(3, end("127.0.0.1:81"), 2).unwrap();
+    let id = begin(&mut host, 1, "127.0.0.1:700", "127.0.0.1:80").unwrap();
+    host.turn(8);
+    let owned = host.stack.owned(1);
+    host.stack.let_go(id);
+    assert_eq!(host.stack.owned(1), owned - 1);
+    assert_eq!(begin(&mut host, 2, "127.0.0.1:700", "127.0.0.1:81"), Err(Refusal::InUse));
+    assert_eq!(begin(&mut host, 1, "127.0.0.1:700", "127.0.0.1:80"), Err(Refusal::InUse), "it is there");
+    assert!(begin(&mut host, 1, "127.0.0.1:700", "127.0.0.1:81").is_ok());
+    assert_eq!(host.stack.listen(2, end("127.0.0.1:700"), 1), Err(Refusal::InUse));
+    assert!(host.stack.listen(1, end("127.0.0.1:700"), 1).is_ok());
+    assert_eq!(host.stack.write(id, b"last"), Ok(4));
+    host.stack.close(id);
+}
+
+/// A server that is started again listens where connections of the one before are left, if it has the same owner.
+#[test]
+fn a_listener_comes_back_to_its_connections() {
+    let mut host = Host::new(3, None);
+    let (listener, client, server) = connection(&mut host, "127.0.0.1:80");
+    host.stack.close(listener);
+    assert_eq!(host.stack.listen(1, end("127.0.0.1:80"), 2), Err(Refusal::InUse));
+    let listener = host.stack.listen(2, end("0.0.0.0:80"), 2).unwrap();
+    assert_eq!(host.stack.listen(2, end("127.0.0.1:80"), 2), Err(Refusal::InUse), "it listens");
+    let other = begin(&mut host, 1, "0.0.0.0:0", "127.0.0.1:80").unwrap();
+    host.turn(8);
+    let accepted = host.stack.accept(listener).unwrap();
+    for (from, to) in [(client, server), (other, accepted)] {
+        assert_eq!(host.stack.write(from, b"to you"), Ok(6));
+        host.turn(4);
+        assert_eq!(host.stack.read(to, &mut [0; 9]), Ok(6));
+    }
+}

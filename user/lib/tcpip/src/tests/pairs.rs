@@ -17,7 +17,7 @@ pub struct Pair {
     pub hosts: [Host; 2],
     random: u64,
     /// One frame in so many is lost; 0: none.
-    loss: u64,
+    pub loss: u64,
     /// One frame in so many has a bit changed above IP; 0: none.
     pub damage: u64,
     /// One frame in so many comes twice; 0: none.
@@ -68,7 +68,7 @@ impl Pair {
                 self.hosts[from].stack.turn(now_us);
                 let mut late = Vec::new();
                 while let Some(mut frame) = self.hosts[from].stack.pop() {
-                    assert!(!crate::wire::is_of_loopback(&frame) && crate_finds_sound(&frame));
+                    assert!(!crate::wire::is_martian(&frame) && crate_finds_sound(&frame));
                     self.seen += 1;
                     if self.is_chosen(self.damage) && frame.len() > 54 {
                         let at = 34 + (self.random >> 40) as usize % (frame.len() - 34);

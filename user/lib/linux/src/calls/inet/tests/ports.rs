@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::inet::ports::DEALT_MAX;
+use crate::network::Network;
 
 /// A stream with options, bound to an address, or why it cannot be. ` only` behind an address of IPv6 keeps those of IPv4 from it.
 fn bound(net: &mut Net, text: &str, options: &[u32]) -> Result<u64, i64> {
@@ -152,6 +153,74 @@ fn options_that_share() {
     assert!(bound(&mut net, &at, P).is_ok());
     assert_eq!(net.call(nr::__NR_setresuid, &[5, 5, 5]), 0);
     assert_eq!(bound(&mut net, &at, P), in_use.map(|()| 0));
+}
+
+/// A socket for datagrams with options, bound to an address, or why it cannot be.
+fn for_datagrams(net: &mut Net, address: &str, options: &[u32]) -> Result<u64, i64> {
+    let fd = net.socket(family_of(address).number(), DATAGRAM | BRIEF);
+    for option in options {
+        assert_eq!(net.set(fd, SOL_SOCKET, *option, 1), 0);
+    }
+    match net.bind(fd, address) {
+        0 => Ok(fd),
+        error => Err(error),
+    }
+}
+
+/// Sockets for datagrams share an address if both say so in one way.
+#[test]
+fn datagrams_that_share() {
+    const A: &[u32] = &[SO_REUSEADDR];
+    const P: &[u32] = &[SO_REUSEPORT];
+    let in_use = Err(error(EADDRINUSE));
+    for (one, options, other, others, expected) in [
+        ("0.0.0.0:1", A, "0.0.0.0:1", A, Ok(())),
+        ("0.0.0.0:1", P, "127.0.0.1:1", P, Ok(())),
+        ("[::]:1", A, "0.0.0.0:1", A, Ok(())),
+        ("0.0.0.0:1", A, "0.0.0.0:1", P, in_use),
+        ("0.0.0.0:1", A, "127.0.0.1:1", &[], in_use),
+        ("0.0.0.0:1", &[], "127.0.0.1:1", A, in_use),
+        ("127.0.0.1:1", &[], "10.0.2.15:1", &[], Ok(())),
+    ] {
+        let mut net = Net::begun();
+        for_datagrams(&mut net, one, options).unwrap();
+        // A stream at the port is another matter.
+        bound(&mut net, one, &[]).unwrap();
+        let found = for_datagrams(&mut net, other, others);
+        assert_eq!(found.map(|_| ()), expected, "{one} {options:?}, {other} {others:?}");
+    }
+    // By `SO_REUSEPORT` an address is shared with those of the same user alone.
+    for (options, expected) in [(A, Ok(())), (P, in_use)] {
+        let mut net = Net::begun();
+        for_datagrams(&mut net, "0.0.0.0:5353", options).unwrap();
+        assert_eq!(net.call(nr::__NR_setresuid, &[5, 5, 5]), 0);
+        assert_eq!(for_datagrams(&mut net, "0.0.0.0:5353", options).map(|_| ()), expected, "{options:?}");
+    }
+}
+
+/// A port that is chosen is nobody else's, also if others would share it: neither of this sandbox, nor of another program of Tern.
+#[test]
+fn a_port_that_is_chosen_is_free() {
+    const SHARED: [&[u32]; 2] = [&[SO_REUSEADDR], &[SO_REUSEPORT]];
+    for options in SHARED {
+        let mut net = Net::begun();
+        let at = SocketAddr::from(([0, 0, 0, 0], 40_000));
+        net.network.bind(u64::MAX, at, true).unwrap();
+        for _ in 0..3 {
+            net.rig.system.sockets.next_port = at.port();
+            for_datagrams(&mut net, "0.0.0.0:0", options).unwrap();
+        }
+        let first = for_datagrams(&mut net, "127.0.0.1:0", options).unwrap();
+        let chosen = net.own(first);
+        net.rig.system.sockets.next_port = chosen.parse::<SocketAddr>().unwrap().port();
+        let second = for_datagrams(&mut net, "127.0.0.1:0", options).unwrap();
+        assert_ne!(net.own(second), chosen);
+        net.network.deliver("10.0.2.2:9".parse().unwrap(), at, b"for another");
+        assert_eq!(net.network.receive_from(u64::MAX).map(|(_, bytes)| bytes), Ok(b"for another".to_vec()));
+        // A program that names it shares it, as it shares the other program's.
+        assert!(for_datagrams(&mut net, &chosen, options).is_ok());
+        assert!(for_datagrams(&mut net, "0.0.0.0:40000", options).is_ok());
+    }
 }
 
 /// Sockets that share an address share what comes, and one that has it for itself goes before one that has all.

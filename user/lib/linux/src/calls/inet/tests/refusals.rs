@@ -1,6 +1,7 @@
-//! Datagrams that were refused.
+//! Datagrams that were refused or dropped.
 
 use super::*;
+use crate::errno::EHOSTUNREACH;
 
 /// Bits of `poll` of a socket for datagrams: it can be written, and an error is to be told.
 const REFUSED: u32 = 0x304 | 0x8;
@@ -57,4 +58,19 @@ fn a_refusal_is_not_told_to_who_is_connected_elsewhere() {
     // A server that is gone is told by the call, and the next one gets another port.
     net.network.lose(net.inet(fd).number);
     assert_eq!((net.connect(fd, "127.0.0.1:9"), net.connect(fd, "127.0.0.1:9")), (error(EINVAL), 0));
+}
+
+/// A machine that does not answer is an error of its own.
+#[test]
+fn who_is_connected_hears_that_nobody_answers() {
+    let mut net = Net::begun();
+    let fd = connected(&mut net, AF_INET, &format!("{SILENT}:9"));
+    let silent = error(EHOSTUNREACH);
+    assert_eq!((net.send(fd, b"x", 0), net.poll(fd)), (1, REFUSED));
+    assert_eq!((net.receive(fd, 9, 0), net.receive(fd, 9, 0)), (Err(silent), Err(error(EAGAIN))));
+    assert_eq!((net.send(fd, b"x", 0), net.send(fd, b"x", 0)), (1, silent));
+    assert_eq!((net.send(fd, b"x", 0), net.error_of(fd), net.poll(fd)), (1, 113, 0x304));
+    let server = net.socket(AF_INET, DATAGRAM | BRIEF);
+    assert_eq!((net.bind(server, "127.0.0.1:9"), net.send_to(fd, b"elsewhere", "127.0.0.1:9")), (0, 9));
+    assert_eq!(net.receive(server, 9, 0), Ok(b"elsewhere".to_vec()));
 }
