@@ -69,8 +69,6 @@ pub struct System<M, B, F> {
     pub(crate) next_ring: u64,
     /// Waits that have begun so far.
     turns: u64,
-    /// Rounds in which calls were made again, and times between them.
-    pub(crate) rounds: u64,
     /// Memory that processes make this program keep: that of [`Frames`](crate::frames::Frames), too.
     pub budget: Budget,
     /// Entries of lists of open files.
@@ -156,7 +154,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             next: 0,
             next_ring: 0,
             turns: 0,
-            rounds: 0,
             watches: Watches::default(),
             timers: Timers::default(),
             known: Known::default(),
@@ -396,7 +393,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         // A call that is made again may wake others, but each does something first.
         self.look_at_signals();
         while self.tell_loss() || !self.events.is_empty() {
-            self.rounds += 1;
             let (spare, mut woken) = core::mem::take(&mut self.spare);
             let mut events = core::mem::replace(&mut self.events, spare);
             events.sort_unstable();
@@ -422,7 +418,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             self.look_at_files();
             self.look_at_signals();
         }
-        self.rounds += 1;
         self.take_cut_pages();
         if !core::mem::take(&mut self.times_changed) {
             return;
