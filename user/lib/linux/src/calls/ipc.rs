@@ -190,6 +190,15 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
+    /// Does something for a thread whose call waits, at the cost of its process.
+    pub(super) fn for_other<T>(&mut self, tid: Tid, does: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let pid = self.pid(tid)?;
+        let before = self.budget.serve(pid);
+        let done = does(self);
+        self.budget.serve(before);
+        done
+    }
+
     /// All objects are gone, with the first process.
     pub(crate) fn forget_ipc(&mut self) {
         self.forget_segments();
