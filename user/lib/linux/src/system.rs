@@ -5,7 +5,7 @@ use crate::calls;
 use crate::calls::sockets::Sockets;
 use crate::calls::timers::Known;
 use crate::epoll::Watches;
-use crate::errno::{ENOMEM, ENOSYS, ESRCH, Result};
+use crate::errno::{ENOMEM, ESRCH, Result};
 use crate::frames::Bytes;
 use crate::kept::Kept;
 use crate::locks::Locks;
@@ -245,17 +245,21 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.do_call(tid, registers)
     }
 
-    /// A call with a negative number, which the machine takes for an exception of the thread. As in Linux there is none such, and the thread goes on behind it.
+    /// A call with a negative number, which the machine takes for an exception of the thread. As in Linux there is none such, and the thread goes on behind it, unless a
+    /// filter has something else to say. If that ends it, or its process, others may have waited for it.
     pub fn negative_call(&mut self, tid: Tid, number: u32) {
         let mut state = self.room_for_state();
         if self.machine.state(tid, &mut state) {
-            // It is told of as all calls that are not there.
-            let _ = calls::run(self, tid, &Registers { rax: number.into(), ..Registers::of(&state) });
-            state.registers[register::RAX] = ENOSYS.result();
-            let _ = self.machine.go_on(tid, &state);
+            let mut registers = Registers { rax: number.into(), ..Registers::of(&state) };
+            // It is told of as all calls that are not there, and never waits.
+            if self.attempt(tid, &mut registers) == Some(true) {
+                state.registers[register::RAX] = registers.rax;
+                let _ = self.machine.go_on(tid, &state);
+            }
         }
         self.spare_state = Some(state);
         self.after_fault(tid);
+        self.settle();
     }
 
     /// Makes a call of any kind.
