@@ -166,10 +166,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let room = self.room(tid)?;
         let found = room.borrow().memory.shown_from(at, |object| segments.contains_key(&object));
         let (object, pieces) = found.ok_or(EINVAL)?;
-        for piece in pieces {
-            let len = piece.end - piece.start;
-            room.borrow_mut().memory.unmap(&mut self.store.frames, piece.start, len)?;
-        }
+        room.borrow_mut().memory.unmap_pieces(&mut self.store.frames, object, &pieces);
         let (pid, now) = (self.pid(tid)?, self.seconds());
         let id = segments.get(&object).copied().unwrap_or(-1);
         if let Some(segment) = self.kept.ipc.segments.get_mut(id) {

@@ -232,6 +232,11 @@ impl<B: Bytes> Frames<B> {
     }
 }
 
+/// The object that a region shows, if it shows one.
+fn object_of(region: &Region) -> Option<FileNumber> {
+    region.kind.source.map(|source| source.file).filter(|file| file.is_object())
+}
+
 /// Pages that lie in a range of bytes as a whole.
 pub fn whole_pages(range: &Range<u64>) -> Range<u64> {
     let (first, end) = (range.start.div_ceil(PAGE), range.end / PAGE);
@@ -315,23 +320,43 @@ impl Memory {
         }
     }
 
-    /// Removes the regions that begin in a range. Objects of which nothing is mapped any more are left; to find them, it looks at all regions once.
+    /// Removes the regions that begin in a range. Objects of which nothing is mapped any more are left.
     pub(super) fn remove<B: Bytes>(&mut self, frames: &mut Frames<B>, range: &Range<u64>) {
-        let object =
-            |region: &Region| region.kind.source.map(|source| source.file).filter(|file| file.is_object());
-        let mut gone: BTreeSet<FileNumber> = BTreeSet::new();
+        let mut gone = BTreeSet::new();
         while let Some((&start, region)) = self.regions.range(range.clone()).next() {
-            gone.extend(object(region));
+            gone.extend(object_of(region));
             self.regions.remove(&start);
         }
-        if gone.is_empty() {
-            return;
+        self.leave_unmapped(frames, gone);
+    }
+
+    /// Unmaps whole regions that show an object. However many they are, one look tells whether something of it is left.
+    pub fn unmap_pieces<B: Bytes>(
+        &mut self,
+        frames: &mut Frames<B>,
+        object: FileNumber,
+        pieces: &[Range<u64>],
+    ) {
+        for piece in pieces {
+            self.regions.remove(&piece.start);
+            self.forget(frames, piece.clone());
         }
-        for file in self.regions.values().filter_map(object) {
+        self.leave_unmapped(frames, BTreeSet::from([object]));
+        self.count(frames);
+    }
+
+    /// Leaves those of some objects of which nothing is mapped any more. To find them, it looks at all regions once at most.
+    fn leave_unmapped<B: Bytes>(&mut self, frames: &mut Frames<B>, mut gone: BTreeSet<FileNumber>) {
+        let mut left = self.regions.values().filter_map(object_of);
+        while !gone.is_empty()
+            && let Some(file) = left.next()
+        {
             gone.remove(&file);
         }
-        for file in gone.into_iter().filter(|file| self.objects.remove(file)).collect::<Vec<_>>() {
-            frames.leave_object(file);
+        for file in gone {
+            if self.objects.remove(&file) {
+                frames.leave_object(file);
+            }
         }
     }
 

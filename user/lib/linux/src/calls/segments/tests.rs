@@ -135,6 +135,39 @@ fn a_removed_segment_goes_with_the_last_that_has_it() {
     assert_eq!(frames(&rig), before);
 }
 
+/// Rights that differ from page to page make as many pieces. They go together, and nothing else goes with them.
+#[test]
+fn a_segment_in_thousands_of_pieces_goes_as_one() {
+    let mut rig = Rig::begun();
+    let pages = 2000;
+    let id = get(&mut rig, KEY, pages * PAGE, CREATE);
+    let (at, other) = (attach(&mut rig, FIRST, id, 0), attach(&mut rig, FIRST, id, 0));
+    let readable = u64::from(nr::PROT_READ);
+    for page in (0..pages).step_by(2) {
+        assert_eq!(rig.call(nr::__NR_mprotect, &[at + page * PAGE, PAGE, readable]), 0);
+    }
+    assert_eq!(told(&mut rig, id).2, pages + 1);
+    // Some pages are gone already, and something else is there.
+    let anonymous = u64::from(nr::MAP_PRIVATE | nr::MAP_ANONYMOUS | nr::MAP_FIXED);
+    let own = at + 10 * PAGE;
+    assert_eq!(rig.call(nr::__NR_mmap, &[own, 4 * PAGE, readable, anonymous, u64::MAX, 0]), own as i64);
+    put(&mut rig, FIRST, at + PAGE, 3);
+    put(&mut rig, FIRST, at + (pages - 1) * PAGE, 4);
+    assert_eq!(rig.call(nr::__NR_shmdt, &[at]), 0);
+    assert_eq!(told(&mut rig, id).2, 1);
+    assert_eq!(rig.system.fault(FIRST, at + PAGE, Rights::READ), Err(Fault::Nothing));
+    assert_eq!(rig.system.fault(FIRST, at + (pages - 1) * PAGE, Rights::READ), Err(Fault::Nothing));
+    assert_eq!(rig.get(FIRST, own, 1), [0]);
+    assert_eq!(rig.get(FIRST, other + PAGE, 1), [3]);
+    assert_eq!(rig.get(FIRST, other + (pages - 1) * PAGE, 1), [4]);
+    // With the last piece of a removed segment its bytes are gone.
+    assert_eq!(control(&mut rig, FIRST, id, IPC_RMID, 0), 0);
+    let objects = frames(&rig).1;
+    assert_eq!(rig.call(nr::__NR_shmdt, &[other]), 0);
+    assert_eq!(frames(&rig).1, objects - 1);
+    assert_eq!(control(&mut rig, FIRST, id, IPC_STAT, DATA), error(EINVAL));
+}
+
 #[test]
 fn a_segment_goes_where_it_is_asked_to() {
     let mut rig = Rig::begun();
