@@ -135,6 +135,34 @@ fn a_removed_segment_goes_with_the_last_that_has_it() {
     assert_eq!(frames(&rig), before);
 }
 
+/// A removed segment takes its own place: it is not lost in between.
+#[test]
+fn a_removed_segment_is_attached_over_itself() {
+    let mut rig = Rig::begun();
+    rig.put(b"a page that is used");
+    let before = frames(&rig);
+    let id = get(&mut rig, KEY, 2 * PAGE, CREATE);
+    let at = attach(&mut rig, FIRST, id, 0);
+    put(&mut rig, FIRST, at + PAGE, 6);
+    assert_eq!(control(&mut rig, FIRST, id, IPC_RMID, 0), 0);
+    for _ in 0..2 {
+        let again = rig.call(nr::__NR_shmat, &[id as u64, at, SHM_REMAP.into()]);
+        assert_eq!(again, at as i64);
+        assert_eq!((rig.get(FIRST, at + PAGE, 1), told(&mut rig, id).2), (Vec::from([6]), 1));
+    }
+    // A call that fails takes nothing away.
+    let denied = rig.call(nr::__NR_shmat, &[id as u64, 1 << 47, SHM_REMAP.into()]);
+    assert_eq!(denied, error(crate::errno::ENOMEM));
+    assert_eq!(rig.get(FIRST, at + PAGE, 1), [6]);
+    let child = rig.fork();
+    assert_eq!(rig.call_by(child, nr::__NR_shmdt, &[at]), 0);
+    put(&mut rig, FIRST, at, 7);
+    assert_eq!(rig.call(nr::__NR_shmdt, &[at]), 0);
+    assert_eq!(control(&mut rig, FIRST, id, IPC_STAT, DATA), error(EINVAL));
+    exit(&mut rig, child);
+    assert_eq!(frames(&rig), before);
+}
+
 /// Rights that differ from page to page make as many pieces. They go together, and nothing else goes with them.
 #[test]
 fn a_segment_in_thousands_of_pieces_goes_as_one() {
