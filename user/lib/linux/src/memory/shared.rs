@@ -246,39 +246,40 @@ pub fn whole_pages(range: &Range<u64>) -> Range<u64> {
 impl Memory {
     /// Pages of objects have no frames here any more: ranges of pages, in order, none of which meets another one. Those that were copied stay as they are.
     pub fn forget_pages<B: Bytes>(&mut self, frames: &mut Frames<B>, gone: &[(FileNumber, Range<u64>)]) {
-        let next = |file: FileNumber, page: u64| {
-            gone.partition_point(|(of, range)| (*of, range.start) <= (file, page))
+        let of = |file: FileNumber| {
+            let end = gone.partition_point(|(of, _)| *of <= file);
+            &gone[gone.partition_point(|(of, _)| *of < file)..end]
         };
-        let is_gone = |file: FileNumber, page: u64| {
-            let found = next(file, page).checked_sub(1).and_then(|at| gone.get(at));
-            found.is_some_and(|(of, range)| *of == file && range.contains(&page))
-        };
-        let is_meant = |file: FileNumber| {
-            gone.get(next(file, 0).saturating_sub(1)..)
-                .into_iter()
-                .flatten()
-                .take(2)
-                .any(|(of, _)| *of == file)
-        };
-        if !self.objects.iter().any(|object| is_meant(*object)) {
+        if self.objects.iter().all(|object| of(*object).is_empty()) {
             return;
         }
         let mut lost = Vec::new();
         for (start, end, kind) in self.regions() {
-            let Some(source) = kind.source.filter(|source| source.file.is_object() && is_meant(source.file))
-            else {
-                continue;
-            };
+            let Some(source) = kind.source.filter(|source| source.file.is_object()) else { continue };
             let (first, here) = (source.offset / PAGE, start / PAGE);
-            let is_its = |page: u64, frame: Frame| {
-                let shown = page - here + first;
-                is_gone(source.file, shown) && frames.object_frame(source.file, shown) == Some(frame)
-            };
-            let mapped = self.pages.among(here..end / PAGE);
-            lost.extend(mapped.filter(|(page, frame)| is_its(*page, *frame)).map(|(page, _)| page));
+            let behind = first + (end / PAGE - here);
+            let holes = of(source.file);
+            let from = holes.partition_point(|(_, hole)| hole.end <= first);
+            for (_, hole) in holes[from..].iter().take_while(|(_, hole)| hole.start < behind) {
+                let pages = hole.start.max(first) - first + here..hole.end.min(behind) - first + here;
+                if kind.is_shared {
+                    lost.push(pages);
+                    continue;
+                }
+                let is_copy = |(page, frame): &(u64, Frame)| {
+                    frames.object_frame(source.file, page - here + first) != Some(*frame)
+                };
+                let copies = self.pages.among(pages.clone()).filter(is_copy).map(|(page, _)| page);
+                // From behind one copy to the next one.
+                let mut next = pages.start;
+                for copy in copies.chain([pages.end]) {
+                    lost.extend((next < copy).then_some(next..copy));
+                    next = copy + 1;
+                }
+            }
         }
-        for page in lost {
-            self.forget(frames, page * PAGE..(page + 1) * PAGE);
+        for pages in lost {
+            self.forget(frames, pages.start * PAGE..pages.end * PAGE);
         }
     }
 
