@@ -161,6 +161,8 @@ pub struct Process {
     pub left_group: Tid,
     /// Whether it has begun a program since it was made.
     pub has_begun: bool,
+    /// Programs that it has had: what one of them has asked for is not for the next one.
+    pub programs: u64,
     /// Signal that it gets when its parent ends; 0: none.
     pub death_signal: u32,
     /// When `SIGALRM` comes, and how long after that again.

@@ -109,6 +109,8 @@ struct Message {
 #[derive(Clone, Copy, Debug)]
 struct Notice {
     process: Tid,
+    /// The program that has asked, of those that the process has had: another one hears nothing, and others ask when the message has come.
+    program: u64,
     /// Signal and its value, if it is told by one.
     signal: Option<(Signal, u64)>,
 }
@@ -333,9 +335,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if queue.len() != 1 || receivers.iter().any(|(_, bits)| *bits == RECEIVES) {
             return Ok(());
         }
-        if let Some(Notice { process, signal: Some((signal, value)) }) = queue.notice.take() {
-            let sender = (self.pid(tid)?, self.process(tid)?.owners.owner[0]);
-            // One that is not there any more hears nothing.
+        let Some(Notice { process, program, signal: Some((signal, value)) }) = queue.notice.take() else {
+            return Ok(());
+        };
+        let sender = (self.pid(tid)?, self.process(tid)?.owners.owner[0]);
+        if self.processes.get(&process).is_some_and(|found| found.programs == program) {
+            // One that has ended hears nothing.
             let _ = self.send(process, signal, Cause { code: SI_MESGQ, sender, value });
         }
         Ok(())
@@ -390,11 +395,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 }
             }
         };
+        let program = self.process(tid)?.programs;
         let queue = queue_of(&*self.open_file(tid, fd)?)?;
         match signal {
             None => queue.forget_notice(pid),
             Some(_) if queue.notice.get().is_some() => return Err(EBUSY),
-            Some(signal) => queue.notice.set(Some(Notice { process: pid, signal })),
+            Some(signal) => queue.notice.set(Some(Notice { process: pid, program, signal })),
         }
         DONE
     }

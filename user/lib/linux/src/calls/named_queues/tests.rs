@@ -210,6 +210,36 @@ fn one_process_hears_of_the_next_message() {
     assert_eq!(notify(&mut world, 1, by_signal), Ok(0));
 }
 
+/// A descriptor that another program closes takes the notice with it. With one that stays, the notice is there until a message comes, and the other program hears nothing.
+#[test]
+fn another_program_hears_of_no_message() {
+    for stays in [false, true] {
+        let mut world = World::new();
+        let name = OWN + 64;
+        world.put(1, name, b"queue\0");
+        let fd = world.now(1, nr::__NR_mq_open, &[name, MAKE.into(), 0o600, 0]).unwrap();
+        let child = world.fork(1);
+        assert_eq!(world.now(child, nr::__NR_fcntl, &[fd, F_SETFD.into(), u64::from(!stays)]), Ok(0));
+        let notify = |world: &mut World, tid| {
+            world.system.write_words(tid, OWN, &[7, SIGUSR1.into()]).unwrap();
+            world.now(tid, nr::__NR_mq_notify, &[fd, OWN])
+        };
+        assert_eq!(notify(&mut world, child), Ok(0));
+        world.put(child, OWN, b"/program\0");
+        let _ = world.call(child, nr::__NR_execve, &[OWN, 0, 0]);
+        assert_eq!(notify(&mut world, 1), if stays { Err(EBUSY) } else { Ok(0) });
+        assert_eq!(world.now(1, nr::__NR_mq_notify, &[fd, 0]), Ok(0));
+        assert_eq!(world.now(1, nr::__NR_mq_timedsend, &[fd, OWN, 4, 0, 0]), Ok(0));
+        assert_eq!(world.status(1, child), None, "it is not ended by a signal for another");
+        assert_eq!(notify(&mut world, 1), Ok(0), "nobody waits any more");
+        if stays {
+            world.lay_out(child);
+            assert_eq!(world.now(1, nr::__NR_mq_notify, &[fd, 0]), Ok(0));
+            assert_eq!(notify(&mut world, child), Ok(0));
+        }
+    }
+}
+
 #[test]
 fn queues_belong_to_somebody() {
     let mut rig = Rig::begun();
