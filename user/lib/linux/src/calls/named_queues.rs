@@ -8,7 +8,7 @@ use crate::errno::{
     EACCES, EAGAIN, EBADF, EBUSY, EEXIST, EFAULT, EINVAL, EMFILE, EMSGSIZE, ENOENT, ENOMEM, ENOSPC, EPERM,
     ETIMEDOUT, Result,
 };
-use crate::frames::Bytes;
+use crate::frames::{Bytes, PAGE};
 use crate::ipc::{LastingShare, OBJECTS_MAX};
 use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open};
@@ -315,18 +315,32 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if len > queue.most[1] {
             return Err(EMSGSIZE);
         }
+        if queue.len() >= queue.most[0] {
+            // An address that is wrong is told before anybody waits, and nothing is kept meanwhile.
+            if self.thread(tid)?.until.is_none() {
+                self.check_readable(tid, from, len)?;
+            }
+            return self.wait_at_queue(tid, &open, &queue, until, SENDS);
+        }
         let share = self.kept.ipc.lasting.take(&self.budget, MESSAGE_BYTES + len as usize).ok_or(ENOMEM)?;
         let mut text = vec![0; len as usize];
         self.read(tid, from, &mut text)?;
-        if queue.len() >= queue.most[0] {
-            return self.wait_at_queue(tid, &open, &queue, until, SENDS);
-        }
         queue.sent.set(queue.sent.get() + 1);
         let place = (Reverse(priority as u32), queue.sent.get());
         queue.messages.borrow_mut().insert(place, Message { text, _share: share });
         self.notify_of_message(tid, &queue)?;
         self.happened(queue.number, READABLE);
         DONE
+    }
+
+    /// Fails unless all of some memory can be read.
+    fn check_readable(&mut self, tid: Tid, from: u64, len: u64) -> Result<()> {
+        let (mut at, end) = (from, from.checked_add(len).ok_or(EFAULT)?);
+        while at < end {
+            self.read(tid, at, &mut [0])?;
+            at = (at / PAGE + 1) * PAGE;
+        }
+        Ok(())
     }
 
     /// Somebody hears of a message if it is the only one, and nobody waits for it.
