@@ -123,7 +123,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             let is_quick = flags as u32 & IPC_NOWAIT != 0;
             return if is_quick { Err(EAGAIN) } else { Ok(wait_at(tid, queue.number, None)) };
         }
-        self.send_message(tid, id, kind, text)?;
+        self.queue_message(tid, id, kind, text)?;
         DONE
     }
 
@@ -140,12 +140,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// A message of a thread comes into a queue that has room for it, or to somebody who waits for one like it.
-    fn send_message(&mut self, tid: Tid, id: i32, kind: i64, text: Vec<u8>) -> Result<()> {
+    fn queue_message(&mut self, tid: Tid, id: i32, kind: i64, text: Vec<u8>) -> Result<()> {
         let share = self.kept.ipc.lasting.take(&self.budget, MESSAGE_BYTES + text.len()).ok_or(ENOMEM)?;
         let (pid, now) = (self.pid(tid)?, self.seconds());
         let queue = &mut self.ipc_object::<Queue>(tid, id)?.of;
         (queue.last[0], queue.used[0]) = (pid, now);
-        if self.hand_over(id, kind, &text) {
+        if self.hand_to_receiver(id, kind, &text) {
             return Ok(());
         }
         let queue = &mut self.ipc_object::<Queue>(tid, id)?.of;
@@ -165,7 +165,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Gives a message to the thread that has waited longest for one like it. False if nobody has. Those that it is too long for hear of it.
-    fn hand_over(&mut self, id: i32, kind: i64, text: &[u8]) -> bool {
+    fn hand_to_receiver(&mut self, id: i32, kind: i64, text: &[u8]) -> bool {
         for (tid, [_, to, room, wish, flags, _]) in self.waiting_with(id, __NR_msgrcv) {
             let (whole, flags) = (text.len() as u64, flags as u32);
             if !is_wanted(kind, wish.cast_signed(), flags) {
@@ -175,7 +175,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 Err(E2BIG)
             } else {
                 let part = &text[..whole.min(room) as usize];
-                self.for_other(tid, |system| system.receive_message(tid, id, to, (kind, part)))
+                self.for_other(tid, |system| system.take_message(tid, id, to, (kind, part)))
             };
             self.end_wait(tid, given);
             if given.is_ok() {
@@ -186,7 +186,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// A thread receives a message, or as much of it as it wants: its length.
-    fn receive_message(&mut self, tid: Tid, id: i32, to: u64, (kind, text): (i64, &[u8])) -> Result<u64> {
+    fn take_message(&mut self, tid: Tid, id: i32, to: u64, (kind, text): (i64, &[u8])) -> Result<u64> {
         self.write(tid, to, &[&kind.to_le_bytes(), text].concat())?;
         let (pid, now) = (self.pid(tid)?, self.seconds());
         let queue = &mut self.ipc_object::<Queue>(tid, id)?.of;
@@ -201,7 +201,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 let sent = self.for_other(tid, |system| {
                     system.ipc_allowed::<Queue>(tid, id, WRITES)?;
                     let (kind, text) = system.message_at(tid, id, from, len)?;
-                    system.send_message(tid, id, kind, text)
+                    system.queue_message(tid, id, kind, text)
                 });
                 self.end_wait(tid, sent.map(|()| 0));
             }

@@ -55,7 +55,12 @@ fn sockets_of_this_machine_are_in_a_table() {
     ];
     // All processes have the same.
     let child = rig.fork();
-    for path in ["/proc/net/unix", "/proc/self/net/unix", "/proc/1/task/1/net/unix", &format!("/proc/{child}/net/unix")] {
+    for path in [
+        "/proc/net/unix",
+        "/proc/self/net/unix",
+        "/proc/1/task/1/net/unix",
+        &format!("/proc/{child}/net/unix"),
+    ] {
         assert_eq!(text(&mut rig, path), [head, &lines.concat()].concat(), "{path}");
     }
     // The name leads from a descriptor to its line.
