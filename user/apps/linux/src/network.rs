@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::cell::RefCell;
-use core::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use linux::errno::{
     EADDRINUSE, EAGAIN, ECONNREFUSED, ECONNRESET, EHOSTUNREACH, EINVAL, EIO, ENETDOWN, ENETUNREACH, ENOBUFS,
     ENOTCONN, Errno, Result,
@@ -199,14 +199,6 @@ impl Tern {
         }
     }
 
-    /// Addresses of this machine, with the lengths of their networks' prefixes.
-    fn addresses(&self) -> Vec<(IpAddr, u8)> {
-        let found = (0..ADDRESSES_MAX)
-            .map_while(|place| self.with_host(|host| host.address_at(place)).ok())
-            .map(|((address, prefix), _)| (unpacked(address), prefix));
-        found.collect()
-    }
-
     /// Whether a socket is nowhere. One that a server had which is gone has broken off, also if there is none any more.
     fn is_nowhere(&self, number: u64) -> bool {
         !self.sockets.borrow().contains_key(&number) && self.nowhere(|_| ()).is_some()
@@ -254,6 +246,22 @@ impl Network for Tern {
     fn has(&self, address: IpAddr) -> bool {
         let is_found = matches!(*self.state.borrow(), State::Found(_));
         is_found && (address.is_loopback() || self.addresses().iter().any(|(own, _)| *own == address))
+    }
+
+    fn addresses(&self) -> Vec<(IpAddr, u8)> {
+        let found = (0..ADDRESSES_MAX)
+            .map_while(|place| self.with_host(|host| host.address_at(place)).ok())
+            .map(|((address, prefix), _)| (unpacked(address), prefix));
+        found.collect()
+    }
+
+    fn router(&self) -> Option<Ipv4Addr> {
+        let ((router, _), _) = self.with_host(|host| host.router()).ok()?;
+        match unpacked(router) {
+            IpAddr::V4(router) => Some(router),
+            // None at all.
+            IpAddr::V6(_) => None,
+        }
     }
 
     fn bind(&self, number: u64, at: SocketAddr, is_shared: bool) -> Result<()> {

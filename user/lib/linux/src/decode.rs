@@ -55,6 +55,11 @@ fn find(number: u64) -> Option<&'static Call> {
     CALLS.get(at)
 }
 
+/// Places of the arguments of a call that are descriptors.
+pub fn descriptors(number: u64) -> impl Iterator<Item = usize> {
+    kinds(number).iter().enumerate().filter(|(_, kind)| matches!(kind, Kind::Fd)).map(|(at, _)| at)
+}
+
 /// Name of a signal, such as `SIGINT`.
 pub fn signal(number: u32) -> String {
     signals::signal(number)
@@ -280,6 +285,7 @@ impl Argument<'_> {
             Kind::SocketType => sockets::print_kind(value & 0xffff_ffff, line),
             Kind::Protocol => sockets::print_protocol(self.arg(0), value, line),
             Kind::SocketOption => sockets::print_option(self.arg(1), value, line),
+            Kind::Hidden => {}
             Kind::Unknown => {
                 let all = self.args.map(|arg| format!("{arg:#x}"));
                 line.push_str(&all.join(", "));

@@ -7,6 +7,7 @@
 mod address;
 mod echo;
 pub mod groups;
+mod lines;
 pub mod options;
 pub mod ports;
 
@@ -25,6 +26,7 @@ use linux_raw_sys::general::{POLLERR, POLLHUP, POLLOUT, POLLRDHUP, POLLWRBAND, P
 pub use address::{Family, address_bytes, parse};
 pub use echo::request;
 pub use groups::Groups;
+pub use lines::head;
 pub use options::Options;
 pub use ports::{Ports, Scope};
 

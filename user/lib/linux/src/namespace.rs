@@ -90,6 +90,7 @@ impl<F: FileSystem> Namespace<F> {
             Special::Link(Link::Own) => format!("{}", view.own).into_bytes(),
             Special::Link(Link::Thread) => format!("{}/task/{}", view.own, view.thread).into_bytes(),
             Special::Link(Link::Mounts) => b"self/mounts".to_vec(),
+            Special::Link(Link::Net) => b"self/net".to_vec(),
             Special::Link(Link::Descriptors) => b"/proc/self/fd".to_vec(),
             Special::Link(Link::Shared) => b"/tmp".to_vec(),
             Special::OfProcess(process, OfProcess::Exe) => of(process)?.program.clone(),

@@ -77,6 +77,16 @@ pub trait Network: core::fmt::Debug {
     /// Whether this machine has an address.
     fn has(&self, address: IpAddr) -> bool;
 
+    /// Addresses of this machine, with the lengths of their networks' prefixes.
+    fn addresses(&self) -> Vec<(IpAddr, u8)> {
+        Vec::new()
+    }
+
+    /// The machine that leads to all other networks of IPv4, if there is one.
+    fn router(&self) -> Option<Ipv4Addr> {
+        None
+    }
+
     /// Makes a socket for datagrams, at an address, which may be a group, and a port. `is_shared`: others may have it who say so, too. `EADDRINUSE`: somebody has the port.
     fn bind(&self, number: u64, at: SocketAddr, is_shared: bool) -> Result<()>;
 

@@ -2,6 +2,8 @@
 
 use crate::budget::{Budget, Share};
 use crate::calls::seccomp::Restriction;
+use crate::calls::semaphores::Operations;
+use crate::errno::Result;
 use crate::frames::Frame;
 use crate::machine::{Registers, Space, Tid};
 use crate::memory::{FileNumber, Memory};
@@ -159,6 +161,8 @@ pub struct Process {
     pub left_group: Tid,
     /// Whether it has begun a program since it was made.
     pub has_begun: bool,
+    /// Programs that it has had: what one of them has asked for is not for the next one.
+    pub programs: u64,
     /// Signal that it gets when its parent ends; 0: none.
     pub death_signal: u32,
     /// When `SIGALRM` comes, and how long after that again.
@@ -192,6 +196,8 @@ pub enum Event {
     Futex(Word),
     /// Somebody gives up a lock that is that word.
     Lock(Word),
+    /// Somebody has done the call of that thread, which waited for something that several want.
+    Done(Tid),
 }
 
 /// The word of a futex, as all know it that mean the same one.
@@ -216,7 +222,7 @@ pub struct Blocked {
     pub on: Vec<Event>,
     /// When it waits no longer.
     pub until: Option<u64>,
-    /// Part of it that is waited for: bits of a futex's waiter, or a semaphore of a set.
+    /// Part of it that is waited for: bits of a futex's waiter, or a mark of a queue's.
     pub bits: u32,
     /// Share of the budget that the events have, if they are many.
     pub share: Option<Share>,
@@ -297,10 +303,14 @@ pub struct Thread {
     pub polled: Polled,
     /// The futex at which it waits: that of the call which is made again, or one to which others have moved it.
     pub futex: Option<Word>,
-    /// Part that the call which is being made waits for, of a futex or of a set of semaphores: see [`Blocked::bits`].
+    /// Part that the call which is being made waits for, of a futex or of a queue: see [`Blocked::bits`].
     pub bits: u32,
     /// Set if what it waited for came.
     pub is_woken: bool,
+    /// Result of the call that waits, if somebody else has done it.
+    pub outcome: Option<Result<u64>>,
+    /// Operations with semaphores that the call waits to do.
+    pub operations: Option<Box<Operations>>,
     /// Calls that it has given up.
     pub restriction: Restriction,
     /// Share of the budget that it has, unless it is the first of its process.
@@ -314,6 +324,7 @@ impl Thread {
     pub fn forget_call(&mut self) {
         (self.until, self.began, self.futex) = (None, None, None);
         (self.done, self.is_woken) = (0, false);
+        (self.outcome, self.operations) = (None, None);
     }
 
     /// A thread of a process.
@@ -337,6 +348,8 @@ impl Thread {
             futex: None,
             bits: u32::MAX,
             is_woken: false,
+            outcome: None,
+            operations: None,
             restriction: Restriction::None,
             share: None,
             name: None,

@@ -31,7 +31,7 @@ pub enum Special {
     Descriptors(u32),
     /// A descriptor there.
     Descriptor(u32, u32),
-    /// An entry of `/sys`, `/proc/sys` or `/proc/sysvipc`, by its number.
+    /// An entry of `/sys`, `/proc/sys`, `/proc/sysvipc` or `/proc/PID/net`, by its number.
     Tree(usize),
     /// A symbolic link, such as `/proc/self` or `/dev/fd`.
     Link(Link),
@@ -153,6 +153,8 @@ pub enum Link {
     Descriptors,
     /// `/dev/shm`, where the C library makes files that processes share.
     Shared,
+    /// `/proc/net`.
+    Net,
 }
 
 /// Names in `/dev`.
@@ -248,7 +250,7 @@ impl Special {
             8 => Special::Descriptors(process),
             9 => Special::Descriptor(process, item),
             10 => Special::Link(
-                [Link::Own, Link::Thread, Link::Mounts, Link::Descriptors, Link::Shared]
+                [Link::Own, Link::Thread, Link::Mounts, Link::Descriptors, Link::Shared, Link::Net]
                     .get(item as usize)
                     .copied()?,
             ),
@@ -286,6 +288,7 @@ impl Special {
                 "self" => Some(Special::Link(Link::Own)),
                 "thread-self" => Some(Special::Link(Link::Thread)),
                 "mounts" => Some(Special::Link(Link::Mounts)),
+                "net" => Some(Special::Link(Link::Net)),
                 "sys" => Some(Special::Tree(tree::CHOICES)),
                 "sysvipc" => Some(Special::Tree(tree::IPC)),
                 _ => number()
@@ -296,12 +299,14 @@ impl Special {
             Special::Process(process) => match name {
                 "fd" => Some(Special::Descriptors(process)),
                 "task" => Some(Special::Tasks(process)),
+                "net" => Some(Special::Tree(tree::NET)),
                 _ => of_name(&OF_PROCESS, name).map(|of| Special::OfProcess(process, of)),
             },
             Special::Tasks(process) => {
                 number().filter(|number| is_there(*number)).map(|thread| Special::Task(process, thread))
             }
             Special::Task(process, _) if name == "fd" => Some(Special::Descriptors(process)),
+            Special::Task(..) if name == "net" => Some(Special::Tree(tree::NET)),
             Special::Task(process, thread) => of_name(&OF_PROCESS, name).map(|of| match of {
                 OfProcess::Stat | OfProcess::Status | OfProcess::Comm => Special::OfTask(thread, of),
                 // Threads share all else.
@@ -321,11 +326,13 @@ impl Special {
             }
             Special::Terminals => Vec::from(["0"]),
             Special::Processes => {
-                let others = ["self", "thread-self", "mounts", "sys", "sysvipc"];
+                let others = ["self", "thread-self", "mounts", "net", "sys", "sysvipc"];
                 ABOUT.iter().map(|(name, _)| *name).chain(others).collect()
             }
-            Special::Process(_) => OF_PROCESS.iter().map(|(name, _)| *name).chain(["fd", "task"]).collect(),
-            Special::Task(..) => OF_PROCESS.iter().map(|(name, _)| *name).chain(["fd"]).collect(),
+            Special::Process(_) => {
+                OF_PROCESS.iter().map(|(name, _)| *name).chain(["fd", "task", "net"]).collect()
+            }
+            Special::Task(..) => OF_PROCESS.iter().map(|(name, _)| *name).chain(["fd", "net"]).collect(),
             Special::Tree(directory) => tree::names(directory).collect(),
             _ => Vec::new(),
         }

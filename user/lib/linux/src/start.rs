@@ -68,6 +68,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             terminal: Some(SYSTEM),
             left_group: 0,
             has_begun: false,
+            programs: 0,
             death_signal: 0,
             alarm: (None, 0),
             used: [0; 2],

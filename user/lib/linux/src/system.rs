@@ -5,7 +5,7 @@ use crate::calls;
 use crate::calls::sockets::Sockets;
 use crate::calls::timers::Known;
 use crate::epoll::Watches;
-use crate::errno::{ENOMEM, ENOSYS, ESRCH, Result};
+use crate::errno::{ENOMEM, ESRCH, Result};
 use crate::frames::Bytes;
 use crate::kept::Kept;
 use crate::locks::Locks;
@@ -69,8 +69,6 @@ pub struct System<M, B, F> {
     pub(crate) next_ring: u64,
     /// Waits that have begun so far.
     turns: u64,
-    /// Rounds in which calls were made again, and times between them.
-    pub(crate) rounds: u64,
     /// Memory that processes make this program keep: that of [`Frames`](crate::frames::Frames), too.
     pub budget: Budget,
     /// Entries of lists of open files.
@@ -156,7 +154,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             next: 0,
             next_ring: 0,
             turns: 0,
-            rounds: 0,
             watches: Watches::default(),
             timers: Timers::default(),
             known: Known::default(),
@@ -248,17 +245,21 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.do_call(tid, registers)
     }
 
-    /// A call with a negative number, which the machine takes for an exception of the thread. As in Linux there is none such, and the thread goes on behind it.
+    /// A call with a negative number, which the machine takes for an exception of the thread. As in Linux there is none such, and the thread goes on behind it, unless a
+    /// filter has something else to say. If that ends it, or its process, others may have waited for it.
     pub fn negative_call(&mut self, tid: Tid, number: u32) {
         let mut state = self.room_for_state();
         if self.machine.state(tid, &mut state) {
-            // It is told of as all calls that are not there.
-            let _ = calls::run(self, tid, &Registers { rax: number.into(), ..Registers::of(&state) });
-            state.registers[register::RAX] = ENOSYS.result();
-            let _ = self.machine.go_on(tid, &state);
+            let mut registers = Registers { rax: number.into(), ..Registers::of(&state) };
+            // It is told of as all calls that are not there, and never waits.
+            if self.attempt(tid, &mut registers) == Some(true) {
+                state.registers[register::RAX] = registers.rax;
+                let _ = self.machine.go_on(tid, &state);
+            }
         }
         self.spare_state = Some(state);
         self.after_fault(tid);
+        self.settle();
     }
 
     /// Makes a call of any kind.
@@ -396,7 +397,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         // A call that is made again may wake others, but each does something first.
         self.look_at_signals();
         while self.tell_loss() || !self.events.is_empty() {
-            self.rounds += 1;
             let (spare, mut woken) = core::mem::take(&mut self.spare);
             let mut events = core::mem::replace(&mut self.events, spare);
             events.sort_unstable();
@@ -422,7 +422,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             self.look_at_files();
             self.look_at_signals();
         }
-        self.rounds += 1;
         self.take_cut_pages();
         if !core::mem::take(&mut self.times_changed) {
             return;

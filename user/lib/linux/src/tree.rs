@@ -1,5 +1,6 @@
-//! Files of `/sys`, `/proc/sys` and `/proc/sysvipc` that programs read: what libraries ask for, and nothing that can be changed.
+//! Files of `/sys`, `/proc/sys`, `/proc/sysvipc` and `/proc/net` that programs read: what libraries ask for, and nothing that can be changed.
 
+use crate::inet::{Family, Protocol};
 use Content::{Directory, Text, Told};
 
 /// Contents of an entry.
@@ -30,6 +31,14 @@ pub enum Teller {
     Semaphores,
     /// Queues of messages.
     Queues,
+    /// Interfaces of the network.
+    Interfaces,
+    /// Ways to other networks of IPv4.
+    Routes,
+    /// Sockets of a protocol and a family.
+    Inet(Protocol, Family),
+    /// Sockets of `AF_UNIX`.
+    Unix,
 }
 
 /// An entry: number of its directory, name, contents.
@@ -42,9 +51,11 @@ pub const SYSTEM: usize = 0;
 pub const CHOICES: usize = 1;
 /// Number of `/proc/sysvipc`.
 pub const IPC: usize = 58;
+/// Number of `/proc/PID/net`, which is the same for all processes.
+pub const NET: usize = 75;
 
 /// All entries, by number. A directory stands in front of what is in it.
-static ALL: [Entry; 75] = [
+static ALL: [Entry; 83] = [
     Entry(SYSTEM, "", Directory),
     Entry(CHOICES, "", Directory),
     // /sys
@@ -124,6 +135,15 @@ static ALL: [Entry; 75] = [
     Entry(69, "msgsize_max", Text("8192\n")),
     Entry(69, "msg_default", Text("10\n")),
     Entry(69, "msgsize_default", Text("8192\n")),
+    // /proc/net
+    Entry(NET, "", Directory),
+    Entry(NET, "dev", Told(Teller::Interfaces)),
+    Entry(NET, "route", Told(Teller::Routes)),
+    Entry(NET, "tcp", Told(Teller::Inet(Protocol::Tcp, Family::Four))),
+    Entry(NET, "tcp6", Told(Teller::Inet(Protocol::Tcp, Family::Six))),
+    Entry(NET, "udp", Told(Teller::Inet(Protocol::Udp, Family::Four))),
+    Entry(NET, "udp6", Told(Teller::Inet(Protocol::Udp, Family::Six))),
+    Entry(NET, "unix", Told(Teller::Unix)),
 ];
 
 /// Entries of a directory with their numbers.
@@ -149,12 +169,12 @@ pub fn content(number: usize) -> Option<Content> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALL, CHOICES, Content, IPC, SYSTEM, content, find, names};
+    use super::{ALL, CHOICES, Content, IPC, NET, SYSTEM, content, find, names};
 
     #[test]
     fn each_entry_has_a_directory_and_a_name() {
         for (number, entry) in ALL.iter().enumerate() {
-            if [SYSTEM, CHOICES, IPC].contains(&number) {
+            if [SYSTEM, CHOICES, IPC, NET].contains(&number) {
                 assert_eq!((entry.0, entry.1), (number, ""));
                 continue;
             }

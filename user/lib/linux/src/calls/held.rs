@@ -2,6 +2,7 @@
 //! the number meanwhile: it is made again, and would find another file there. `poll` and `select` keep what they wait with open, too, but look at the numbers again when
 //! something happens, and tell that one is closed.
 
+use crate::decode;
 use crate::errno::ENOMEM;
 use crate::frames::Bytes;
 use crate::machine::{Machine, Registers, Tid};
@@ -14,34 +15,18 @@ use alloc::vec::Vec;
 use linux_raw_sys::general as nr;
 use vfs::FileSystem;
 
-/// Descriptors that a call names and means whatever gets their numbers. A lock of `fcntl` is not waited for without its descriptor.
-fn named(registers: &Registers) -> [Option<u64>; 2] {
-    let Registers { rax, rdi, rsi, rdx, .. } = *registers;
-    match u32::try_from(rax) {
-        Ok(
-            nr::__NR_read
-            | nr::__NR_readv
-            | nr::__NR_write
-            | nr::__NR_writev
-            | nr::__NR_recvfrom
-            | nr::__NR_recvmsg
-            | nr::__NR_recvmmsg
-            | nr::__NR_sendto
-            | nr::__NR_sendmsg
-            | nr::__NR_sendmmsg
-            | nr::__NR_accept
-            | nr::__NR_accept4
-            | nr::__NR_connect
-            | nr::__NR_flock
-            | nr::__NR_epoll_wait
-            | nr::__NR_epoll_pwait
-            | nr::__NR_epoll_pwait2
-            | nr::__NR_vmsplice,
-        ) => [Some(rdi), None],
-        Ok(nr::__NR_sendfile | nr::__NR_tee) => [Some(rdi), Some(rsi)],
-        Ok(nr::__NR_splice) => [Some(rdi), Some(rdx)],
-        _ => [None; 2],
+/// Calls that do not wait for what they have named: a lock of `fcntl` is not waited for without its descriptor, and `ioctl` begins anew behind a stop.
+const BEGIN_ANEW: [u32; 2] = [nr::__NR_fcntl, nr::__NR_ioctl];
+
+/// Whether a call that waits names a descriptor, and means what that led to when the call began, whatever gets its number.
+fn names(registers: &Registers, number: u32) -> bool {
+    let is_one_of = |calls: &[u32]| calls.iter().any(|call| u64::from(*call) == registers.rax);
+    if is_one_of(&[nr::__NR_waitid]) {
+        return registers.rdi as u32 == nr::P_PIDFD && registers.rsi as u32 == number;
     }
+    let arguments = registers.arguments();
+    let is_it = |at: usize| arguments.get(at) == Some(&u64::from(number));
+    !is_one_of(&BEGIN_ANEW) && decode::descriptors(registers.rax).any(is_it)
 }
 
 /// Whether a call is `poll`, `select` or one of their kind.
@@ -77,8 +62,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             let Some(thread) = self.threads.get_mut(&other) else { continue };
             let blocked = thread.blocked.as_ref();
             let is_polled = blocked.is_some_and(|blocked| is_poll(&blocked.registers));
-            let is_named =
-                blocked.is_some_and(|blocked| named(&blocked.registers).contains(&Some(number.into())));
+            let is_named = blocked.is_some_and(|blocked| names(&blocked.registers, number));
             let is_first = is_named && thread.held.iter().all(|(held, _)| *held != number);
             if is_first || is_polled && thread.polled.close(number) {
                 thread.held.push((number, open.clone()));

@@ -1,4 +1,7 @@
-//! Calls of System V's ipc have this in common: how an object is found by its key or made, who may do what with it, and commands that all kinds know.
+//! Calls of System V's ipc have this in common: how an object is found by its key or made, who may do what with it, commands that all kinds know, and how calls wait.
+//!
+//! As in Linux, a call that waits for an object is done by the one that makes it possible, and comes back with that result: nobody is woken in vain, and others cannot
+//! come in between.
 
 use super::named_queues::NamedQueues;
 use super::number;
@@ -12,7 +15,9 @@ use crate::frames::Bytes;
 use crate::ipc::numbers::{IPC_CREAT, IPC_EXCL, IPC_PRIVATE, IPC_STAT, PERMISSIONS_BYTES};
 use crate::ipc::{Ids, Lasting, Object, Permissions};
 use crate::machine::{Machine, Tid};
-use crate::system::{Answer, System};
+use crate::process::{Event, Thread};
+use crate::system::{Answer, Outcome, System};
+use alloc::vec::Vec;
 use vfs::FileSystem;
 
 /// Permission to read, for whichever class a process is of.
@@ -159,6 +164,41 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(())
     }
 
+    /// Threads that wait at an object, and whose calls nobody has done: the one that has waited longest comes first.
+    pub(super) fn waiting_at(&self, number: u64) -> Vec<Tid> {
+        let waits = |(tid, thread): (&Tid, &Thread)| {
+            let blocked = thread.blocked.as_ref().filter(|_| !thread.is_woken)?;
+            blocked.on.contains(&Event::Ring(number)).then_some((thread.turn, *tid))
+        };
+        let mut all: Vec<(u64, Tid)> = self.threads.iter().filter_map(waits).collect();
+        all.sort_unstable();
+        all.into_iter().map(|(_, tid)| tid).collect()
+    }
+
+    /// The call of a thread that waits is done, with a result.
+    pub(super) fn end_wait(&mut self, tid: Tid, result: Result<u64>) {
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            (thread.is_woken, thread.outcome) = (true, Some(result));
+            self.tell(Event::Done(tid));
+        }
+    }
+
+    /// Calls of all threads that wait at an object are done, with one result.
+    pub(super) fn end_waits(&mut self, number: u64, result: Result<u64>) {
+        for tid in self.waiting_at(number) {
+            self.end_wait(tid, result);
+        }
+    }
+
+    /// Does something for a thread whose call waits, at the cost of its process.
+    pub(super) fn for_other<T>(&mut self, tid: Tid, does: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let pid = self.pid(tid)?;
+        let before = self.budget.serve(pid);
+        let done = does(self);
+        self.budget.serve(before);
+        done
+    }
+
     /// All objects are gone, with the first process.
     pub(crate) fn forget_ipc(&mut self) {
         self.forget_segments();
@@ -166,8 +206,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 }
 
+/// A wait of a thread at an object with a number, until somebody has done the call, or a time.
+pub(super) fn wait_at(tid: Tid, number: u64, until: Option<u64>) -> Outcome {
+    Outcome::Wait(Vec::from([Event::Ring(number), Event::Done(tid)]), until)
+}
+
 /// Words of a structure behind its permissions.
-pub(super) fn structure(permissions: &Permissions, words: &[u64]) -> alloc::vec::Vec<u8> {
+pub(super) fn structure(permissions: &Permissions, words: &[u64]) -> Vec<u8> {
     let mut bytes = permissions.bytes().to_vec();
     bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
     bytes

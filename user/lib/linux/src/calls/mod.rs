@@ -23,6 +23,7 @@ pub mod messages;
 pub mod named_queues;
 pub mod names;
 mod neighbours;
+mod net;
 mod openat2;
 pub mod paths;
 mod permissions;

@@ -8,7 +8,7 @@ use crate::errno::{
     EACCES, EAGAIN, EBADF, EBUSY, EEXIST, EFAULT, EINVAL, EMFILE, EMSGSIZE, ENOENT, ENOMEM, ENOSPC, EPERM,
     ETIMEDOUT, Result,
 };
-use crate::frames::Bytes;
+use crate::frames::{Bytes, PAGE};
 use crate::ipc::{LastingShare, OBJECTS_MAX};
 use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open};
@@ -109,6 +109,8 @@ struct Message {
 #[derive(Clone, Copy, Debug)]
 struct Notice {
     process: Tid,
+    /// The program that has asked, of those that the process has had: another one hears nothing, and others ask when the message has come.
+    program: u64,
     /// Signal and its value, if it is told by one.
     signal: Option<(Signal, u64)>,
 }
@@ -313,12 +315,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if len > queue.most[1] {
             return Err(EMSGSIZE);
         }
+        if queue.len() >= queue.most[0] {
+            // An address that is wrong is told before anybody waits, and nothing is kept meanwhile.
+            if self.thread(tid)?.until.is_none() {
+                self.check_readable(tid, from, len)?;
+            }
+            return self.wait_at_queue(tid, &open, &queue, until, SENDS);
+        }
         let share = self.kept.ipc.lasting.take(&self.budget, MESSAGE_BYTES + len as usize).ok_or(ENOMEM)?;
         let mut text = vec![0; len as usize];
         self.read(tid, from, &mut text)?;
-        if queue.len() >= queue.most[0] {
-            return self.wait_at_queue(tid, &open, &queue, until, SENDS);
-        }
         queue.sent.set(queue.sent.get() + 1);
         let place = (Reverse(priority as u32), queue.sent.get());
         queue.messages.borrow_mut().insert(place, Message { text, _share: share });
@@ -327,15 +333,28 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         DONE
     }
 
+    /// Fails unless all of some memory can be read.
+    fn check_readable(&mut self, tid: Tid, from: u64, len: u64) -> Result<()> {
+        let (mut at, end) = (from, from.checked_add(len).ok_or(EFAULT)?);
+        while at < end {
+            self.read(tid, at, &mut [0])?;
+            at = (at / PAGE + 1) * PAGE;
+        }
+        Ok(())
+    }
+
     /// Somebody hears of a message if it is the only one, and nobody waits for it.
     fn notify_of_message(&mut self, tid: Tid, queue: &NamedQueue) -> Result<()> {
         let receivers = self.waiters(Event::Ring(queue.number));
         if queue.len() != 1 || receivers.iter().any(|(_, bits)| *bits == RECEIVES) {
             return Ok(());
         }
-        if let Some(Notice { process, signal: Some((signal, value)) }) = queue.notice.take() {
-            let sender = (self.pid(tid)?, self.process(tid)?.owners.owner[0]);
-            // One that is not there any more hears nothing.
+        let Some(Notice { process, program, signal: Some((signal, value)) }) = queue.notice.take() else {
+            return Ok(());
+        };
+        let sender = (self.pid(tid)?, self.process(tid)?.owners.owner[0]);
+        if self.processes.get(&process).is_some_and(|found| found.programs == program) {
+            // One that has ended hears nothing.
             let _ = self.send(process, signal, Cause { code: SI_MESGQ, sender, value });
         }
         Ok(())
@@ -390,11 +409,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 }
             }
         };
+        let program = self.process(tid)?.programs;
         let queue = queue_of(&*self.open_file(tid, fd)?)?;
         match signal {
             None => queue.forget_notice(pid),
             Some(_) if queue.notice.get().is_some() => return Err(EBUSY),
-            Some(signal) => queue.notice.set(Some(Notice { process: pid, signal })),
+            Some(signal) => queue.notice.set(Some(Notice { process: pid, program, signal })),
         }
         DONE
     }

@@ -18,7 +18,7 @@ use linux_raw_sys::general;
 use vfs::{FileSystem, Inode};
 
 /// Bytes of a text, after which it ends.
-const TEXT_MAX: usize = 1 << 20;
+pub(super) const TEXT_MAX: usize = 1 << 20;
 
 /// Text of `mountinfo`.
 const MOUNTS: &str = "21 1 8:1 / / rw,relatime - ext4 /dev/root rw\n22 21 0:21 / /proc rw,relatime - proc proc rw\n\
@@ -119,7 +119,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
-    /// Text of an entry of `/sys`, `/proc/sys` or `/proc/sysvipc`.
+    /// Text of an entry of `/sys`, `/proc/sys`, `/proc/sysvipc` or `/proc/net`.
     fn tree_text(&self, number: usize) -> Result<Rc<[u8]>> {
         let name = || self.kept.host_name.clone().unwrap_or_else(|| b"tern".to_vec());
         let text = match tree::content(number).ok_or(ENOENT)? {
@@ -133,6 +133,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Content::Told(Teller::Segments) => self.segments_text().into_bytes(),
             Content::Told(Teller::Semaphores) => self.semaphores_text().into_bytes(),
             Content::Told(Teller::Queues) => self.queues_text().into_bytes(),
+            Content::Told(Teller::Interfaces) => self.interfaces_text().into_bytes(),
+            Content::Told(Teller::Routes) => self.routes_text().into_bytes(),
+            Content::Told(Teller::Inet(protocol, family)) => self.inet_text(protocol, family).into_bytes(),
+            Content::Told(Teller::Unix) => self.unix_text(),
         };
         Ok(text.into())
     }

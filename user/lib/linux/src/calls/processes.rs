@@ -583,6 +583,7 @@ impl Process {
             terminal: self.terminal,
             left_group: 0,
             has_begun: false,
+            programs: 0,
             death_signal: 0,
             alarm: (None, 0),
             used: [0; 2],

@@ -429,6 +429,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 process.arguments = if share.is_some() { arguments } else { Default::default() };
                 process.arguments_share = share.map(Rc::new);
                 (process.has_begun, process.exit_signal) = (true, SIGCHLD);
+                process.programs += 1;
                 for action in &mut process.actions {
                     if action.handler > 1 {
                         *action = Default::default();

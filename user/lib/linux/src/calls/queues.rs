@@ -1,11 +1,12 @@
 //! Queues of messages of System V: `msgget` and its like.
 //!
-//! A call that waits is made again when something happens to its queue, the longest one first. A message is copied out before it is taken, so an address that is wrong
-//! loses none.
+//! A call that waits is done by whoever brings what it waits for, the longest wait first: a sender looks for a receiver of its message, and who takes a message sends those that
+//! have room then. So each of them costs one look at those that wait, however many go on by that. A message is copied out before it is taken, so an address that is wrong loses
+//! none.
 
-use super::ipc::{Ipc, Kind, READS, WRITES, structure};
+use super::ipc::{Ipc, Kind, READS, WRITES, structure, wait_at};
 use super::number;
-use crate::errno::{E2BIG, EAGAIN, EINVAL, ENOMEM, ENOMSG, EPERM};
+use crate::errno::{E2BIG, EAGAIN, EIDRM, EINVAL, ENOMEM, ENOMSG, EPERM, Result};
 use crate::frames::Bytes;
 use crate::ipc::numbers::{
     IPC_INFO, IPC_NOWAIT, IPC_RMID, IPC_SET, IPC_STAT, MSG_COPY, MSG_EXCEPT, MSG_INFO, MSG_NOERROR, MSG_STAT,
@@ -14,13 +15,13 @@ use crate::ipc::numbers::{
 use crate::ipc::{Ids, LastingShare, OBJECTS_MAX, Permissions};
 use crate::machine::{Machine, Tid};
 use crate::places::shorten_queue;
-use crate::process::Event;
-use crate::system::{Answer, DONE, Outcome, System};
+use crate::system::{Answer, DONE, System};
 use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt::Write;
+use linux_raw_sys::general::{__NR_msgrcv, __NR_msgsnd};
 use vfs::FileSystem;
 
 /// Bytes of the budget that a queue counts for, and each message in it beside its text.
@@ -37,6 +38,15 @@ struct Message {
     kind: i64,
     text: Vec<u8>,
     _share: LastingShare,
+}
+
+/// Whether a kind is received by a wish: 0 for any one, a kind, or the negative of a kind that none is above.
+fn is_wanted(kind: i64, wish: i64, flags: u32) -> bool {
+    match wish {
+        0 => true,
+        ..0 => kind <= wish.checked_neg().unwrap_or(i64::MAX),
+        _ => (kind == wish) != (flags & MSG_EXCEPT != 0),
+    }
 }
 
 /// A queue of messages.
@@ -70,20 +80,15 @@ impl Kind for Queue {
 }
 
 impl Queue {
-    /// Place of the message that is received by a wish: 0 for any one, a kind, or the negative of a kind that none is above.
+    /// Place of the message that is received by a [wish](is_wanted), or of the one with a number if it is copied.
     fn find(&self, wish: i64, flags: u32) -> Option<usize> {
-        let mut kinds = self.messages.iter().map(|message| message.kind);
-        match wish {
-            _ if flags & MSG_COPY != 0 => usize::try_from(wish).ok().filter(|at| *at < self.messages.len()),
-            0 => (!self.messages.is_empty()).then_some(0),
-            ..0 => {
-                let most = wish.checked_neg().unwrap_or(i64::MAX);
-                let least = kinds.clone().filter(|kind| *kind <= most).min()?;
-                kinds.position(|kind| kind == least)
-            }
-            _ if flags & MSG_EXCEPT != 0 => kinds.position(|kind| kind != wish),
-            _ => kinds.position(|kind| kind == wish),
+        if flags & MSG_COPY != 0 {
+            return usize::try_from(wish).ok().filter(|at| *at < self.messages.len());
         }
+        let kinds = self.messages.iter().map(|message| message.kind).enumerate();
+        let mut wanted = kinds.filter(|(_, kind)| is_wanted(*kind, wish, flags));
+        let found = if wish < 0 { wanted.min_by_key(|(_, kind)| *kind) } else { wanted.next() };
+        found.map(|(at, _)| at)
     }
 
     fn has_room(&self, len: u64) -> bool {
@@ -108,7 +113,22 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     pub(crate) fn sys_msgsnd(&mut self, tid: Tid, [id, from, len, flags, ..]: [u64; 6]) -> Answer {
-        let (id, flags) = (id as i32, flags as u32);
+        if let Some(result) = self.thread(tid)?.outcome.take() {
+            return number(result);
+        }
+        let id = id as i32;
+        let (kind, text) = self.message_at(tid, id, from, len)?;
+        let queue = &self.ipc_allowed::<Queue>(tid, id, WRITES)?.of;
+        if !queue.has_room(len) {
+            let is_quick = flags as u32 & IPC_NOWAIT != 0;
+            return if is_quick { Err(EAGAIN) } else { Ok(wait_at(tid, queue.number, None)) };
+        }
+        self.queue_message(tid, id, kind, text)?;
+        DONE
+    }
+
+    /// A message of a process, at its address: kind and text.
+    fn message_at(&mut self, tid: Tid, id: i32, from: u64, len: u64) -> Result<(i64, Vec<u8>)> {
         let [kind] = self.words(tid, from)?;
         let kind = kind.cast_signed();
         if len > MSGMAX || id < 0 || kind < 1 {
@@ -116,39 +136,91 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         let mut text = vec![0; len as usize];
         self.read(tid, from.wrapping_add(8), &mut text)?;
-        let queue = &self.ipc_allowed::<Queue>(tid, id, WRITES)?.of;
-        let event = Event::Ring(queue.number);
-        if !queue.has_room(len) {
-            return if flags & IPC_NOWAIT != 0 {
-                Err(EAGAIN)
-            } else {
-                Ok(Outcome::Wait(Vec::from([event]), None))
-            };
-        }
+        Ok((kind, text))
+    }
+
+    /// A message of a thread comes into a queue that has room for it, or to somebody who waits for one like it.
+    fn queue_message(&mut self, tid: Tid, id: i32, kind: i64, text: Vec<u8>) -> Result<()> {
         let share = self.kept.ipc.lasting.take(&self.budget, MESSAGE_BYTES + text.len()).ok_or(ENOMEM)?;
         let (pid, now) = (self.pid(tid)?, self.seconds());
         let queue = &mut self.ipc_object::<Queue>(tid, id)?.of;
-        queue.messages.push_back(Message { kind, text, _share: share });
-        queue.bytes += len;
         (queue.last[0], queue.used[0]) = (pid, now);
-        self.tell(event);
-        DONE
+        if self.hand_to_receiver(id, kind, &text) {
+            return Ok(());
+        }
+        let queue = &mut self.ipc_object::<Queue>(tid, id)?.of;
+        queue.bytes += text.len() as u64;
+        queue.messages.push_back(Message { kind, text, _share: share });
+        Ok(())
+    }
+
+    /// Threads that wait at a queue with a call of one kind, and its arguments. The one that has waited longest comes first.
+    fn waiting_with(&self, id: i32, call: u32) -> Vec<(Tid, [u64; 6])> {
+        let Some(queue) = self.kept.ipc.queues.get(id) else { return Vec::new() };
+        let with = |tid: Tid| {
+            let registers = self.threads.get(&tid)?.blocked.as_ref()?.registers;
+            (registers.rax == u64::from(call)).then(|| (tid, registers.arguments()))
+        };
+        self.waiting_at(queue.of.number).into_iter().filter_map(with).collect()
+    }
+
+    /// Gives a message to the thread that has waited longest for one like it. False if nobody has. Those that it is too long for hear of it.
+    fn hand_to_receiver(&mut self, id: i32, kind: i64, text: &[u8]) -> bool {
+        for (tid, [_, to, room, wish, flags, _]) in self.waiting_with(id, __NR_msgrcv) {
+            let (whole, flags) = (text.len() as u64, flags as u32);
+            if !is_wanted(kind, wish.cast_signed(), flags) {
+                continue;
+            }
+            let given = if whole > room && flags & MSG_NOERROR == 0 {
+                Err(E2BIG)
+            } else {
+                let part = &text[..whole.min(room) as usize];
+                self.for_other(tid, |system| system.take_message(tid, id, to, (kind, part)))
+            };
+            self.end_wait(tid, given);
+            if given.is_ok() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// A thread receives a message, or as much of it as it wants: its length.
+    fn take_message(&mut self, tid: Tid, id: i32, to: u64, (kind, text): (i64, &[u8])) -> Result<u64> {
+        self.write(tid, to, &[&kind.to_le_bytes(), text].concat())?;
+        let (pid, now) = (self.pid(tid)?, self.seconds());
+        let queue = &mut self.ipc_object::<Queue>(tid, id)?.of;
+        (queue.last[1], queue.used[1]) = (pid, now);
+        Ok(text.len() as u64)
+    }
+
+    /// Sends messages of threads that wait for room in a queue, as far as there is some now.
+    fn send_for_others(&mut self, id: i32) {
+        for (tid, [_, from, len, ..]) in self.waiting_with(id, __NR_msgsnd) {
+            if self.kept.ipc.queues.get(id).is_some_and(|queue| queue.of.has_room(len)) {
+                let sent = self.for_other(tid, |system| {
+                    system.ipc_allowed::<Queue>(tid, id, WRITES)?;
+                    let (kind, text) = system.message_at(tid, id, from, len)?;
+                    system.queue_message(tid, id, kind, text)
+                });
+                self.end_wait(tid, sent.map(|()| 0));
+            }
+        }
     }
 
     pub(crate) fn sys_msgrcv(&mut self, tid: Tid, [id, to, len, wish, flags, _]: [u64; 6]) -> Answer {
+        if let Some(result) = self.thread(tid)?.outcome.take() {
+            return number(result);
+        }
         let (id, flags) = (id as i32, flags as u32);
         let is_copy = flags & MSG_COPY != 0;
         if id < 0 || len > i64::MAX as u64 || is_copy && flags & (MSG_EXCEPT | IPC_NOWAIT) != IPC_NOWAIT {
             return Err(EINVAL);
         }
         let queue = &self.ipc_allowed::<Queue>(tid, id, READS)?.of;
-        let event = Event::Ring(queue.number);
         let Some(at) = queue.find(wish.cast_signed(), flags) else {
-            return if flags & IPC_NOWAIT != 0 {
-                Err(ENOMSG)
-            } else {
-                Ok(Outcome::Wait(Vec::from([event]), None))
-            };
+            let is_quick = flags & IPC_NOWAIT != 0;
+            return if is_quick { Err(ENOMSG) } else { Ok(wait_at(tid, queue.number, None)) };
         };
         let message = queue.messages.get(at).ok_or(ENOMSG)?;
         let whole = message.text.len() as u64;
@@ -165,9 +237,20 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             shorten_queue(&mut queue.messages);
             queue.bytes -= whole;
             (queue.last[1], queue.used[1]) = (pid, now);
-            self.tell(event);
+            self.send_for_others(id);
         }
         number(Ok(count))
+    }
+
+    /// Owner, permissions and length of a queue are others: receivers that may not have its messages any more hear of it, and senders that have room now have sent.
+    fn queue_changed(&mut self, id: i32) {
+        for (tid, _) in self.waiting_with(id, __NR_msgrcv) {
+            let denied = self.ipc_allowed::<Queue>(tid, id, READS).err();
+            if let Some(error) = denied {
+                self.end_wait(tid, Err(error));
+            }
+        }
+        self.send_for_others(id);
     }
 
     pub(crate) fn sys_msgctl(&mut self, tid: Tid, [id, command, at, ..]: [u64; 6]) -> Answer {
@@ -194,17 +277,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                     return Err(EPERM);
                 }
                 self.ipc_set::<Queue>(tid, id, at)?;
-                let queue = &mut self.ipc_object::<Queue>(tid, id)?.of;
-                queue.most = most;
-                // Threads that wait look at room and permissions again.
-                let event = Event::Ring(queue.number);
-                self.tell(event);
+                self.ipc_object::<Queue>(tid, id)?.of.most = most;
+                self.queue_changed(id);
                 DONE
             }
             IPC_RMID => {
-                let event = Event::Ring(self.ipc_owned::<Queue>(tid, id)?.of.number);
+                let queue = self.ipc_owned::<Queue>(tid, id)?.of.number;
                 self.kept.ipc.queues.remove(id);
-                self.tell(event);
+                self.end_waits(queue, Err(EIDRM));
                 DONE
             }
             IPC_INFO | MSG_INFO => self.queue_limits(tid, command, at),

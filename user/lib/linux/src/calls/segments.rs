@@ -148,7 +148,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             written = room.borrow().memory.shared_files(at..at.saturating_add(len));
         }
         let frames = &mut self.store.frames;
+        // What is replaced may be all that is left of a removed segment.
+        frames.hold_object(file);
         let mapped = room.borrow_mut().memory.map(frames, (at != 0).then_some(at), len, kind, replaces);
+        frames.leave_object(file);
         let mapped = mapped.map_err(|error| if error == EEXIST { EINVAL } else { error })?;
         self.bring_unmapped(written);
         let (pid, now) = (self.pid(tid)?, self.seconds());
@@ -166,10 +169,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let room = self.room(tid)?;
         let found = room.borrow().memory.shown_from(at, |object| segments.contains_key(&object));
         let (object, pieces) = found.ok_or(EINVAL)?;
-        for piece in pieces {
-            let len = piece.end - piece.start;
-            room.borrow_mut().memory.unmap(&mut self.store.frames, piece.start, len)?;
-        }
+        room.borrow_mut().memory.unmap_pieces(&mut self.store.frames, object, &pieces);
         let (pid, now) = (self.pid(tid)?, self.seconds());
         let id = segments.get(&object).copied().unwrap_or(-1);
         if let Some(segment) = self.kept.ipc.segments.get_mut(id) {

@@ -1,12 +1,13 @@
 //! Semaphores of System V: `semget` and its like.
 //!
-//! A call does all of its operations or none. One that waits is made again when a value of its set changes, the longest one first; when it has changed a value, all
-//! others look once more from the first one on. Operations that the end of a process takes back are kept in the set, by process.
+//! A call does all of its operations or none. It reads them once, and is looked at once whether it may do them: those of one that waits are kept with its thread. Whoever
+//! changes a value does them as soon as they can be done, the longest wait first; when these have changed a value, all others are looked at once more from the first one on.
+//! Operations that the end of a process takes back are kept in the set, by process.
 
-use super::ipc::{Ipc, Kind, READS, WRITES, structure};
+use super::ipc::{Ipc, Kind, READS, WRITES, structure, wait_at};
 use super::number;
 use crate::budget::{Budget, Share};
-use crate::errno::{E2BIG, EAGAIN, EFBIG, EINVAL, ENOMEM, ENOSPC, ERANGE, Result};
+use crate::errno::{E2BIG, EAGAIN, EFBIG, EIDRM, EINVAL, ENOMEM, ENOSPC, ERANGE, Result};
 use crate::frames::Bytes;
 use crate::ipc::numbers::{
     GETALL, GETNCNT, GETPID, GETVAL, GETZCNT, IPC_INFO, IPC_NOWAIT, IPC_RMID, IPC_SET, IPC_STAT, SEM_INFO,
@@ -14,9 +15,10 @@ use crate::ipc::numbers::{
 };
 use crate::ipc::{Ids, OBJECTS_MAX, Permissions};
 use crate::machine::{Machine, Tid};
-use crate::process::Event;
-use crate::system::{Answer, DONE, Outcome, System};
+use crate::system::{Answer, DONE, System};
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::collections::btree_map::Entry;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -34,6 +36,9 @@ const UNDO_BYTES: usize = 128;
 
 /// Bytes of `struct sembuf`.
 const OPERATION_BYTES: usize = 6;
+
+/// Operations that a call may wait with without a share of the budget.
+const OPERATIONS_FREE: usize = 16;
 
 /// A semaphore.
 #[derive(Clone, Copy, Default, Debug)]
@@ -60,8 +65,6 @@ pub struct Semaphores {
     used: u64,
     /// Number of what waiting threads wait for.
     number: u64,
-    /// The round in which a call has changed a value last, of those in which calls are made again.
-    altered: Option<u64>,
 }
 
 impl Kind for Semaphores {
@@ -100,22 +103,57 @@ impl Operation {
     fn undoes(&self) -> bool {
         self.flags & SEM_UNDO != 0 && self.change != 0
     }
+}
 
-    /// Number of the wait of a thread that cannot do it: the semaphore, and whether for 0.
-    fn bits(&self) -> u32 {
-        u32::from(self.semaphore) << 1 | u32::from(self.change == 0)
+/// Operations of a call that waits, as they were when it was made.
+#[derive(Debug)]
+pub struct Operations {
+    all: Vec<Operation>,
+    /// The first one that cannot be done now.
+    first: Operation,
+    /// Number of the set.
+    set: u64,
+    /// Share of the budget that the list has, if it is long.
+    _share: Option<Share>,
+}
+
+impl Operations {
+    /// Bytes of the budget that the list counts for.
+    #[cfg(test)]
+    pub fn held(&self) -> usize {
+        if self.all.len() > OPERATIONS_FREE { size_of_val(&*self.all) } else { 0 }
     }
 }
 
+/// Whether operations do nothing but take from one semaphore.
+fn only_take(operations: &[Operation]) -> bool {
+    matches!(operations, [only] if only.change < 0)
+}
+
+/// Whether one of the operations changes a value.
+fn alter(operations: &[Operation]) -> bool {
+    operations.iter().any(|operation| operation.change != 0)
+}
+
 impl Semaphores {
-    /// Does all operations for a process, or none. The first one that has to wait, if there is one.
-    fn perform(&mut self, pid: Tid, operations: &[Operation], budget: &Budget) -> Result<Option<Operation>> {
-        let undo = self.undos.get(&pid);
+    /// Numbers that are added when a process ends are there from now on, if it has not got any yet.
+    fn keep_undo(&mut self, pid: Tid, budget: &Budget) -> Result<()> {
+        if let Entry::Vacant(place) = self.undos.entry(pid) {
+            let len = self.all.len();
+            let share = budget.take(UNDO_BYTES + len * size_of::<i16>()).ok_or(ENOMEM)?;
+            place.insert(Undo { added: vec![0; len], _share: share });
+        }
+        Ok(())
+    }
+
+    /// Does all operations for a process, or none. The first one that has to wait, if there is one. Numbers for those that are taken back are [there](Self::keep_undo).
+    fn perform(&mut self, pid: Tid, operations: &[Operation]) -> Result<Option<Operation>> {
+        let mut undo = self.undos.get_mut(&pid);
         let mut after: BTreeMap<u16, (i32, i32)> = BTreeMap::new();
         for operation in operations {
             let (at, change) = (usize::from(operation.semaphore), i32::from(operation.change));
             let before = || {
-                let added = undo.map_or(0, |undo| undo.added[at]);
+                let added = undo.as_ref().map_or(0, |undo| undo.added[at]);
                 (self.all[at].value.into(), added.into())
             };
             let (value, added) = after.entry(operation.semaphore).or_insert_with(before);
@@ -128,12 +166,6 @@ impl Semaphores {
                 return Err(ERANGE);
             }
         }
-        if operations.iter().any(Operation::undoes) && undo.is_none() {
-            let bytes = UNDO_BYTES + self.all.len() * size_of::<i16>();
-            let share = budget.take(bytes).ok_or(ENOMEM)?;
-            self.undos.insert(pid, Undo { added: vec![0; self.all.len()], _share: share });
-        }
-        let mut undo = self.undos.get_mut(&pid);
         for (at, (value, added)) in after {
             self.all[usize::from(at)] = Semaphore { value: value as u16, last: pid };
             if let Some(undo) = &mut undo {
@@ -178,7 +210,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let bytes = SET_BYTES + count * size_of::<Semaphore>();
         let share = self.kept.ipc.lasting.take(&self.budget, bytes).ok_or(ENOSPC)?;
         let (all, undos) = (vec![Semaphore::default(); count], BTreeMap::new());
-        let set = Semaphores { all, undos, used: 0, number: self.ring(), altered: None };
+        let set = Semaphores { all, undos, used: 0, number: self.ring() };
         let now = self.seconds();
         self.kept.ipc.semaphores.add(permissions, now, set, Some(share))
     }
@@ -192,6 +224,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     fn operate(&mut self, tid: Tid, id: i32, (list, count): (u64, u32), timeout: u64) -> Answer {
+        if self.thread(tid)?.operations.is_some() {
+            return self.wait_on(tid);
+        }
         if count == 0 {
             return Err(EINVAL);
         }
@@ -201,48 +236,92 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let until = self.deadline(tid, timeout)?;
         let mut bytes = vec![0; count as usize * OPERATION_BYTES];
         self.read(tid, list, &mut bytes)?;
-        let operations: Vec<Operation> = bytes.chunks_exact(OPERATION_BYTES).map(Operation::read).collect();
-        let alters = operations.iter().any(|operation| operation.change != 0);
-        let (pid, has_waited) = (self.pid(tid)?, self.thread(tid)?.until.is_some());
+        let all: Vec<Operation> = bytes.chunks_exact(OPERATION_BYTES).map(Operation::read).collect();
         let places = self.ipc_object::<Semaphores>(tid, id)?.of.all.len();
-        if operations.iter().any(|operation| usize::from(operation.semaphore) >= places) {
+        if all.iter().any(|operation| usize::from(operation.semaphore) >= places) {
             return Err(EFBIG);
         }
-        if !has_waited {
-            self.ipc_allowed::<Semaphores>(tid, id, if alters { WRITES } else { READS })?;
+        let (pid, now, budget) = (self.pid(tid)?, self.seconds(), self.budget.clone());
+        let wanted = if alter(&all) { WRITES } else { READS };
+        let set = &mut self.ipc_allowed::<Semaphores>(tid, id, wanted)?.of;
+        if all.iter().any(Operation::undoes) {
+            set.keep_undo(pid, &budget)?;
         }
-        let (budget, now, round) = (self.budget.clone(), self.seconds(), self.rounds);
-        let set = &mut self.ipc_object::<Semaphores>(tid, id)?.of;
-        let wait_for = Event::Ring(set.number);
-        if has_waited && set.altered == Some(round) {
-            // One that has waited longer looks again before.
-            return Ok(Outcome::Wait(Vec::from([wait_for]), until));
-        }
-        let Some(operation) = set.perform(pid, &operations, &budget)? else {
+        let Some(first) = set.perform(pid, &all)? else {
             set.used = now;
-            if alters {
-                set.altered = Some(round);
-                self.tell(wait_for);
+            if alter(&all) {
+                self.operate_for_others(id);
             }
             return DONE;
         };
+        let set = set.number;
+        let is_long = all.len() > OPERATIONS_FREE;
+        let share = if is_long { Some(budget.take(size_of_val(&*all)).ok_or(ENOMEM)?) } else { None };
         if until.is_some_and(|until| until <= self.machine.now()) {
             return Err(EAGAIN);
         }
-        self.thread(tid)?.bits = operation.bits();
-        Ok(Outcome::Wait(Vec::from([wait_for]), until))
+        self.thread(tid)?.operations = Some(Box::new(Operations { all, first, set, _share: share }));
+        Ok(wait_at(tid, set, until))
+    }
+
+    /// A call that waits is made again: somebody has done its operations, its time is over, or it goes on to wait.
+    fn wait_on(&mut self, tid: Tid) -> Answer {
+        let now = self.machine.now();
+        let thread = self.thread(tid)?;
+        let until = thread.until.flatten();
+        match (thread.outcome.take(), &thread.operations) {
+            (Some(result), _) => number(result),
+            (None, Some(operations)) if until.is_none_or(|until| until > now) => {
+                Ok(wait_at(tid, operations.set, until))
+            }
+            _ => Err(EAGAIN),
+        }
+    }
+
+    /// Does operations of threads that wait at a set, as far as they can be done now. Those that only take leave nothing to others that want to take, so one look is enough
+    /// while there are no others.
+    fn operate_for_others(&mut self, id: i32) {
+        let Some(number) = self.kept.ipc.semaphores.get(id).map(|set| set.of.number) else { return };
+        let (mut waiting, now) = (self.waiting_at(number), self.seconds());
+        let (mut at, mut has_others) = (0, false);
+        while let Some(tid) = waiting.get(at).copied() {
+            let (Some(thread), Some(set)) =
+                (self.threads.get_mut(&tid), self.kept.ipc.semaphores.get_mut(id))
+            else {
+                return;
+            };
+            let Some(operations) = &mut thread.operations else { return };
+            has_others |= !only_take(&operations.all);
+            let done = match set.of.perform(thread.process, &operations.all) {
+                Ok(Some(first)) => {
+                    operations.first = first;
+                    at += 1;
+                    continue;
+                }
+                Ok(None) => {
+                    set.of.used = now;
+                    Ok(0)
+                }
+                Err(error) => Err(error),
+            };
+            waiting.remove(at);
+            if done.is_ok() && has_others && alter(&operations.all) {
+                (at, has_others) = (0, false);
+            }
+            self.end_wait(tid, done);
+        }
     }
 
     /// A process ends: what it has done with semaphores is taken back as far as it has asked for that.
     pub(crate) fn undo_operations(&mut self, pid: Tid) {
         let mut changed = Vec::new();
-        for (_, set) in self.kept.ipc.semaphores.iter_mut() {
+        for (id, set) in self.kept.ipc.semaphores.iter_mut() {
             if set.of.undos.contains_key(&pid) {
                 set.of.undo(pid);
-                changed.push(Event::Ring(set.of.number));
+                changed.push(id);
             }
         }
-        changed.into_iter().for_each(|event| self.tell(event));
+        changed.into_iter().for_each(|id| self.operate_for_others(id));
     }
 
     pub(crate) fn sys_semctl(&mut self, tid: Tid, [id, at, command, argument, ..]: [u64; 6]) -> Answer {
@@ -261,9 +340,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             IPC_SET => self.ipc_set::<Semaphores>(tid, id, argument).and(DONE),
             IPC_RMID => {
-                let event = Event::Ring(self.ipc_owned::<Semaphores>(tid, id)?.of.number);
+                let set = self.ipc_owned::<Semaphores>(tid, id)?.of.number;
                 self.kept.ipc.semaphores.remove(id);
-                self.tell(event);
+                self.end_waits(set, Err(EIDRM));
                 DONE
             }
             IPC_INFO | SEM_INFO => self.semaphore_limits(tid, command, argument),
@@ -316,25 +395,30 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let (pid, now) = (self.pid(tid)?, self.seconds());
         let found = self.ipc_object::<Semaphores>(tid, id)?;
         found.changed = now;
-        for (at, value) in (first..).zip(values) {
-            found.of.all[at] = Semaphore { value: value as u16, last: pid };
-            found.of.undos.values_mut().for_each(|undo| undo.added[at] = 0);
+        for undo in found.of.undos.values_mut() {
+            undo.added[first..first + values.len()].fill(0);
         }
-        let event = Event::Ring(found.of.number);
-        self.tell(event);
+        for (semaphore, value) in found.of.all[first..].iter_mut().zip(values) {
+            *semaphore = Semaphore { value: value as u16, last: pid };
+        }
+        self.operate_for_others(id);
         DONE
     }
 
     /// Something about one semaphore.
     fn semaphore_value(&mut self, tid: Tid, id: i32, at: u32, command: u32) -> Answer {
         let set = &self.ipc_allowed::<Semaphores>(tid, id, READS)?.of;
-        let found = *set.all.get(at as usize).ok_or(EINVAL)?;
-        let event = Event::Ring(set.number);
-        let wanted = at << 1 | u32::from(command == GETZCNT);
+        let (found, set) = (*set.all.get(at as usize).ok_or(EINVAL)?, set.number);
         number(Ok(match command {
             GETVAL => found.value.into(),
             GETPID => found.last.into(),
-            _ => self.waiters(event).into_iter().filter(|(_, bits)| *bits == wanted).count() as u64,
+            _ => {
+                let is_meant = |first: &Operation| {
+                    u32::from(first.semaphore) == at && (first.change == 0) == (command == GETZCNT)
+                };
+                let first = |tid: Tid| Some(self.threads.get(&tid)?.operations.as_ref()?.first);
+                self.waiting_at(set).into_iter().filter_map(first).filter(is_meant).count() as u64
+            }
         }))
     }
 

@@ -314,10 +314,10 @@ calls! {
     unshare __NR_unshare Number: Flags(CLONE);
     set_robust_list __NR_set_robust_list Number: Ptr Size;
     get_robust_list __NR_get_robust_list Number: Int Ptr Ptr;
-    splice __NR_splice Number: Unknown;
-    tee __NR_tee Number: Unknown;
+    splice __NR_splice Number: Fd Ptr Fd Ptr Size Flags(SPLICE);
+    tee __NR_tee Number: Fd Fd Size Flags(SPLICE);
     sync_file_range __NR_sync_file_range Number: Unknown;
-    vmsplice __NR_vmsplice Number: Unknown;
+    vmsplice __NR_vmsplice Number: Fd Parts Size Flags(SPLICE);
     move_pages __NR_move_pages Number: Unknown;
     utimensat __NR_utimensat Number: Dir Path Times Flags(AT);
     epoll_pwait __NR_epoll_pwait Number: Fd Events Int Int Set Size;
@@ -338,7 +338,7 @@ calls! {
     pwritev __NR_pwritev Number: Fd Parts Int Off;
     rt_tgsigqueueinfo __NR_rt_tgsigqueueinfo Number: Unknown;
     perf_event_open __NR_perf_event_open Number: Unknown;
-    recvmmsg __NR_recvmmsg Number: Unknown;
+    recvmmsg __NR_recvmmsg Number: Fd Ptr Uint Flags(MESSAGE) Time;
     fanotify_init __NR_fanotify_init Number: Unknown;
     fanotify_mark __NR_fanotify_mark Number: Unknown;
     prlimit64 __NR_prlimit64 Number: Int One(LIMITS) Limit LimitOut;
@@ -346,7 +346,7 @@ calls! {
     open_by_handle_at __NR_open_by_handle_at Number: Unknown;
     clock_adjtime __NR_clock_adjtime Number: Unknown;
     syncfs __NR_syncfs Number: Fd;
-    sendmmsg __NR_sendmmsg Number: Unknown;
+    sendmmsg __NR_sendmmsg Number: Fd Ptr Uint Flags(MESSAGE);
     setns __NR_setns Number: Unknown;
     getcpu __NR_getcpu Number: Unknown;
     process_vm_readv __NR_process_vm_readv Number: Unknown;
@@ -366,8 +366,8 @@ calls! {
     membarrier __NR_membarrier Number: Unknown;
     mlock2 __NR_mlock2 Number: Unknown;
     copy_file_range __NR_copy_file_range Number: Fd Ptr Fd Ptr Size Uint;
-    preadv2 __NR_preadv2 Number: Unknown;
-    pwritev2 __NR_pwritev2 Number: Unknown;
+    preadv2 __NR_preadv2 Number: Fd PartsRead Int Off Hidden Flags(READ_WRITE);
+    pwritev2 __NR_pwritev2 Number: Fd Parts Int Off Hidden Flags(READ_WRITE);
     pkey_mprotect __NR_pkey_mprotect Number: Unknown;
     pkey_alloc __NR_pkey_alloc Number: Unknown;
     pkey_free __NR_pkey_free Number: Unknown;

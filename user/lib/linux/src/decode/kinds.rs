@@ -175,6 +175,8 @@ pub enum Kind {
     Restriction,
     /// A command of `prctl`, and the arguments that it has.
     Prctl,
+    /// A word that has no meaning, and is not shown.
+    Hidden,
     /// All six, of which nothing is known.
     Unknown,
 }

@@ -85,6 +85,12 @@ fn bytes() {
         -4,
         "read(0, 0x1000, 9)                      = -1 EINTR (Interrupted system call)",
     );
+    let line = "tee(3, 4, 10, SPLICE_F_NONBLOCK)        = 5";
+    check(__NR_tee, &[3, 4, 10, 2], &[], 5, line);
+    let line = "splice(3, NULL, 4, NULL, 100, 0)        = 100";
+    check(__NR_splice, &[3, 0, 4, 0, 100, 0], &[], 100, line);
+    let line = "preadv2(3, 0x1000, 1, -1, RWF_HIPRI)    = -1 ESPIPE (Illegal seek)";
+    check(__NR_preadv2, &[3, 0x1000, 1, -1, 0, 1], &[], -29, line);
 }
 
 #[test]

@@ -232,6 +232,11 @@ impl<B: Bytes> Frames<B> {
     }
 }
 
+/// The object that a region shows, if it shows one.
+fn object_of(region: &Region) -> Option<FileNumber> {
+    region.kind.source.map(|source| source.file).filter(|file| file.is_object())
+}
+
 /// Pages that lie in a range of bytes as a whole.
 pub fn whole_pages(range: &Range<u64>) -> Range<u64> {
     let (first, end) = (range.start.div_ceil(PAGE), range.end / PAGE);
@@ -241,39 +246,40 @@ pub fn whole_pages(range: &Range<u64>) -> Range<u64> {
 impl Memory {
     /// Pages of objects have no frames here any more: ranges of pages, in order, none of which meets another one. Those that were copied stay as they are.
     pub fn forget_pages<B: Bytes>(&mut self, frames: &mut Frames<B>, gone: &[(FileNumber, Range<u64>)]) {
-        let next = |file: FileNumber, page: u64| {
-            gone.partition_point(|(of, range)| (*of, range.start) <= (file, page))
+        let of = |file: FileNumber| {
+            let end = gone.partition_point(|(of, _)| *of <= file);
+            &gone[gone.partition_point(|(of, _)| *of < file)..end]
         };
-        let is_gone = |file: FileNumber, page: u64| {
-            let found = next(file, page).checked_sub(1).and_then(|at| gone.get(at));
-            found.is_some_and(|(of, range)| *of == file && range.contains(&page))
-        };
-        let is_meant = |file: FileNumber| {
-            gone.get(next(file, 0).saturating_sub(1)..)
-                .into_iter()
-                .flatten()
-                .take(2)
-                .any(|(of, _)| *of == file)
-        };
-        if !self.objects.iter().any(|object| is_meant(*object)) {
+        if self.objects.iter().all(|object| of(*object).is_empty()) {
             return;
         }
         let mut lost = Vec::new();
         for (start, end, kind) in self.regions() {
-            let Some(source) = kind.source.filter(|source| source.file.is_object() && is_meant(source.file))
-            else {
-                continue;
-            };
+            let Some(source) = kind.source.filter(|source| source.file.is_object()) else { continue };
             let (first, here) = (source.offset / PAGE, start / PAGE);
-            let is_its = |page: u64, frame: Frame| {
-                let shown = page - here + first;
-                is_gone(source.file, shown) && frames.object_frame(source.file, shown) == Some(frame)
-            };
-            let mapped = self.pages.among(here..end / PAGE);
-            lost.extend(mapped.filter(|(page, frame)| is_its(*page, *frame)).map(|(page, _)| page));
+            let behind = first + (end / PAGE - here);
+            let holes = of(source.file);
+            let from = holes.partition_point(|(_, hole)| hole.end <= first);
+            for (_, hole) in holes[from..].iter().take_while(|(_, hole)| hole.start < behind) {
+                let pages = hole.start.max(first) - first + here..hole.end.min(behind) - first + here;
+                if kind.is_shared {
+                    lost.push(pages);
+                    continue;
+                }
+                let is_copy = |(page, frame): &(u64, Frame)| {
+                    frames.object_frame(source.file, page - here + first) != Some(*frame)
+                };
+                let copies = self.pages.among(pages.clone()).filter(is_copy).map(|(page, _)| page);
+                // From behind one copy to the next one.
+                let mut next = pages.start;
+                for copy in copies.chain([pages.end]) {
+                    lost.extend((next < copy).then_some(next..copy));
+                    next = copy + 1;
+                }
+            }
         }
-        for page in lost {
-            self.forget(frames, page * PAGE..(page + 1) * PAGE);
+        for pages in lost {
+            self.forget(frames, pages.start * PAGE..pages.end * PAGE);
         }
     }
 
@@ -315,23 +321,43 @@ impl Memory {
         }
     }
 
-    /// Removes the regions that begin in a range. Objects of which nothing is mapped any more are left; to find them, it looks at all regions once.
+    /// Removes the regions that begin in a range. Objects of which nothing is mapped any more are left.
     pub(super) fn remove<B: Bytes>(&mut self, frames: &mut Frames<B>, range: &Range<u64>) {
-        let object =
-            |region: &Region| region.kind.source.map(|source| source.file).filter(|file| file.is_object());
-        let mut gone: BTreeSet<FileNumber> = BTreeSet::new();
+        let mut gone = BTreeSet::new();
         while let Some((&start, region)) = self.regions.range(range.clone()).next() {
-            gone.extend(object(region));
+            gone.extend(object_of(region));
             self.regions.remove(&start);
         }
-        if gone.is_empty() {
-            return;
+        self.leave_unmapped(frames, gone);
+    }
+
+    /// Unmaps whole regions that show an object. However many they are, one look tells whether something of it is left.
+    pub fn unmap_pieces<B: Bytes>(
+        &mut self,
+        frames: &mut Frames<B>,
+        object: FileNumber,
+        pieces: &[Range<u64>],
+    ) {
+        for piece in pieces {
+            self.regions.remove(&piece.start);
+            self.forget(frames, piece.clone());
         }
-        for file in self.regions.values().filter_map(object) {
+        self.leave_unmapped(frames, BTreeSet::from([object]));
+        self.count(frames);
+    }
+
+    /// Leaves those of some objects of which nothing is mapped any more. To find them, it looks at all regions once at most.
+    fn leave_unmapped<B: Bytes>(&mut self, frames: &mut Frames<B>, mut gone: BTreeSet<FileNumber>) {
+        let mut left = self.regions.values().filter_map(object_of);
+        while !gone.is_empty()
+            && let Some(file) = left.next()
+        {
             gone.remove(&file);
         }
-        for file in gone.into_iter().filter(|file| self.objects.remove(file)).collect::<Vec<_>>() {
-            frames.leave_object(file);
+        for file in gone {
+            if self.objects.remove(&file) {
+                frames.leave_object(file);
+            }
         }
     }
 

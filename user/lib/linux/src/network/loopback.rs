@@ -6,7 +6,7 @@ use crate::errno::{
     ENOBUFS, ENOTCONN, Errno, Result,
 };
 use core::cell::{Cell, RefCell};
-use core::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::collections::{BTreeMap, VecDeque};
 use std::vec::Vec;
 
@@ -223,6 +223,14 @@ impl Network for Loopback {
 
     fn has(&self, address: IpAddr) -> bool {
         address.is_loopback() || address == OWN.parse::<IpAddr>().unwrap()
+    }
+
+    fn addresses(&self) -> Vec<(IpAddr, u8)> {
+        [(OWN, 24), ("127.0.0.1", 8), ("::1", 128)].map(|(at, len)| (at.parse().unwrap(), len)).to_vec()
+    }
+
+    fn router(&self) -> Option<Ipv4Addr> {
+        Some(Ipv4Addr::new(10, 0, 2, 2))
     }
 
     fn bind(&self, number: u64, at: SocketAddr, is_shared: bool) -> Result<()> {

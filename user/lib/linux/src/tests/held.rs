@@ -36,7 +36,8 @@ impl World {
             sum += thread.pending.list_bytes() + if *tid == thread.process { 0 } else { THREAD_BYTES };
             let events = thread.blocked.as_ref().filter(|blocked| blocked.on.len() > EVENTS_FREE);
             sum += events.map_or(0, |blocked| blocked.on.capacity() * size_of::<Event>())
-                + thread.polled.bytes();
+                + thread.polled.bytes()
+                + thread.operations.as_ref().map_or(0, |operations| operations.held());
         }
         sum
     }

@@ -87,6 +87,47 @@ fn a_wait_goes_on_with_what_was_open() {
     }
 }
 
+/// That is so for all calls that wait, of which the table of their arguments knows which are descriptors.
+#[test]
+fn all_that_wait_go_on_with_what_was_open() {
+    let mut world = World::new();
+    let (process, thread, [reader, writer]) = world.waiter();
+    let replace = |world: &mut World, fd: u64| {
+        world.now(process, __NR_close, &[fd]).unwrap();
+        assert_eq!(world.open(process, "/program", O_RDONLY), Ok(fd));
+    };
+    // Pieces, where a pipe stands.
+    world.system.write_words(process, OWN + 512, &[OWN + 8 * PAGE, 9]).unwrap();
+    assert_eq!(world.call(thread, __NR_preadv2, &[reader, OWN + 512, 1, u64::MAX, 0, 0]), None);
+    replace(&mut world, reader);
+    assert_eq!(world.write(process, writer, b"text"), Some(Ok(4)));
+    assert_eq!((world.answer(thread), world.bytes_read(thread, 4)), (Some(Ok(4)), b"text".to_vec()));
+    // Queues of POSIX: for a message, and for room.
+    world.system.write_words(process, OWN + 512, &[0, 1, 16, 0]).unwrap();
+    let made = u64::from(O_CREAT | O_RDWR);
+    let open = |world: &mut World| world.by_path(process, __NR_mq_open, "queue", &[made, 0o600, OWN + 512]);
+    let [receives, sends, other] = [(); 3].map(|()| open(&mut world).unwrap());
+    let (at, to) = (OWN + PAGE, OWN + 2 * PAGE);
+    assert_eq!(world.call(thread, __NR_mq_timedreceive, &[receives, to, 16, 0, 0]), None);
+    replace(&mut world, receives);
+    assert_eq!(world.now(process, __NR_mq_timedsend, &[other, at, 4, 0, 0]), Ok(0));
+    assert_eq!(world.answer(thread), Some(Ok(4)));
+    assert_eq!(world.now(process, __NR_mq_timedsend, &[other, at, 5, 0, 0]), Ok(0));
+    assert_eq!(world.call(thread, __NR_mq_timedsend, &[sends, at, 6, 0, 0]), None);
+    replace(&mut world, sends);
+    for len in [5, 6] {
+        assert_eq!(world.now(process, __NR_mq_timedreceive, &[other, to, 16, 0, 0]), Ok(len));
+    }
+    assert_eq!(world.answer(thread), Some(Ok(0)));
+    // A child, by its descriptor.
+    let child = world.fork(process);
+    let fd = world.now(process, __NR_pidfd_open, &[child.into(), 0]).unwrap();
+    assert_eq!(world.call(thread, __NR_waitid, &[P_PIDFD.into(), fd, 0, WEXITED.into(), 0]), None);
+    replace(&mut world, fd);
+    world.exit(child);
+    assert_eq!(world.answer(thread), Some(Ok(0)));
+}
+
 /// Descriptors that were held are closed with the wait, however that ends.
 #[test]
 fn what_is_waited_with_is_closed_with_the_wait() {

@@ -6,6 +6,7 @@ mod harm;
 mod options;
 mod ports;
 mod refusals;
+mod tables;
 mod waits;
 
 use crate::calls::rig::{FIRST, Rig};

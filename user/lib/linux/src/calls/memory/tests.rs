@@ -143,6 +143,41 @@ fn shared_memory_has_holes() {
     assert_eq!(advise(&mut rig, file, 1, MADV_REMOVE), error(EOPNOTSUPP));
 }
 
+/// A hole over many pages, in mappings that show it in pieces, from the middle on, and with copies between.
+#[test]
+fn a_long_hole_leaves_all_copies() {
+    let mut rig = Rig::begun();
+    let (pages, hole) = (300, 70..291);
+    let fd = memory(&mut rig, pages);
+    let shared = map(&mut rig, pages, MAP_SHARED, fd);
+    fill(&mut rig, shared, pages, 5);
+    let rights = u64::from(PROT_READ | PROT_WRITE);
+    let (from, kind) = (65, MAP_PRIVATE.into());
+    let private = rig.call(nr::__NR_mmap, &[0, 200 * PAGE, rights, kind, fd, from * PAGE]) as u64;
+    for page in 0..200 {
+        let at = private + page * PAGE;
+        // Some were never seen, some are copies, and the others are the object's.
+        match page % 7 {
+            0 => {}
+            1 | 2 => rig.system.write(FIRST, at, &[9]).unwrap(),
+            _ => assert_eq!(rig.get(FIRST, at, 1), [5]),
+        }
+    }
+    assert_eq!(rig.call(nr::__NR_mprotect, &[shared + 100 * PAGE, PAGE, PROT_READ.into()]), 0);
+    let used = rig.system.store.frames.used();
+    let args = [fd, HOLE.into(), hole.start * PAGE, (hole.end - hole.start) * PAGE];
+    assert_eq!(rig.call(nr::__NR_fallocate, &args), 0);
+    assert_eq!(rig.system.store.frames.used() as u64, used as u64 - (hole.end - hole.start));
+    for page in 0..pages {
+        let expected = if hole.contains(&page) { 0 } else { 5 };
+        assert_eq!(rig.get(FIRST, shared + page * PAGE, 1), [expected], "page {page}");
+        if let Some(own) = page.checked_sub(from).filter(|own| *own < 200) {
+            let expected = if matches!(own % 7, 1 | 2) { 9 } else { expected };
+            assert_eq!(rig.get(FIRST, private + own * PAGE, 1), [expected], "page {page}");
+        }
+    }
+}
+
 #[test]
 fn memory_behind_descriptors_has_holes() {
     let mut rig = Rig::begun();

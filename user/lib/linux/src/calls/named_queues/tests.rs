@@ -11,6 +11,7 @@ use crate::machine::Tid;
 use crate::socket::READABLE;
 use crate::world::{HANDLER, OWN, World};
 use linux_raw_sys::general::{self as nr, *};
+use std::vec;
 use std::vec::Vec;
 
 const MAKE: u32 = O_CREAT | O_RDWR;
@@ -210,6 +211,36 @@ fn one_process_hears_of_the_next_message() {
     assert_eq!(notify(&mut world, 1, by_signal), Ok(0));
 }
 
+/// A descriptor that another program closes takes the notice with it. With one that stays, the notice is there until a message comes, and the other program hears nothing.
+#[test]
+fn another_program_hears_of_no_message() {
+    for stays in [false, true] {
+        let mut world = World::new();
+        let name = OWN + 64;
+        world.put(1, name, b"queue\0");
+        let fd = world.now(1, nr::__NR_mq_open, &[name, MAKE.into(), 0o600, 0]).unwrap();
+        let child = world.fork(1);
+        assert_eq!(world.now(child, nr::__NR_fcntl, &[fd, F_SETFD.into(), u64::from(!stays)]), Ok(0));
+        let notify = |world: &mut World, tid| {
+            world.system.write_words(tid, OWN, &[7, SIGUSR1.into()]).unwrap();
+            world.now(tid, nr::__NR_mq_notify, &[fd, OWN])
+        };
+        assert_eq!(notify(&mut world, child), Ok(0));
+        world.put(child, OWN, b"/program\0");
+        let _ = world.call(child, nr::__NR_execve, &[OWN, 0, 0]);
+        assert_eq!(notify(&mut world, 1), if stays { Err(EBUSY) } else { Ok(0) });
+        assert_eq!(world.now(1, nr::__NR_mq_notify, &[fd, 0]), Ok(0));
+        assert_eq!(world.now(1, nr::__NR_mq_timedsend, &[fd, OWN, 4, 0, 0]), Ok(0));
+        assert_eq!(world.status(1, child), None, "it is not ended by a signal for another");
+        assert_eq!(notify(&mut world, 1), Ok(0), "nobody waits any more");
+        if stays {
+            world.lay_out(child);
+            assert_eq!(world.now(1, nr::__NR_mq_notify, &[fd, 0]), Ok(0));
+            assert_eq!(notify(&mut world, child), Ok(0));
+        }
+    }
+}
+
 #[test]
 fn queues_belong_to_somebody() {
     let mut rig = Rig::begun();
@@ -256,6 +287,37 @@ fn attributes_are_flags() {
     rig.system.write_words(FIRST, new, &[u64::from(O_NONBLOCK | O_APPEND)]).unwrap();
     assert_eq!(rig.call(nr::__NR_mq_getsetattr, &[fd, new, old]), error(EINVAL));
     assert_eq!(rig.call(nr::__NR_mq_getsetattr, &[0, 0, old]), error(EBADF));
+}
+
+/// A sender that finds no room is told so, or waits, whatever is left of the budget, and keeps nothing meanwhile.
+#[test]
+fn who_finds_no_room_takes_none() {
+    let mut rig = Rig::begun();
+    let fd = small(&mut rig, 0);
+    let quick = open(&mut rig, FIRST, "small", O_WRONLY | O_NONBLOCK, None) as u64;
+    let child = rig.fork();
+    for _ in 0..3 {
+        assert_eq!(send(&mut rig, FIRST, fd, b"full", 1), Some(0));
+    }
+    rig.system.write(child, DATA, b"waits").unwrap();
+    let last = DATA + (4 << 20) - 2;
+    assert_eq!((rig.get(FIRST, DATA, 1), rig.get(FIRST, last, 1)), (vec![0], vec![0]), "pages are there");
+    let (used, lasting) = (rig.system.budget.used(), rig.system.kept.ipc.lasting.bytes());
+    let max = rig.system.budget.max();
+    rig.system.budget.set_max(used);
+    let sends = |fd: u64, at: u64| [fd, at, 5, 0, 0];
+    assert_eq!(rig.call(nr::__NR_mq_timedsend, &sends(quick, DATA)), error(EAGAIN));
+    for fd in [quick, fd] {
+        // Also if it begins well, and ends where nothing is.
+        for at in [8, last] {
+            assert_eq!(rig.call(nr::__NR_mq_timedsend, &sends(fd, at)), error(EFAULT));
+        }
+    }
+    assert_eq!(rig.try_by(child, nr::__NR_mq_timedsend, &sends(fd, DATA)), None);
+    assert_eq!((rig.system.budget.used(), rig.system.kept.ipc.lasting.bytes()), (used, lasting));
+    rig.system.budget.set_max(max);
+    assert_eq!(receive(&mut rig, fd), Ok((b"full".to_vec(), 1)));
+    assert_eq!((rig.answer(child), attributes(&mut rig, fd)[3]), (Some(0), 3));
 }
 
 /// Queues and messages outlast their makers, and are at most a part of the budget.

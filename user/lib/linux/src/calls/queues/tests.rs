@@ -151,6 +151,63 @@ fn receivers_wait_in_turn() {
     assert_eq!(send(&mut rig, FIRST, id, (4, b""), 0), Some(error(EINVAL)));
 }
 
+/// One message that is taken lets a row of senders and receivers go on, and nobody else is woken: each sender's message is what one receiver waits for.
+#[test]
+fn one_message_lets_a_row_of_others_go_on() {
+    let mut rig = Rig::begun();
+    let id = queue(&mut rig);
+    let large = vec![7; 8192];
+    for kind in [1, 2] {
+        assert_eq!(send(&mut rig, FIRST, id, (kind, &large), 0), Some(0));
+    }
+    let row: Vec<(Tid, Tid)> = (0..20).map(|_| (rig.fork(), rig.fork())).collect();
+    let to = rig.room(16);
+    for (kind, (sender, receiver)) in (100..).zip(&row) {
+        let wish = kind as u64;
+        assert_eq!(rig.try_by(*receiver, nr::__NR_msgrcv, &[id, to, 8, wish, MSG_NOERROR.into()]), None);
+        let before = rig.free;
+        assert_eq!(send(&mut rig, *sender, id, (kind, &large), 0), None);
+        rig.free = before;
+    }
+    assert_eq!(receive(&mut rig, id, 2, MSG_NOERROR).map(|(kind, _)| kind), Ok(2));
+    for (kind, (sender, receiver)) in (100u64..).zip(&row) {
+        assert_eq!((rig.answer(*sender), rig.answer(*receiver)), (Some(0), Some(8)));
+        assert_eq!(rig.get(*receiver, to, 9), [&kind.to_le_bytes()[..], &[7]].concat());
+    }
+    assert_eq!(told(&mut rig, id), [8192, 1, 16384]);
+}
+
+/// A message that somebody waits for is not lost by an address that is wrong, and goes to the next one.
+#[test]
+fn a_message_is_lost_by_nobody_who_waits() {
+    let mut rig = Rig::begun();
+    let id = queue(&mut rig);
+    let [wrong, still, last] = [rig.fork(), rig.fork(), rig.fork()];
+    let to = rig.room(32);
+    for (tid, at) in [(wrong, 8), (still, to), (last, to)] {
+        assert_eq!(rig.try_by(tid, nr::__NR_msgrcv, &[id, at, 16, 0, 0]), None);
+    }
+    // As in Linux, one that stands still has it, and hears of it when it goes on.
+    assert_eq!(rig.call(nr::__NR_kill, &[still.into(), nr::SIGSTOP.into()]), 0);
+    assert_eq!(send(&mut rig, FIRST, id, (3, b"text"), 0), Some(0));
+    assert_eq!((rig.answer(wrong), rig.answer(still)), (Some(error(EFAULT)), None));
+    assert_eq!((rig.answer(last), told(&mut rig, id)[1]), (None, 0));
+    assert_eq!(rig.call(nr::__NR_kill, &[still.into(), nr::SIGCONT.into()]), 0);
+    assert_eq!((rig.answer(still), rig.get(still, to + 8, 4)), (Some(4), b"text".to_vec()));
+    // Permissions that somebody takes away are missed by those that wait.
+    assert_eq!(rig.call_by(still, nr::__NR_setgid, &[5]), 0);
+    assert_eq!(rig.call_by(still, nr::__NR_setuid, &[5]), 0);
+    let id = rig.call(nr::__NR_msgget, &[0, 0o666]) as u64;
+    assert_eq!(rig.try_by(still, nr::__NR_msgrcv, &[id, to, 16, 0, 0]), None);
+    let set = rig.room(120);
+    assert_eq!(control(&mut rig, FIRST, id, IPC_STAT, set), 0);
+    assert_eq!(control(&mut rig, FIRST, id, IPC_SET, set), 0);
+    assert_eq!(rig.answer(still), None);
+    rig.system.write(FIRST, set + 20, &0o600u32.to_le_bytes()).unwrap();
+    assert_eq!(control(&mut rig, FIRST, id, IPC_SET, set), 0);
+    assert_eq!(rig.answer(still), Some(error(EACCES)));
+}
+
 #[test]
 fn queues_belong_to_somebody() {
     let mut rig = Rig::begun();

@@ -143,6 +143,30 @@ fn a_thread_ends_alone_or_with_its_process() {
     }
 }
 
+/// A negative number comes as an exception of the thread. Filters have their say about it as about others, and whoever waits for the process hears of its end.
+#[test]
+fn filters_look_at_negative_numbers() {
+    let number = 1 << 31 | nr::__NR_getpid;
+    for (action, expected) in [
+        (SECCOMP_RET_ALLOW, Some(error(ENOSYS))),
+        (SECCOMP_RET_ERRNO | 5, Some(error(EIO))),
+        (SECCOMP_RET_TRAP, None),
+        (SECCOMP_RET_KILL_THREAD, None),
+        (SECCOMP_RET_KILL_PROCESS, None),
+    ] {
+        let mut rig = Rig::begun();
+        let child = rig.fork();
+        assert_eq!(add(&mut rig, child, 0, &against(number, action)), 0);
+        let at = rig.room(4);
+        assert_eq!(rig.try_by(FIRST, nr::__NR_wait4, &[child.into(), at, 0, 0]), None);
+        rig.system.negative_call(child, number);
+        assert_eq!(rig.answer(child), expected, "{action:#x}");
+        let ended: Option<i64> = expected.is_none().then(|| child.into());
+        assert_eq!(rig.answer(FIRST), ended, "{action:#x}");
+        assert!(ended.is_none() || rig.half(at) == SIGSYS);
+    }
+}
+
 #[test]
 fn a_handler_hears_of_a_call() {
     let mut world = World::new();

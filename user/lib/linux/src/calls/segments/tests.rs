@@ -135,6 +135,67 @@ fn a_removed_segment_goes_with_the_last_that_has_it() {
     assert_eq!(frames(&rig), before);
 }
 
+/// A removed segment takes its own place: it is not lost in between.
+#[test]
+fn a_removed_segment_is_attached_over_itself() {
+    let mut rig = Rig::begun();
+    rig.put(b"a page that is used");
+    let before = frames(&rig);
+    let id = get(&mut rig, KEY, 2 * PAGE, CREATE);
+    let at = attach(&mut rig, FIRST, id, 0);
+    put(&mut rig, FIRST, at + PAGE, 6);
+    assert_eq!(control(&mut rig, FIRST, id, IPC_RMID, 0), 0);
+    for _ in 0..2 {
+        let again = rig.call(nr::__NR_shmat, &[id as u64, at, SHM_REMAP.into()]);
+        assert_eq!(again, at as i64);
+        assert_eq!((rig.get(FIRST, at + PAGE, 1), told(&mut rig, id).2), (Vec::from([6]), 1));
+    }
+    // A call that fails takes nothing away.
+    let denied = rig.call(nr::__NR_shmat, &[id as u64, 1 << 47, SHM_REMAP.into()]);
+    assert_eq!(denied, error(crate::errno::ENOMEM));
+    assert_eq!(rig.get(FIRST, at + PAGE, 1), [6]);
+    let child = rig.fork();
+    assert_eq!(rig.call_by(child, nr::__NR_shmdt, &[at]), 0);
+    put(&mut rig, FIRST, at, 7);
+    assert_eq!(rig.call(nr::__NR_shmdt, &[at]), 0);
+    assert_eq!(control(&mut rig, FIRST, id, IPC_STAT, DATA), error(EINVAL));
+    exit(&mut rig, child);
+    assert_eq!(frames(&rig), before);
+}
+
+/// Rights that differ from page to page make as many pieces. They go together, and nothing else goes with them.
+#[test]
+fn a_segment_in_thousands_of_pieces_goes_as_one() {
+    let mut rig = Rig::begun();
+    let pages = 2000;
+    let id = get(&mut rig, KEY, pages * PAGE, CREATE);
+    let (at, other) = (attach(&mut rig, FIRST, id, 0), attach(&mut rig, FIRST, id, 0));
+    let readable = u64::from(nr::PROT_READ);
+    for page in (0..pages).step_by(2) {
+        assert_eq!(rig.call(nr::__NR_mprotect, &[at + page * PAGE, PAGE, readable]), 0);
+    }
+    assert_eq!(told(&mut rig, id).2, pages + 1);
+    // Some pages are gone already, and something else is there.
+    let anonymous = u64::from(nr::MAP_PRIVATE | nr::MAP_ANONYMOUS | nr::MAP_FIXED);
+    let own = at + 10 * PAGE;
+    assert_eq!(rig.call(nr::__NR_mmap, &[own, 4 * PAGE, readable, anonymous, u64::MAX, 0]), own as i64);
+    put(&mut rig, FIRST, at + PAGE, 3);
+    put(&mut rig, FIRST, at + (pages - 1) * PAGE, 4);
+    assert_eq!(rig.call(nr::__NR_shmdt, &[at]), 0);
+    assert_eq!(told(&mut rig, id).2, 1);
+    assert_eq!(rig.system.fault(FIRST, at + PAGE, Rights::READ), Err(Fault::Nothing));
+    assert_eq!(rig.system.fault(FIRST, at + (pages - 1) * PAGE, Rights::READ), Err(Fault::Nothing));
+    assert_eq!(rig.get(FIRST, own, 1), [0]);
+    assert_eq!(rig.get(FIRST, other + PAGE, 1), [3]);
+    assert_eq!(rig.get(FIRST, other + (pages - 1) * PAGE, 1), [4]);
+    // With the last piece of a removed segment its bytes are gone.
+    assert_eq!(control(&mut rig, FIRST, id, IPC_RMID, 0), 0);
+    let objects = frames(&rig).1;
+    assert_eq!(rig.call(nr::__NR_shmdt, &[other]), 0);
+    assert_eq!(frames(&rig).1, objects - 1);
+    assert_eq!(control(&mut rig, FIRST, id, IPC_STAT, DATA), error(EINVAL));
+}
+
 #[test]
 fn a_segment_goes_where_it_is_asked_to() {
     let mut rig = Rig::begun();

@@ -33,10 +33,9 @@ fn operate(rig: &mut Rig, tid: Tid, id: u64, operations: &[[i16; 3]]) -> Option<
     let at = rig.room(bytes.len());
     rig.system.write(tid, at, &bytes).unwrap();
     let done = rig.try_by(tid, nr::__NR_semop, &[id, at, operations.len() as u64]);
-    // A call that waits looks at them again.
-    if done.is_some() {
-        rig.free = before;
-    }
+    // A call that waits has read them: others may take their place.
+    rig.system.write(tid, at, &vec![0xee; bytes.len()]).unwrap();
+    rig.free = before;
     done
 }
 
@@ -101,6 +100,86 @@ fn who_has_waited_longest_comes_first() {
     assert_eq!(control(&mut rig, id, 0, IPC_RMID, 0), 0);
     assert_eq!(rig.answer(three), Some(error(EIDRM)));
     assert_eq!(control(&mut rig, id, 0, GETVAL, 0), error(EINVAL));
+}
+
+/// Whoever waits has what it had asked for, and was allowed, when its call was made: neither its memory nor permissions are looked at once more.
+#[test]
+fn operations_are_read_and_allowed_once() {
+    let mut rig = Rig::begun();
+    let id = rig.call(nr::__NR_semget, &[0, 2, 0o664]) as u64;
+    assert_eq!(operate(&mut rig, FIRST, id, &[[0, 1, 0]]), Some(0));
+    let [reader, taker, long] = [rig.fork(), rig.fork(), rig.fork()];
+    // The one may only look, the other is of the group.
+    assert_eq!(rig.call_by(reader, nr::__NR_setgid, &[7]), 0);
+    assert_eq!(rig.call_by(reader, nr::__NR_setuid, &[5]), 0);
+    assert_eq!(rig.call_by(taker, nr::__NR_setuid, &[6]), 0);
+    let list = rig.room(6);
+    rig.system.write(reader, list, &[0i16, 0, 0].map(i16::to_le_bytes).concat()).unwrap();
+    assert_eq!(rig.try_by(reader, nr::__NR_semop, &[id, list, 1]), None);
+    rig.system.write(reader, list, &[0i16, 7, 0].map(i16::to_le_bytes).concat()).unwrap();
+    assert_eq!(operate(&mut rig, FIRST, id, &[[0, -1, 0]]), Some(0));
+    assert_eq!((rig.answer(reader), values(&mut rig, id, 2)), (Some(0), vec![0, 0]));
+    assert_eq!(rig.call_by(reader, nr::__NR_semop, &[id, list, 1]), error(EACCES));
+    assert_eq!(operate(&mut rig, taker, id, &[[1, -1, 0]]), None);
+    let used = rig.system.budget.used();
+    assert_eq!(operate(&mut rig, long, id, &[[1, -2, 0]; 500]), None);
+    assert!(rig.system.budget.used() >= used + 4000, "a long list counts");
+    let nobody = [[0u32, 9, 9, 0, 0, 0].map(u32::to_le_bytes).concat(), vec![0; 80]].concat();
+    let nobody = rig.put(&nobody);
+    assert_eq!(control(&mut rig, id, 0, IPC_SET, nobody), 0);
+    assert_eq!(operate(&mut rig, FIRST, id, &[[1, 1, 0]]), Some(0));
+    assert_eq!((rig.answer(taker), values(&mut rig, id, 2)), (Some(0), vec![0, 0]));
+    assert_eq!(operate(&mut rig, taker, id, &[[1, -1, 0]]), Some(error(EACCES)));
+    assert_eq!(control(&mut rig, id, 1, GETNCNT, 0), 1);
+    assert_eq!(rig.call(nr::__NR_kill, &[long.into(), nr::SIGKILL.into()]), 0);
+    assert_eq!(control(&mut rig, id, 1, GETNCNT, 0), 0);
+}
+
+/// One call lets as many go on as can, in whatever order they have come: each changes what the one before it waits for.
+#[test]
+fn one_operation_lets_a_row_of_others_go_on() {
+    let mut rig = Rig::begun();
+    let id = set(&mut rig, 2);
+    let row: Vec<Tid> = (0..40).map(|_| rig.fork()).collect();
+    for (place, tid) in (1..=40).rev().zip(&row) {
+        // From exactly that value to the next. The one that is to be the last comes first.
+        assert_eq!(operate(&mut rig, *tid, id, &[[0, -place, 0], [0, 0, 0], [0, place + 1, 0]]), None);
+    }
+    assert_eq!(control(&mut rig, id, 0, GETNCNT, 0), 40);
+    assert_eq!(operate(&mut rig, FIRST, id, &[[0, 1, 0]]), Some(0));
+    assert!(row.iter().all(|tid| rig.answer(*tid) == Some(0)));
+    assert_eq!(values(&mut rig, id, 2), [41, 0]);
+    // The one that is looked at first waits for the zero that the last one leaves.
+    let [zero, one, two] = [row[0], row[1], row[2]];
+    assert_eq!(operate(&mut rig, zero, id, &[[0, 0, 0], [1, 3, 0]]), None);
+    assert_eq!(operate(&mut rig, one, id, &[[0, -41, 0], [1, -1, 0]]), None);
+    assert_eq!(operate(&mut rig, two, id, &[[1, -2, 0]]), None);
+    // What is waited for is told as it is now.
+    assert_eq!((control(&mut rig, id, 0, GETNCNT, 0), control(&mut rig, id, 1, GETNCNT, 0)), (0, 2));
+    assert_eq!(operate(&mut rig, FIRST, id, &[[1, 1, 0]]), Some(0));
+    assert_eq!([zero, one, two].map(|tid| rig.answer(tid)), [Some(0); 3]);
+    assert_eq!(values(&mut rig, id, 2), [0, 1]);
+}
+
+/// A process that stands still has its operations done, as in Linux, and hears of it when it goes on. So it does of the end of a set, whatever has its number by then.
+#[test]
+fn who_stands_still_is_served() {
+    let mut rig = Rig::begun();
+    let (id, other) = (set(&mut rig, 1), set(&mut rig, 1));
+    let [one, two] = [rig.fork(), rig.fork()];
+    assert_eq!(operate(&mut rig, one, id, &[[0, -1, 0]]), None);
+    assert_eq!(operate(&mut rig, two, other, &[[0, -1, 0]]), None);
+    for tid in [one, two] {
+        assert_eq!(rig.call(nr::__NR_kill, &[tid.into(), nr::SIGSTOP.into()]), 0);
+    }
+    assert_eq!(operate(&mut rig, FIRST, id, &[[0, 1, 0]]), Some(0));
+    assert_eq!(values(&mut rig, id, 1), [0]);
+    assert_eq!(control(&mut rig, other, 0, IPC_RMID, 0), 0);
+    assert_eq!([one, two].map(|tid| rig.answer(tid)), [None; 2]);
+    for tid in [one, two] {
+        assert_eq!(rig.call(nr::__NR_kill, &[tid.into(), nr::SIGCONT.into()]), 0);
+    }
+    assert_eq!([one, two].map(|tid| rig.answer(tid)), [Some(0), Some(error(EIDRM))]);
 }
 
 #[test]
