@@ -35,7 +35,7 @@ const fn path(name: &'static str, path: &'static str, verbs: &'static str, packa
     Need { name, look: Look::Path(path), verbs, package }
 }
 
-const NEEDS: [Need; 27] = [
+const NEEDS: [Need; 28] = [
     run("Rust", &["rustc", "--version"], "all", "rustup"),
     run("C compiler", &["gcc", "--version"], "all", "build-essential"),
     path("C library", newlib::SOURCE, "build run test bench image", newlib::PACKAGE),

@@ -295,7 +295,17 @@ impl Elsewhere {
         let port = peripherals::free_port()?;
         let forward = format!("{port}:6379");
         let mut command = world.tern_command();
-        command.args(["run", "--disk", &disk, "--net", &forward, "--linux", "redis-server", "--bind", "0.0.0.0"]);
+        command.args([
+            "run",
+            "--disk",
+            &disk,
+            "--net",
+            &forward,
+            "--linux",
+            "redis-server",
+            "--bind",
+            "0.0.0.0",
+        ]);
         command.args(["--protected-mode", "no", "--save", ""]).args(settings);
         let machine = thread::spawn(move || run_within(limit, command, b""));
         let server = Elsewhere { port: port.to_string(), disk, machine };

@@ -78,7 +78,8 @@ fn busybox_root(scratch: &Scratch, archive: &Path) -> Result<PathBuf, Failed> {
     let suite = root.join("suite");
     unpack(archive, "*/testsuite", &suite)?;
     // Tests look at a file beside the program that says what it can do.
-    let settings = self::archive("busybox_", ".debian.tar.").ok_or("the archive of Debian's settings is missing")?;
+    let settings =
+        self::archive("busybox_", ".debian.tar.").ok_or("the archive of Debian's settings is missing")?;
     let unpacked = scratch.0.join("settings");
     unpack(&settings, "debian/config/pkg/static", &unpacked)?;
     fs::copy(unpacked.join("config/pkg/static"), suite.join(".config"))?;
@@ -139,9 +140,30 @@ fn busybox_passes_what_it_passes_on_linux(world: &'static World, archive: &Path)
 
 /// Files of redis's own tests that ask a server on another machine; the first of them are those that run without `--full`.
 const OF_REDIS: [&str; 24] = [
-    "unit/type/string", "unit/type/incr", "unit/protocol", "unit/keyspace", "unit/scan", "unit/type/list", "unit/type/list-2", "unit/type/list-3", "unit/type/set",
-    "unit/type/zset", "unit/type/hash", "unit/type/stream", "unit/type/stream-cgroups", "unit/sort", "unit/expire", "unit/other", "unit/multi", "unit/pubsub",
-    "unit/scripting", "unit/bitops", "unit/bitfield", "unit/geo", "unit/hyperloglog", "unit/dump",
+    "unit/type/string",
+    "unit/type/incr",
+    "unit/protocol",
+    "unit/keyspace",
+    "unit/scan",
+    "unit/type/list",
+    "unit/type/list-2",
+    "unit/type/list-3",
+    "unit/type/set",
+    "unit/type/zset",
+    "unit/type/hash",
+    "unit/type/stream",
+    "unit/type/stream-cgroups",
+    "unit/sort",
+    "unit/expire",
+    "unit/other",
+    "unit/multi",
+    "unit/pubsub",
+    "unit/scripting",
+    "unit/bitops",
+    "unit/bitfield",
+    "unit/geo",
+    "unit/hyperloglog",
+    "unit/dump",
 ];
 
 /// Number of them in a test that is not full.
@@ -156,10 +178,21 @@ fn redis_passes_its_own_tests(world: &'static World, archive: &Path) -> Verdict 
     for name in ["redis-cli", "redis-benchmark"] {
         symlink(Path::new("/usr/bin").join(name), tests.join("src").join(name))?;
     }
-    let server = Elsewhere::start(world, &scratch, LIMIT, &["--enable-debug-command", "yes", "--enable-protected-configs", "yes"])?;
+    let server = Elsewhere::start(
+        world,
+        &scratch,
+        LIMIT,
+        &["--enable-debug-command", "yes", "--enable-protected-configs", "yes"],
+    )?;
     let files = if world.full { &OF_REDIS[..] } else { &OF_REDIS[..FEW] };
     let mut command = Command::new("/usr/bin/tclsh");
-    command.current_dir(&tests).args(["tests/test_helper.tcl", "--host", "127.0.0.1", "--port", &server.port]);
+    command.current_dir(&tests).args([
+        "tests/test_helper.tcl",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        &server.port,
+    ]);
     files.iter().for_each(|file| {
         command.args(["--single", file]);
     });
@@ -182,7 +215,8 @@ fn speedtest1(world: &'static World, archive: &Path) -> Verdict {
     // The header of an installed library has the same text with a version in its place.
     let header = fs::read_to_string(source.join("src/sqlite.h.in"))?.replace("--VERSION-NUMBER--", "3000000");
     fs::write(source.join("test/sqlite3.h"), header)?;
-    let [from, program] = [source.join("test/speedtest1.c"), root.join("bin/speedtest1")].map(|path| path.display().to_string());
+    let [from, program] = [source.join("test/speedtest1.c"), root.join("bin/speedtest1")]
+        .map(|path| path.display().to_string());
     tool("/usr/bin/gcc", &["-O2", "-o", &program, &from, SQLITE, "-lm"])?;
     bring(&root, Path::new(SQLITE), &mut BTreeSet::new())?;
     let disk = root_disk(&scratch, "256M")?;
@@ -190,7 +224,10 @@ fn speedtest1(world: &'static World, archive: &Path) -> Verdict {
     let size = SIZES[usize::from(world.full)];
     let how = ["--verify", "--size", size, "--journal", "wal"];
     let wanted = tool(&program, &[&how[..], &[&place]].concat())?;
-    let line = format!("speedtest1 {} /data/there.db && sqlite3 /data/there.db 'pragma integrity_check'", how.join(" "));
+    let line = format!(
+        "speedtest1 {} /data/there.db && sqlite3 /data/there.db 'pragma integrity_check'",
+        how.join(" ")
+    );
     let reply = linux(world, &disk, &["dash", "-c", &line], b"")?;
     check_disk(&disk)?;
     let found = reply.out.replace('\r', "");
