@@ -8,7 +8,6 @@ mod large;
 mod paths;
 mod read_only;
 mod sandbox;
-mod served;
 mod stacked;
 mod two_clients;
 mod watches;

@@ -1,7 +1,6 @@
 //! File systems over others: as on Linux, and promises of each that no comparison shows.
 
 use crate::as_on_linux::{Fixed, Here, Run, compare, paged, programs, ram};
-use crate::served::Served;
 use crypt::{Cost, Crypt, Refusal};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -9,7 +8,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use vfs::page::Plain;
 use vfs::path::Last;
-use vfs::remote::Remote;
+use vfs::remote::{Remote, Served};
 use vfs::{
     Attributes, Cached, Changes, Entry, Error, FileSystem, How, Inode, Kind, Merge, Name, New, Ram, Result,
     Space, Volume,

@@ -8,8 +8,10 @@
 //! makes calls fail that meant them, and nothing worse: a file that has another inode is none that was found.
 
 mod calls;
+mod served;
 mod server;
 
+pub use served::Served;
 pub use server::{Answer, Directory, Failure, File, Server};
 
 use crate::found::Found;
