@@ -5,6 +5,7 @@ mod as_on_linux;
 mod ext4_on_disk;
 mod hostile;
 mod large;
+mod many_open;
 mod paths;
 mod read_only;
 mod sandbox;

@@ -563,30 +563,6 @@ fn others_move_things_below() {
     volume.close(one).unwrap();
 }
 
-/// A client that opens more than there may be is refused, and gets more as soon as something is closed.
-#[test]
-fn a_server_below_has_no_more() {
-    let served = Served::new(ram(), 20);
-    let mut volume = Volume::new(Remote::new(served.clone()).unwrap());
-    let root = volume.root();
-    let mut open = Vec::new();
-    let error = loop {
-        match volume.open(root, format!("{}", open.len()).as_bytes(), CREATE, 0o644) {
-            Ok(file) => open.push(file),
-            Err(error) => break error,
-        }
-    };
-    assert_eq!(error, Error::TooManyOpen);
-    assert!(open.len() >= 10, "{}", open.len());
-    assert!(served.open_count() <= 20);
-    volume.close(open.pop().unwrap()).unwrap();
-    put(&mut volume, "more", b"text").unwrap();
-    for file in open {
-        volume.close(file).unwrap();
-    }
-    assert!(served.open_count() < 17, "{}", served.open_count());
-}
-
 /// Names and targets that are the merge's own are nobody else's.
 #[test]
 fn nobody_sees_what_a_merge_notes() {
