@@ -10,6 +10,7 @@ mod held;
 mod hostile;
 mod late;
 mod limits;
+mod many;
 mod opened;
 mod others;
 mod places;
