@@ -24,6 +24,7 @@ pub mod named_queues;
 pub mod names;
 mod neighbours;
 mod net;
+mod netlink;
 mod openat2;
 pub mod paths;
 mod permissions;
