@@ -14,6 +14,7 @@ mod held;
 pub mod identity;
 pub mod inet;
 pub mod inotify;
+mod interfaces;
 pub mod ipc;
 mod lengths;
 pub mod locks;
