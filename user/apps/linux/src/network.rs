@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::cell::RefCell;
-use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use linux::errno::{
     EADDRINUSE, EAGAIN, ECONNREFUSED, ECONNRESET, EHOSTUNREACH, EINVAL, EIO, ENETDOWN, ENETUNREACH, ENOBUFS,
     ENOTCONN, Errno, Result,
@@ -262,6 +262,20 @@ impl Network for Tern {
             // None at all.
             IpAddr::V6(_) => None,
         }
+    }
+
+    fn router_v6(&self) -> Option<Ipv6Addr> {
+        let ((_, router), _) = self.with_host(|host| host.router()).ok()?;
+        match unpacked(router) {
+            IpAddr::V6(router) if !router.is_unspecified() => Some(router),
+            _ => None,
+        }
+    }
+
+    fn card(&self) -> Option<[u8; 6]> {
+        let ((is_there, hardware, _), _) = self.with_host(|host| host.link()).ok()?;
+        let [a, b, c, d, e, f, ..] = hardware.to_le_bytes();
+        is_there.then_some([a, b, c, d, e, f])
     }
 
     fn bind(&self, number: u64, at: SocketAddr, is_shared: bool) -> Result<()> {

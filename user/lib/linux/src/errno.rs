@@ -66,6 +66,7 @@ errors! {
     ENOSYS "no such call"
     ENOTEMPTY "not empty"
     ELOOP "too many symbolic links"
+    ENODATA "no bytes"
     EOVERFLOW "does not fit"
     ELIBBAD "an interpreter that is none"
     ENOTSOCK "no socket"

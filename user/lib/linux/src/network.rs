@@ -7,12 +7,14 @@ use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::RefCell;
-use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+pub mod layout;
 #[cfg(test)]
 pub mod loopback;
 mod source;
 
+pub use layout::{Interface, Layout};
 pub use source::{Ways, source};
 
 /// Bytes of a datagram, at most, to an address of IPv4 and to one of IPv6.
@@ -84,6 +86,16 @@ pub trait Network: core::fmt::Debug {
 
     /// The machine that leads to all other networks of IPv4, if there is one.
     fn router(&self) -> Option<Ipv4Addr> {
+        None
+    }
+
+    /// That machine for networks of IPv6.
+    fn router_v6(&self) -> Option<Ipv6Addr> {
+        None
+    }
+
+    /// Hardware address of the card, if there is one.
+    fn card(&self) -> Option<[u8; 6]> {
         None
     }
 

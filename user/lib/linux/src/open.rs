@@ -10,6 +10,7 @@ use crate::epoll::Epoll;
 use crate::errno::{EBADF, EMFILE, ENOMEM, Result};
 use crate::inet::Inet;
 use crate::inotify::Inotify;
+use crate::netlink::Netlink;
 use crate::pipe::Pipe;
 use crate::socket::Socket;
 use crate::timer::Timer;
@@ -105,6 +106,8 @@ pub enum Object {
     Socket(Rc<Socket>),
     /// A socket of a network.
     Inet(Rc<Inet>),
+    /// A socket of netlink.
+    Netlink(Box<Netlink>),
     /// A list of open files.
     Epoll(Rc<Epoll>),
     /// A timer.
@@ -218,6 +221,7 @@ impl Open {
             Object::Queue(queue) => queue.name.clone(),
             Object::Socket(socket) => alloc::format!("socket:[{}]", socket.number).into_bytes(),
             Object::Inet(inet) => alloc::format!("socket:[{}]", inet.number).into_bytes(),
+            Object::Netlink(socket) => alloc::format!("socket:[{}]", socket.number).into_bytes(),
         }
     }
 }

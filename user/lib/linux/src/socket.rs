@@ -200,8 +200,14 @@ impl Drop for Socket {
 }
 
 /// Bytes that a message of a length is charged.
-fn charge(len: usize) -> usize {
+pub fn charge(len: usize) -> usize {
     OVERHEAD + len.max(1).next_multiple_of(64)
+}
+
+/// Bytes for which a program asks by `SO_SNDBUF` or `SO_RCVBUF`: Linux gives it twice as many, within limits.
+pub fn buffer_bytes(asked: i32, least: usize) -> usize {
+    let half = usize::try_from(asked).unwrap_or(SIZE_MAX).min(SIZE_MAX / 2);
+    (half * 2).max(least)
 }
 
 impl Socket {

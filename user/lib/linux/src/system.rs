@@ -501,6 +501,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Master { number, .. } => self.close_master(number),
             Object::Socket(socket) => self.close_socket(&socket),
             Object::Inet(inet) => self.close_inet(&inet),
+            Object::Netlink(socket) => self.close_netlink(&socket),
             Object::Timer(timer) => {
                 self.timers.forget(timer.number);
                 self.times_changed = true;

@@ -8,6 +8,7 @@ use crate::errno::{
 };
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
+use crate::netlink;
 use crate::node::Node;
 use crate::open::Object;
 use crate::process::Event;
@@ -96,6 +97,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if let Object::Inet(inet) = &open.object {
             return self.bind_inet(tid, inet, (at, len));
         }
+        if let Object::Netlink(socket) = &open.object {
+            return self.bind_netlink(tid, socket, (at, len));
+        }
         let socket = socket_of(&open)?;
         let address = self.address(tid, (at, len))?;
         let has_name = socket.name.borrow().is_some();
@@ -180,6 +184,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let open = self.open_file(tid, fd)?;
         if let Object::Inet(inet) = &open.object {
             return self.connect_inet(tid, &open, inet, (at, len));
+        }
+        if let Object::Netlink(socket) = &open.object {
+            return self.connect_netlink(tid, socket, (at, len));
         }
         let socket = socket_of(&open)?;
         let name = match self.address(tid, (at, len))? {
@@ -300,6 +307,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if let Object::Inet(inet) = &open.object {
             return self.name_of_inet(tid, inet, false, (at, len));
         }
+        if let Object::Netlink(socket) = &open.object {
+            return done(self.write_address(tid, (at, len), &socket.address()));
+        }
         let bytes = address_bytes(socket_of(&open)?.name.borrow().as_ref());
         done(self.write_address(tid, (at, len), &bytes))
     }
@@ -308,6 +318,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let open = self.open_file(tid, fd)?;
         if let Object::Inet(inet) = &open.object {
             return self.name_of_inet(tid, inet, true, (at, len));
+        }
+        if matches!(open.object, Object::Netlink(_)) {
+            return done(self.write_address(tid, (at, len), &netlink::address_bytes(0, 0)));
         }
         let name = socket_of(&open)?.peer_name()?;
         done(self.write_address(tid, (at, len), &address_bytes(name.as_ref())))

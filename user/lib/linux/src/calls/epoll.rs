@@ -279,6 +279,7 @@ fn source_of(object: &Object) -> Option<Source> {
         Object::Counter { number, .. } => Some(*number),
         Object::Socket(socket) => Some(socket.number),
         Object::Inet(inet) => Some(inet.number),
+        Object::Netlink(socket) => Some(socket.number),
         Object::Epoll(epoll) => Some(epoll.number),
         Object::Timer(timer) => Some(timer.number),
         Object::Process(pidfd) => Some(pidfd.number),

@@ -233,6 +233,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             Object::Socket(socket) => self.take_socket(socket, to),
             Object::Inet(inet) => self.take_inet(inet, to),
+            Object::Netlink(socket) => self.take_netlink(socket, to),
             Object::Inotify(list) => self.take_notices(list, to),
             Object::Timer(timer) => self.take_expirations(timer, to),
             Object::Signals(list) => self.take_signals(list, to),
@@ -266,6 +267,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             Object::Socket(socket) => socket.number,
             Object::Inet(inet) => inet.number,
+            Object::Netlink(socket) => socket.number,
             Object::Epoll(epoll) => epoll.number,
             Object::Timer(timer) => timer.number,
             Object::Inotify(list) => list.number,
@@ -418,6 +420,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             Object::Socket(socket) => self.put_socket(socket, from),
             Object::Inet(inet) => self.put_inet(inet, from),
+            Object::Netlink(socket) => self.put_netlink(socket, from),
             Object::Epoll(_) | Object::Timer(_) | Object::Signals(_) => Err(EINVAL),
             Object::Process(_) | Object::Queue(_) => Err(EINVAL),
             Object::Reader(_) | Object::Inotify(_) | Object::Link(_) => Err(EBADF),

@@ -15,7 +15,7 @@ use crate::errno::{
 use crate::frames::Bytes;
 use crate::inet::{AHEAD_MAX, Family, INET_BYTES, Inet, Protocol, Scope, Stage, address_bytes, parse};
 use crate::machine::{Machine, Tid};
-use crate::network::{DATAGRAM_MAX, ITSELF, Network, Presence, readiness};
+use crate::network::{DATAGRAM_MAX, Network, readiness};
 use crate::open::{OPEN_BYTES, Object, Open};
 use crate::process::Event;
 use crate::socket::{ANY, Kind, READABLE, SHUT_READ, SHUT_WRITE, WRITABLE};
@@ -71,7 +71,7 @@ fn bind_below(network: &dyn Network, inet: &Inet, at: SocketAddr, is_named: bool
 }
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
-    /// Something has happened to a socket of the network: bits of [`readiness`]. [`ITSELF`]: it is known what there is.
+    /// Something has happened to a socket of the network: bits of [`readiness`]. [`ITSELF`](crate::network::ITSELF): it is known what there is.
     pub fn network_happened(&mut self, number: u64, events: u32) {
         let read = if events & readiness::READ != 0 { READABLE | POLLRDHUP } else { 0 };
         let write = if events & readiness::WRITE != 0 { WRITABLE } else { 0 };
@@ -132,8 +132,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(ESOCKTNOSUPPORT);
         }
         let protocol = Protocol::of(family, kind, protocol as u32)?;
-        if self.network().presence() == Presence::Unknown {
-            return Ok(Outcome::Wait(Vec::from([Event::Ring(ITSELF)]), None));
+        if let Some(wait) = self.awaits_network() {
+            return Ok(wait);
         }
         let owner = self.credentials(tid)?.owner;
         let inet = Rc::new(Inet::new(self.ring(), family, protocol, owner));

@@ -8,6 +8,7 @@ use crate::errno::{
 };
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
+use crate::netlink;
 use crate::open::{Object, Open};
 use crate::process::Event;
 use crate::signal::Cause;
@@ -72,6 +73,11 @@ pub(super) struct Header {
 impl Header {
     pub(super) fn len(&self) -> u64 {
         self.pieces.iter().map(|piece| piece.1).sum()
+    }
+
+    /// Nothing beside the message yet, and the room that there is for it.
+    pub(super) fn beside(&self) -> Control {
+        Control { room: self.control.1.min(CONTROL_MAX) as usize, ..Control::default() }
     }
 }
 
@@ -207,6 +213,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if let Object::Inet(inet) = &open.object {
             return self.send_by_inet(tid, (open, inet), header, flags, done);
         }
+        if let Object::Netlink(socket) = &open.object {
+            return self.send_by_netlink(tid, socket, header, flags);
+        }
         let socket = socket_of(open)?;
         if flags & MSG_OOB != 0 {
             return Err(EOPNOTSUPP);
@@ -329,6 +338,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if let Object::Inet(inet) = &open.object {
             return self.receive_whole_by_inet(tid, (open, inet), header, flags, done);
         }
+        if let Object::Netlink(socket) = &open.object {
+            return self.receive_whole_by_netlink(tid, (open, socket), header, flags);
+        }
         let (outcome, mut received) = self.receive_message(tid, open, header, flags, done)?;
         if matches!(outcome, Outcome::Wait(..)) {
             return Ok(outcome);
@@ -346,23 +358,36 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         flags: u32,
         received: &mut Received,
     ) -> Result<()> {
-        let Some(at) = header.at else { return Ok(()) };
-        let socket = socket_of(open)?;
-        let mut told = flags & MSG_CMSG_CLOEXEC;
-        if socket.kind != Kind::Stream && received.whole > received.bytes.len() {
-            told |= MSG_TRUNC;
+        if header.at.is_none() {
+            return Ok(());
         }
-        let mut control = Control { room: header.control.1.min(CONTROL_MAX) as usize, ..Control::default() };
+        let socket = socket_of(open)?;
+        let is_cut = socket.kind != Kind::Stream && received.whole > received.bytes.len();
+        let told = flags & MSG_CMSG_CLOEXEC | if is_cut { MSG_TRUNC } else { 0 };
+        let mut control = header.beside();
         if let Some(credentials) = received.credentials.filter(|_| socket.tells_sender.get()) {
-            control.put(SCM_CREDENTIALS, &credentials.bytes());
+            control.put(SOL_SOCKET, SCM_CREDENTIALS, &credentials.bytes());
         }
         self.put_files(tid, flags, &mut control, &mut received.files);
-        told |= if control.is_cut { MSG_CTRUNC } else { 0 };
-        self.write(tid, header.control.0, &control.bytes)?;
         let name = received.from.as_ref().map(|name| address_bytes(Some(name))).unwrap_or_default();
+        self.write_back(tid, header, &name, &control, told)
+    }
+
+    /// Writes what is told of a message that was received: its sender, things beside it, flags.
+    pub(super) fn write_back(
+        &mut self,
+        tid: Tid,
+        header: &Header,
+        name: &[u8],
+        control: &Control,
+        flags: u32,
+    ) -> Result<()> {
+        let Some(at) = header.at else { return Ok(()) };
+        let told = flags | if control.is_cut { MSG_CTRUNC } else { 0 };
+        self.write(tid, header.control.0, &control.bytes)?;
         if header.name.0 != 0 {
             let count = name.len().min(header.name.1 as usize);
-            self.write(tid, header.name.0, &name[..count])?;
+            self.write(tid, header.name.0, name.get(..count).unwrap_or_default())?;
             self.write(tid, at.wrapping_add(8), &(name.len() as u32).to_le_bytes())?;
         }
         self.write_words(tid, at.wrapping_add(40), &[control.bytes.len() as u64])?;
@@ -390,7 +415,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
         }
         if !numbers.is_empty() {
-            control.put(SCM_RIGHTS, &numbers);
+            control.put(SOL_SOCKET, SCM_RIGHTS, &numbers);
         }
     }
 
@@ -411,14 +436,22 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let open = self.open_file(tid, fd)?;
         let header = Header { pieces: Vec::from([(at, len.min(COUNT_MAX))]), ..Header::default() };
         let done = self.thread(tid)?.done;
-        let (outcome, bytes) = if let Object::Inet(inet) = &open.object {
-            let received = self.receive_by_inet(tid, (&open, inet), &header, flags as u32, done)?;
-            (received.0, sender_bytes(inet, &received.1))
-        } else {
-            let (outcome, mut received) = self.receive_message(tid, &open, &header, flags as u32, done)?;
-            self.close_all(&mut received.files);
-            let name = received.from.as_ref().map(|name| address_bytes(Some(name)));
-            (outcome, name.unwrap_or_default())
+        let (outcome, bytes) = match &open.object {
+            Object::Inet(inet) => {
+                let received = self.receive_by_inet(tid, (&open, inet), &header, flags as u32, done)?;
+                (received.0, sender_bytes(inet, &received.1))
+            }
+            Object::Netlink(socket) => {
+                let (outcome, _) = self.receive_by_netlink(tid, (&open, socket), &header, flags as u32)?;
+                (outcome, netlink::address_bytes(0, 0))
+            }
+            _ => {
+                let (outcome, mut received) =
+                    self.receive_message(tid, &open, &header, flags as u32, done)?;
+                self.close_all(&mut received.files);
+                let name = received.from.as_ref().map(|name| address_bytes(Some(name)));
+                (outcome, name.unwrap_or_default())
+            }
         };
         if name != 0 && matches!(outcome, Outcome::Value(_)) {
             self.write_address(tid, (name, name_len), &bytes)?;
@@ -519,7 +552,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
 /// Things beside a message, as a process sees them.
 #[derive(Debug, Default)]
-struct Control {
+pub(super) struct Control {
     bytes: Vec<u8>,
     room: usize,
     /// Whether something had no room.
@@ -531,7 +564,7 @@ impl Control {
         self.room.saturating_sub(self.bytes.len())
     }
 
-    fn put(&mut self, kind: u32, body: &[u8]) {
+    pub(super) fn put(&mut self, level: u32, kind: u32, body: &[u8]) {
         let left = self.left();
         if left < HEAD_BYTES {
             self.is_cut = true;
@@ -541,7 +574,7 @@ impl Control {
         self.is_cut |= len > left;
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&(len.min(left) as u64).to_le_bytes());
-        self.bytes.extend_from_slice(&SOL_SOCKET.to_le_bytes());
+        self.bytes.extend_from_slice(&level.to_le_bytes());
         self.bytes.extend_from_slice(&kind.to_le_bytes());
         self.bytes.extend_from_slice(body);
         self.bytes.resize(start + len.next_multiple_of(8).min(left), 0);

@@ -404,7 +404,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                     SIGEV_SIGNAL if signal <= SIGNALS as u32 => {
                         Some((signal != 0).then_some((signal, value)))
                     }
-                    // Threads hear by a socket of a kind that is not there.
+                    // Threads hear by a socket of netlink, which is told of nothing that it has not asked for.
                     _ => return Err(EINVAL),
                 }
             }

@@ -5,10 +5,12 @@ use super::proc::TEXT_MAX;
 use crate::frames::Bytes;
 use crate::inet::{Family, Inet, Protocol, head};
 use crate::machine::Machine;
-use crate::network::Network;
+use crate::network::layout::{CARD_NAME, mask};
+use crate::network::{ITSELF, Interface, Layout, Network, Presence};
 use crate::open::Object;
+use crate::process::Event;
 use crate::socket::Socket;
-use crate::system::System;
+use crate::system::{Outcome, System};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::rc::Rc;
@@ -16,12 +18,6 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 use vfs::FileSystem;
-
-/// Name of loopback.
-const LOOPBACK: &str = "lo";
-
-/// Name of the card.
-const CARD: &str = "eth0";
 
 /// Lines in front of the interfaces.
 const INTERFACES: &str = "Inter-|   Receive                                                |  Transmit\n \
@@ -100,17 +96,26 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         network
     }
 
+    /// Layout of the network.
+    pub(super) fn layout(&self) -> Layout {
+        Layout::of(&*self.known_network())
+    }
+
+    /// A wait until it is known what network there is, if it is not.
+    pub(super) fn awaits_network(&self) -> Option<Outcome> {
+        let is_known = self.sockets.network.0.presence() == Presence::Known;
+        (!is_known).then(|| Outcome::Wait(Vec::from([Event::Ring(ITSELF)]), None))
+    }
+
     /// Text of `dev`.
     pub(super) fn interfaces_text(&self) -> String {
-        let has_card = self.known_network().addresses().iter().any(|(address, _)| !address.is_loopback());
-        let names: &[&str] = if has_card { &[LOOPBACK, CARD] } else { &[LOOPBACK] };
-        let line = |name: &&str| {
+        let line = |Interface { name, .. }: &Interface| {
             format!(
                 "{name:>6}: {0:7} {0:7} {0:4} {0:4} {0:4} {0:5} {0:10} {0:9} {0:8} {0:7} {0:4} {0:4} {0:4} {0:5} {0:7} {0:10}\n",
                 0
             )
         };
-        names.iter().map(line).fold(String::from(INTERFACES), |text, line| text + &line)
+        self.layout().interfaces.iter().map(line).fold(String::from(INTERFACES), |text, line| text + &line)
     }
 
     /// Text of `route`.
@@ -133,13 +138,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
 /// A line about the way to the network of an address.
 fn route_line(to: Ipv4Addr, prefix: u8, router: Option<Ipv4Addr>) -> String {
-    let mask = u32::MAX.checked_shl(32 - u32::from(prefix.min(32))).unwrap_or(0);
+    let mask = mask(prefix);
     // As the bytes are in memory.
     let shown = |address: u32| u32::from_le_bytes(address.to_be_bytes());
     let gateway = router.map_or(0, |_| route::GATEWAY);
     let host = if mask == u32::MAX { route::HOST } else { 0 };
     let line = format!(
-        "{CARD}\t{:08X}\t{:08X}\t{:04X}\t0\t0\t0\t{:08X}\t0\t0\t0",
+        "{CARD_NAME}\t{:08X}\t{:08X}\t{:04X}\t0\t0\t0\t{:08X}\t0\t0\t0",
         shown(to.to_bits() & mask),
         shown(router.map_or(0, Ipv4Addr::to_bits)),
         route::UP | gateway | host,

@@ -298,7 +298,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.may_inspect(tid, pid)?;
         let process = self.processes.get(&pid).ok_or(ENOENT)?;
         let open = process.descriptors.get(number).map_err(|_| ENOENT)?.open.clone();
-        if matches!(open.object, Object::Socket(_) | Object::Inet(_)) {
+        if matches!(open.object, Object::Socket(_) | Object::Inet(_) | Object::Netlink(_)) {
             return Err(ENXIO);
         }
         Ok(Some(open))

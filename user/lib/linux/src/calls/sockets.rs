@@ -1,6 +1,7 @@
 //! Sockets: made, shut, asked for their options, and read and written as files are.
 
 use super::files::Taken;
+use super::netlink::netlink_option;
 use super::{done, number};
 use crate::budget::Budget;
 use crate::errno::{
@@ -14,8 +15,8 @@ use crate::network::Below;
 use crate::open::{Object, Open};
 use crate::process::Event;
 use crate::socket::{
-    ANY, Credentials, Enclosed, Kind, READABLE, Received, SHUT_READ, SHUT_WRITE, SIZE_MAX, SIZES_MIN, Socket,
-    SocketName, Traffic, WRITABLE, may_be_lost,
+    ANY, Credentials, Enclosed, Kind, READABLE, Received, SHUT_READ, SHUT_WRITE, SIZES_MIN, Socket,
+    SocketName, Traffic, WRITABLE, buffer_bytes, may_be_lost,
 };
 use crate::system::{Answer, DONE, System};
 use alloc::collections::BTreeMap;
@@ -24,7 +25,7 @@ use alloc::vec::Vec;
 use core::cell::Cell;
 use linux_raw_sys::general::{O_CLOEXEC, O_NONBLOCK, O_RDWR};
 use linux_raw_sys::net::{
-    AF_UNIX, SHUT_RD, SHUT_RDWR, SHUT_WR, SO_ACCEPTCONN, SO_BROADCAST, SO_DEBUG, SO_DOMAIN, SO_DONTROUTE,
+    AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, SHUT_RD, SHUT_RDWR, SHUT_WR, SO_ACCEPTCONN, SO_BROADCAST, SO_DEBUG, SO_DOMAIN, SO_DONTROUTE,
     SO_ERROR, SO_KEEPALIVE, SO_LINGER, SO_MARK, SO_OOBINLINE, SO_PASSCRED, SO_PEERCRED, SO_PRIORITY,
     SO_PROTOCOL, SO_RCVBUF, SO_RCVBUFFORCE, SO_RCVLOWAT, SO_RCVTIMEO_NEW, SO_RCVTIMEO_OLD, SO_REUSEADDR,
     SO_REUSEPORT, SO_SNDBUF, SO_SNDBUFFORCE, SO_SNDLOWAT, SO_SNDTIMEO_NEW, SO_SNDTIMEO_OLD, SO_TIMESTAMP,
@@ -33,7 +34,7 @@ use linux_raw_sys::net::{
 use vfs::FileSystem;
 
 /// Bits of the kind of a socket; the others are flags.
-const KIND_MASK: u32 = 0xf;
+pub(super) const KIND_MASK: u32 = 0xf;
 
 /// Highest number of a kind.
 const KIND_MAX: u32 = 11;
@@ -60,6 +61,8 @@ pub struct Sockets {
     pub(super) ports: Ports,
     /// The next port for a socket that does not say which; 0: none has asked yet.
     pub(super) next_port: u16,
+    /// Ports of sockets of netlink.
+    pub(super) netlinks: crate::netlink::Ports,
 }
 
 impl Sockets {
@@ -91,7 +94,8 @@ fn check_protocol(protocol: u64) -> Result<()> {
 
 /// Whether it is a socket that is open.
 pub fn check_socket(open: &Open) -> Result<()> {
-    if matches!(open.object, Object::Socket(_) | Object::Inet(_)) { Ok(()) } else { Err(ENOTSOCK) }
+    let is_one = matches!(open.object, Object::Socket(_) | Object::Inet(_) | Object::Netlink(_));
+    if is_one { Ok(()) } else { Err(ENOTSOCK) }
 }
 
 /// Longest wait of a socket to send; none if it is no socket.
@@ -103,10 +107,11 @@ pub fn send_timeout(open: &Open) -> Option<u64> {
     }
 }
 
-/// The socket that is open.
+/// The socket that is open. `EOPNOTSUPP`: it is one of netlink, which neither listens nor is shut.
 pub fn socket_of(open: &Open) -> Result<&Rc<Socket>> {
     match &open.object {
         Object::Socket(socket) => Ok(socket),
+        Object::Netlink(_) => Err(EOPNOTSUPP),
         _ => Err(ENOTSOCK),
     }
 }
@@ -138,8 +143,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if let Some(family) = Family::of(family as u32) {
             return self.inet_socket(tid, family, kind, protocol);
         }
-        if family as u32 != AF_UNIX {
-            return Err(EAFNOSUPPORT);
+        match family as u32 {
+            AF_UNIX => {}
+            AF_NETLINK => return self.netlink_socket(tid, kind, protocol),
+            _ => return Err(EAFNOSUPPORT),
         }
         let (kind, flags) = kind_of(kind)?;
         check_protocol(protocol)?;
@@ -148,8 +155,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     pub(crate) fn sys_socketpair(&mut self, tid: Tid, [family, kind, protocol, to, ..]: [u64; 6]) -> Answer {
-        if family as u32 != AF_UNIX {
-            return Err(if Family::of(family as u32).is_some() { EOPNOTSUPP } else { EAFNOSUPPORT });
+        match family as u32 {
+            AF_UNIX => {}
+            AF_INET | AF_INET6 | AF_NETLINK => return Err(EOPNOTSUPP),
+            _ => return Err(EAFNOSUPPORT),
         }
         let (kind, flags) = kind_of(kind)?;
         check_protocol(protocol)?;
@@ -292,6 +301,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let room = usize::try_from(i32::from_le_bytes(room)).map_err(|_| EINVAL)?;
         let bytes = match &open.object {
             Object::Inet(inet) => self.inet_option(inet, level as u32, name as u32)?,
+            Object::Netlink(socket) => netlink_option(socket, level as u32, name as u32)?,
             _ if level as u32 != SOL_SOCKET => return Err(EOPNOTSUPP),
             _ => option(socket_of(&open)?, name as u32)?,
         };
@@ -305,6 +315,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if let Object::Inet(inet) = &open.object {
             return self.set_inet_option(tid, inet, (level as u32, name as u32), (at, len));
         }
+        if let Object::Netlink(socket) = &open.object {
+            return self.set_netlink_option(tid, socket, (level as u32, name as u32), (at, len));
+        }
         let socket = socket_of(&open)?;
         if level as u32 != SOL_SOCKET {
             return Err(EOPNOTSUPP);
@@ -315,16 +328,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let mut bytes = [0; 4];
         self.read(tid, at, &mut bytes)?;
         let value = i32::from_le_bytes(bytes);
-        let size = |min: usize| {
-            let half = usize::try_from(value).unwrap_or(SIZE_MAX).min(SIZE_MAX / 2);
-            (half * 2).max(min)
-        };
         match name as u32 {
             SO_SNDBUF | SO_SNDBUFFORCE => {
-                socket.send_size.set(size(SIZES_MIN[0]));
+                socket.send_size.set(buffer_bytes(value, SIZES_MIN[0]));
                 self.happened(socket.number, WRITABLE);
             }
-            SO_RCVBUF | SO_RCVBUFFORCE => socket.receive_size.set(size(SIZES_MIN[1])),
+            SO_RCVBUF | SO_RCVBUFFORCE => socket.receive_size.set(buffer_bytes(value, SIZES_MIN[1])),
             SO_PASSCRED => socket.tells_sender.set(value != 0),
             SO_RCVTIMEO_OLD | SO_RCVTIMEO_NEW => {
                 return self.set_timeout(tid, &socket.timeouts[0], (at, len));

@@ -179,6 +179,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             Object::Socket(socket) => Ok(Stat::nameless(S_IFSOCK | 0o777, socket.number, 0)),
             Object::Inet(inet) => Ok(Stat::nameless(S_IFSOCK | 0o777, inet.number, 0)),
+            Object::Netlink(socket) => Ok(Stat::nameless(S_IFSOCK | 0o777, socket.number, 0)),
         }
     }
 

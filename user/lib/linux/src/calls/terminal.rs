@@ -59,6 +59,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 Object::Socket(socket) if request == TIOCOUTQ => {
                     done(self.write(tid, argument, &(socket.sent() as u32).to_le_bytes()))
                 }
+                Object::Socket(_) | Object::Inet(_) | Object::Netlink(_) => {
+                    self.interface_request(tid, &open, request, argument)
+                }
                 _ => Err(ENOTTY),
             },
         }

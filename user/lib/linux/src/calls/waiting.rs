@@ -42,6 +42,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             Object::Socket(socket) => socket.poll(),
             Object::Inet(inet) => self.inet_ready(inet),
+            Object::Netlink(socket) => socket.poll(),
             Object::Queue(queue) => queue.ready(),
             Object::Epoll(epoll) => self.list_ready(epoll),
             Object::Timer(timer) if timer.count(self.machine.now()) == 0 => 0,

@@ -36,6 +36,7 @@ pub(super) fn address(memory: &mut dyn Memory, at: u64, len: u64) -> Option<Stri
         AF_UNIX => print_path(rest, &mut text),
         AF_INET => text += &inet(rest).unwrap_or_default(),
         AF_INET6 => text += &inet6(rest).unwrap_or_default(),
+        AF_NETLINK => text += &netlink(rest).unwrap_or_default(),
         _ if rest.is_empty() => {}
         _ => {
             text.push_str(", sa_data=");
@@ -78,6 +79,12 @@ fn inet6(rest: &[u8]) -> Option<String> {
         ", sin6_port=htons({port}), sin6_flowinfo=htonl({flow}), inet_pton(AF_INET6, \"{address}\", \
          &sin6_addr), sin6_scope_id={scope}"
     ))
+}
+
+fn netlink(rest: &[u8]) -> Option<String> {
+    let port = u32::from_le_bytes(*rest.get(2..)?.first_chunk()?);
+    let groups = u32::from_le_bytes(*rest.get(6..)?.first_chunk()?);
+    Some(format!(", nl_pid={}, nl_groups={groups:08x}", port as i32))
 }
 
 /// `struct msghdr`, of which so many bytes have arrived, or all that it says are sent.
@@ -173,12 +180,12 @@ pub(super) fn print_kind(value: u64, line: &mut String) {
     super::print_behind(&flags::SOCKET_KINDS, 0xf, &flags::SOCKET, value, line);
 }
 
-/// Protocol of a socket: those of networks have names.
+/// Protocol of a socket: those of networks and of netlink have names.
 pub(super) fn print_protocol(family: u64, value: u64, line: &mut String) {
-    if matches!(family as u32, AF_INET | AF_INET6) {
-        print_one(&flags::PROTOCOLS, value & 0xffff_ffff, line);
-    } else {
-        line.push_str(&format!("{}", value as i32));
+    match family as u32 {
+        AF_INET | AF_INET6 => print_one(&flags::PROTOCOLS, value & 0xffff_ffff, line),
+        AF_NETLINK => print_one(&flags::NETLINK_PROTOCOLS, value & 0xffff_ffff, line),
+        _ => line.push_str(&format!("{}", value as i32)),
     }
 }
 
@@ -187,6 +194,7 @@ pub(super) fn print_option(level: u64, value: u64, line: &mut String) {
     match level as u32 {
         SOL_SOCKET => print_one(&flags::SOCKET_OPTIONS, value & 0xffff_ffff, line),
         6 => print_one(&flags::TCP_OPTIONS, value & 0xffff_ffff, line),
+        SOL_NETLINK => print_one(&flags::NETLINK_OPTIONS, value & 0xffff_ffff, line),
         _ => line.push_str(&format!("{:#x}", value as u32)),
     }
 }

@@ -323,8 +323,31 @@ fn terminal(memory: &mut dyn Memory, at: u64, request: u64) -> Option<String> {
         }
         FIONREAD | FIONBIO | TIOCGPGRP | TIOCSPGRP | TIOCGSID | TIOCGPTN | TIOCSPTLCK | TIOCPKT
         | TIOCOUTQ => memory.numbers(at).map(|[value]: [u32; 1]| format!("[{}]", value as i32)),
-        _ => None,
+        request => interface(memory, at, request),
     }
+}
+
+/// `struct ifreq`, whose name is in front of a number. Of others than numbers no more is shown than the name.
+fn interface(memory: &mut dyn Memory, at: u64, request: u32) -> Option<String> {
+    let key = match request {
+        SIOCGIFINDEX | SIOCGIFNAME => "ifr_ifindex",
+        SIOCGIFMTU | SIOCSIFMTU => "ifr_mtu",
+        SIOCGIFMETRIC => "ifr_metric",
+        SIOCGIFTXQLEN => "ifr_qlen",
+        SIOCGIFFLAGS | SIOCSIFFLAGS | SIOCGIFADDR | SIOCSIFADDR | SIOCGIFDSTADDR | SIOCGIFBRDADDR
+        | SIOCGIFNETMASK | SIOCSIFNETMASK | SIOCGIFHWADDR | SIOCGIFMAP => "",
+        _ => return None,
+    };
+    let [number] = memory.numbers(at.wrapping_add(16))?;
+    let (name, _) = memory.text(at, 16)?;
+    let mut quoted = String::from("ifr_name=");
+    print_quoted(&name, &mut quoted);
+    let number = number as i32;
+    Some(match request {
+        SIOCGIFNAME => format!("{{{key}={number}, {quoted}}}"),
+        _ if key.is_empty() => format!("{{{quoted}, ...}}"),
+        _ => format!("{{{quoted}, {key}={number}}}"),
+    })
 }
 
 /// `struct flock`.

@@ -278,6 +278,13 @@ fn structures_of_sockets() {
     compare(__NR_socketpair, &[1, 0x80001, 0, A], &[(A as u64, &words(&[4 << 32 | 3]))], 0, line);
     let line = "socket(AF_INET, SOCK_STREAM, IPPROTO_TCP) = 7";
     compare(__NR_socket, &[2, 1, 6], &[], 7, line);
+    let netlink = [16, 0, 0, 0, 7, 0, 0, 0, 0x11, 0, 0, 0];
+    let line = "bind(3, {sa_family=AF_NETLINK, nl_pid=7, nl_groups=00000011}, 12) = 0";
+    compare(__NR_bind, &[3, A, 12], &[(A as u64, &netlink)], 0, line);
+    let line = "socket(AF_NETLINK, SOCK_RAW|SOCK_CLOEXEC, NETLINK_ROUTE) = 3";
+    compare(__NR_socket, &[16, 0x80003, 0], &[], 3, line);
+    let line = "setsockopt(3, SOL_NETLINK, NETLINK_EXT_ACK, [1], 4) = 0";
+    compare(__NR_setsockopt, &[3, 270, 11, A, 4], &[(A as u64, &words(&[1]))], 0, line);
     let line = "setsockopt(5, SOL_SOCKET, SO_REUSEADDR, [1], 4) = 0";
     compare(__NR_setsockopt, &[5, 1, 2, A, 4], &[(A as u64, &words(&[1]))], 0, line);
     let message = words(&[0, 0, B as u64, 1, C as u64, 24, 0]);
@@ -300,6 +307,21 @@ fn structures_of_sockets() {
         begun.text + &rest,
         "getsockname(5, {sa_family=AF_UNIX, sun_path=@\"abstract\"}, [110 => 11])"
     );
+}
+
+#[test]
+fn interfaces() {
+    let mut request = [&b"lo"[..], &[0; 38]].concat();
+    request[16] = 1;
+    for (number, line) in [
+        (0x8933, "ioctl(3, SIOCGIFINDEX, {ifr_name=\"lo\", ifr_ifindex=1}) = 0"),
+        (0x8910, "ioctl(3, SIOCGIFNAME, {ifr_ifindex=1, ifr_name=\"lo\"}) = 0"),
+        (0x8921, "ioctl(3, SIOCGIFMTU, {ifr_name=\"lo\", ifr_mtu=1}) = 0"),
+        (0x8915, "ioctl(3, SIOCGIFADDR, {ifr_name=\"lo\", ...}) = 0"),
+        (0x8912, "ioctl(3, SIOCGIFCONF, 0x100000)         = 0"),
+    ] {
+        compare(__NR_ioctl, &[3, number, A], &[(A as u64, &request)], 0, line);
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 use super::{Family, Inet};
 use crate::errno::{EADDRINUSE, EADDRNOTAVAIL, EINVAL, ENOBUFS, ENODEV, Result};
+use crate::network::layout::{CARD, LOOPBACK};
 use crate::network::{Network, Sending};
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
@@ -11,11 +12,6 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Groups of a socket, at most: as many as all sockets of a program of Tern have together.
 const GROUPS_MAX: usize = 8;
-
-/// Numbers of interfaces: that of loopback, and the card's.
-const LOOPBACK: u32 = 1;
-/// See [`LOOPBACK`].
-const CARD: u32 = 2;
 
 /// Interface by which datagrams to groups go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

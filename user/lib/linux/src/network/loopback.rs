@@ -6,7 +6,7 @@ use crate::errno::{
     ENOBUFS, ENOTCONN, Errno, Result,
 };
 use core::cell::{Cell, RefCell};
-use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::collections::{BTreeMap, VecDeque};
 use std::vec::Vec;
 
@@ -21,6 +21,15 @@ pub const SOCKETS: usize = 32;
 
 /// Own address of the machine beside those of loopback.
 pub const OWN: &str = "10.0.2.15";
+
+/// Own address of IPv6.
+pub const OWN_V6: &str = "fe80::15";
+
+/// The machine that leads to all other networks of IPv6.
+pub const ROUTER_V6: &str = "fe80::2";
+
+/// Hardware address of the card.
+pub const HARDWARE: [u8; 6] = [0x52, 0x54, 0, 0x12, 0x34, 0x56];
 
 /// An address that is reached and never answers.
 pub const SILENT: &str = "10.0.2.99";
@@ -222,15 +231,24 @@ impl Network for Loopback {
     }
 
     fn has(&self, address: IpAddr) -> bool {
-        address.is_loopback() || address == OWN.parse::<IpAddr>().unwrap()
+        address.is_loopback() || self.addresses().iter().any(|(own, _)| *own == address)
     }
 
     fn addresses(&self) -> Vec<(IpAddr, u8)> {
-        [(OWN, 24), ("127.0.0.1", 8), ("::1", 128)].map(|(at, len)| (at.parse().unwrap(), len)).to_vec()
+        let all = [(OWN, 24), (OWN_V6, 64), ("127.0.0.1", 8), ("::1", 128)];
+        all.map(|(at, len)| (at.parse().unwrap(), len)).to_vec()
     }
 
     fn router(&self) -> Option<Ipv4Addr> {
         Some(Ipv4Addr::new(10, 0, 2, 2))
+    }
+
+    fn router_v6(&self) -> Option<Ipv6Addr> {
+        Some(ROUTER_V6.parse().unwrap())
+    }
+
+    fn card(&self) -> Option<[u8; 6]> {
+        Some(HARDWARE)
     }
 
     fn bind(&self, number: u64, at: SocketAddr, is_shared: bool) -> Result<()> {

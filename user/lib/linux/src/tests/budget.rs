@@ -6,7 +6,7 @@ use crate::errno::{EAGAIN, EMFILE, ENFILE, ENOBUFS, ENOMEM, ENOSPC, EPERM, ETOOM
 use crate::frames::PAGE;
 use crate::process::PROCESS_BYTES;
 use linux_raw_sys::general::{self as nr, MAP_ANONYMOUS, MAP_PRIVATE, MAP_SHARED};
-use linux_raw_sys::net::{AF_UNIX, SCM_RIGHTS, SOCK_DGRAM, SOCK_STREAM, SOL_SOCKET};
+use linux_raw_sys::net::{AF_NETLINK, AF_UNIX, SCM_RIGHTS, SOCK_DGRAM, SOCK_RAW, SOCK_STREAM, SOL_SOCKET};
 use std::vec::Vec;
 
 /// Bytes of the budget of most tests.
@@ -80,6 +80,19 @@ fn others_go_on(world: &mut World, tid: u32) {
     world.check();
 }
 
+/// Another socket of netlink asks for all interfaces, and nobody receives the answers.
+fn ask_without_end(world: &mut World) -> Did {
+    let request = [20, 0, 0, 0, 18, 0, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let Did::Value(fd @ 0..) = world.call(2, nr::__NR_socket, &[AF_NETLINK.into(), SOCK_RAW.into(), 0]) else {
+        return Did::Value(-105);
+    };
+    let at = world.put(2, 64, &request);
+    for _ in 0..8 {
+        assert_eq!(world.good(2, nr::__NR_sendto, &[fd as u64, at, request.len() as u64]), 20);
+    }
+    Did::Value(fd)
+}
+
 /// One process takes all that it gets of one kind.
 fn hog(world: &mut World, kind: usize) -> (usize, Errno) {
     let at = world.put(2, 0, b"/file");
@@ -132,6 +145,7 @@ fn hog(world: &mut World, kind: usize) -> (usize, Errno) {
                 world.call(2, nr::__NR_inotify_add_watch, &[list, at, 0xfff])
             })
         }
+        9 => until_refused(|| ask_without_end(world)),
         _ => {
             let set = world.put_words(2, 0, &[u64::MAX]);
             world.good(2, nr::__NR_rt_sigprocmask, &[0, set, 0, 8]);
@@ -144,7 +158,8 @@ fn hog(world: &mut World, kind: usize) -> (usize, Errno) {
 #[test]
 fn one_process_leaves_memory_to_others() {
     // The table of descriptors may be the first that cannot grow.
-    let errors = [ENFILE, ENOBUFS, ENFILE, ENOMEM, ENOBUFS, ENOMEM, ENOMEM, ENOMEM, ENOMEM, EAGAIN];
+    let errors =
+        [ENFILE, ENOBUFS, ENFILE, ENOMEM, ENOBUFS, ENOMEM, ENOMEM, ENOMEM, ENOMEM, ENOBUFS, EAGAIN];
     for (kind, wanted) in errors.into_iter().enumerate() {
         let mut world = world();
         let before = world.system.budget.used();

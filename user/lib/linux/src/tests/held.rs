@@ -75,6 +75,7 @@ impl World {
                     sum += socket.held_bytes();
                     left.extend(socket.files_on_the_way());
                 }
+                Object::Netlink(socket) => sum += socket.held(),
                 Object::Epoll(list) => sum += list.bytes(),
                 Object::Inotify(list) => sum += list.bytes(),
                 Object::Queue(queue) => drop(queues.insert(queue.number, queue.clone())),

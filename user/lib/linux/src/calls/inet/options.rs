@@ -7,7 +7,7 @@ use crate::inet::groups::{self, Way};
 use crate::inet::options::{LEVEL_IP, LEVEL_IPV6};
 use crate::inet::{Family, Inet, Protocol, Stage};
 use crate::machine::{Machine, Tid};
-use crate::socket::{Credentials, SIZE_MAX, SIZES_MIN};
+use crate::socket::{Credentials, SIZES_MIN, buffer_bytes};
 use crate::system::{Answer, System};
 use alloc::vec::Vec;
 use linux_raw_sys::net::*;
@@ -131,10 +131,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let room = if is_byte { 1 } else { 4 };
         self.read(tid, at, bytes.get_mut(..room).unwrap_or_default())?;
         let value = i32::from_le_bytes(bytes);
-        let size = |min: usize| {
-            let half = usize::try_from(value).unwrap_or(SIZE_MAX).min(SIZE_MAX / 2);
-            i32::try_from((half * 2).max(min)).unwrap_or(i32::MAX)
-        };
+        let size = |min: usize| i32::try_from(buffer_bytes(value, min)).unwrap_or(i32::MAX);
         let (name, value) = match (level, name) {
             (SOL_SOCKET, SO_SNDBUF | SO_SNDBUFFORCE) => (SO_SNDBUF, size(SIZES_MIN[0])),
             (SOL_SOCKET, SO_RCVBUF | SO_RCVBUFFORCE) => (SO_RCVBUF, size(SIZES_MIN[1])),

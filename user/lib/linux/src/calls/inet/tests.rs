@@ -238,7 +238,7 @@ fn kinds_of_sockets() {
         }
         assert_eq!(net.call(nr::__NR_socketpair, &[family.into(), STREAM.into(), 0, 0]), error(EOPNOTSUPP));
     }
-    assert_eq!(net.call(nr::__NR_socket, &[AF_NETLINK.into(), DATAGRAM.into(), 0]), error(EAFNOSUPPORT));
+    assert_eq!(net.call(nr::__NR_socket, &[AF_PACKET.into(), DATAGRAM.into(), 0]), error(EAFNOSUPPORT));
     assert_eq!(net.network.count(), 0);
 }
 
