@@ -83,9 +83,7 @@ fn by_router(router: IpAddr) -> Route {
 fn to_network(address: IpAddr, prefix: u8) -> Route {
     let way = plain(address, prefix);
     match address {
-        IpAddr::V4(_) => {
-            Route { source: Some(address), scope: rt_scope_t::RT_SCOPE_LINK as u8, ..way }
-        }
+        IpAddr::V4(_) => Route { source: Some(address), scope: rt_scope_t::RT_SCOPE_LINK as u8, ..way },
         IpAddr::V6(_) => Route { metric: Some(NEAR), ..way },
     }
 }
@@ -95,9 +93,7 @@ fn to_itself(interface: u32, address: IpAddr, prefix: u8) -> Route {
     let prefix = if address.is_loopback() { prefix } else { longest(address) };
     let way = Route { interface, table: LOCAL, kind: nl::RTN_LOCAL as u8, ..plain(address, prefix) };
     match address {
-        IpAddr::V4(_) => {
-            Route { source: Some(address), scope: rt_scope_t::RT_SCOPE_HOST as u8, ..way }
-        }
+        IpAddr::V4(_) => Route { source: Some(address), scope: rt_scope_t::RT_SCOPE_HOST as u8, ..way },
         IpAddr::V6(_) => way,
     }
 }
@@ -233,12 +229,18 @@ mod tests {
     fn a_packet_goes_one_way() {
         let layout = Layout::of(&Loopback::default());
         for (to, expected) in [
-            ("1.1.1.1", "1.1.1.1/32 via 10.0.2.2 dev 2 src 10.0.2.15 table 254 proto 0 scope 0 type 1 metric 0"),
+            (
+                "1.1.1.1",
+                "1.1.1.1/32 via 10.0.2.2 dev 2 src 10.0.2.15 table 254 proto 0 scope 0 type 1 metric 0",
+            ),
             ("10.0.2.3", "10.0.2.3/32 via - dev 2 src 10.0.2.15 table 254 proto 0 scope 0 type 1 metric 0"),
             ("10.0.2.15", "10.0.2.15/32 via - dev 1 src 10.0.2.15 table 255 proto 0 scope 0 type 2 metric 0"),
             ("127.1.2.3", "127.1.2.3/32 via - dev 1 src 127.0.0.1 table 255 proto 0 scope 0 type 2 metric 0"),
             ("0.0.0.0", "127.0.0.1/32 via - dev 1 src 127.0.0.1 table 255 proto 0 scope 0 type 2 metric 0"),
-            ("10.0.2.255", "10.0.2.255/32 via - dev 2 src 10.0.2.15 table 254 proto 0 scope 0 type 3 metric 0"),
+            (
+                "10.0.2.255",
+                "10.0.2.255/32 via - dev 2 src 10.0.2.15 table 254 proto 0 scope 0 type 3 metric 0",
+            ),
             ("224.0.0.1", "224.0.0.1/32 via - dev 2 src 10.0.2.15 table 254 proto 0 scope 0 type 5 metric 0"),
             ("fe80::3", "fe80::3/128 via - dev 2 src fe80::15 table 254 proto 0 scope 0 type 1 metric 0"),
             ("::", "::1/128 via - dev 1 src ::1 table 255 proto 0 scope 0 type 2 metric 0"),

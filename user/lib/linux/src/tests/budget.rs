@@ -83,7 +83,8 @@ fn others_go_on(world: &mut World, tid: u32) {
 /// Another socket of netlink asks for all interfaces, and nobody receives the answers.
 fn ask_without_end(world: &mut World) -> Did {
     let request = [20, 0, 0, 0, 18, 0, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    let Did::Value(fd @ 0..) = world.call(2, nr::__NR_socket, &[AF_NETLINK.into(), SOCK_RAW.into(), 0]) else {
+    let Did::Value(fd @ 0..) = world.call(2, nr::__NR_socket, &[AF_NETLINK.into(), SOCK_RAW.into(), 0])
+    else {
         return Did::Value(-105);
     };
     let at = world.put(2, 64, &request);
@@ -158,8 +159,7 @@ fn hog(world: &mut World, kind: usize) -> (usize, Errno) {
 #[test]
 fn one_process_leaves_memory_to_others() {
     // The table of descriptors may be the first that cannot grow.
-    let errors =
-        [ENFILE, ENOBUFS, ENFILE, ENOMEM, ENOBUFS, ENOMEM, ENOMEM, ENOMEM, ENOMEM, ENOBUFS, EAGAIN];
+    let errors = [ENFILE, ENOBUFS, ENFILE, ENOMEM, ENOBUFS, ENOMEM, ENOMEM, ENOMEM, ENOMEM, ENOBUFS, EAGAIN];
     for (kind, wanted) in errors.into_iter().enumerate() {
         let mut world = world();
         let before = world.system.budget.used();

@@ -171,11 +171,7 @@ impl<S: Server> Remote<S> {
     }
 
     /// Makes a call that opens something as the first of the clients that has room.
-    fn by_any_base<T>(
-        &mut self,
-        can_repeat: bool,
-        run: &impl Fn(&S::Directory) -> Answer<T>,
-    ) -> Result<T> {
+    fn by_any_base<T>(&mut self, can_repeat: bool, run: &impl Fn(&S::Directory) -> Answer<T>) -> Result<T> {
         let mut outcome = self.call(can_repeat, run);
         for _ in 1..self.bases.len() {
             if !matches!(outcome, Err(Error::TooManyOpen)) {

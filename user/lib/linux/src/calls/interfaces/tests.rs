@@ -62,7 +62,11 @@ fn interfaces_have_numbers_names_and_more() {
                 [(SIOCGIFINDEX, number), (SIOCGIFMTU, mtu), (SIOCGIFTXQLEN, 1000), (SIOCGIFMETRIC, 0)]
             {
                 let value = ask(&mut rig, fd, kind, name).unwrap();
-                assert_eq!((&value[..4], value[4]), (&u32::to_le_bytes(expected)[..], 0xee), "{name} {kind:x}");
+                assert_eq!(
+                    (&value[..4], value[4]),
+                    (&u32::to_le_bytes(expected)[..], 0xee),
+                    "{name} {kind:x}"
+                );
             }
             let value = ask(&mut rig, fd, SIOCGIFFLAGS, name).unwrap();
             assert_eq!((&value[..2], value[2]), (&u16::to_le_bytes(flags)[..], 0xee));

@@ -277,8 +277,7 @@ fn messages_are_looked_at_before() {
     assert_eq!(net.rig.poll(fd), 0x345);
     let (name, control) = (net.rig.put(&[9; 16]), net.rig.room(64));
     let piece = net.rig.put(&[0u64, 0].map(u64::to_le_bytes).concat());
-    let header =
-        net.rig.put(&[name, 16, piece, 1, control, 64, 0].map(u64::to_le_bytes).concat());
+    let header = net.rig.put(&[name, 16, piece, 1, control, 64, 0].map(u64::to_le_bytes).concat());
     let len = net.call(nr::__NR_recvmsg, &[fd, header, (MSG_PEEK | MSG_TRUNC).into()]);
     assert_eq!([8, 40, 48].map(|at| net.rig.half(header + at)), [12, 0, MSG_TRUNC]);
     assert_eq!(net.rig.get(FIRST, name, 12), KERNEL);
@@ -295,8 +294,7 @@ fn messages_are_looked_at_before() {
     assert_eq!(net.set(fd, SOL_NETLINK, NETLINK_PKTINFO, 1), 0);
     assert_eq!(net.set(fd, SOL_SOCKET, SO_PASSCRED, 1), 0);
     assert_eq!(net.send(fd, &sent), 32);
-    let header =
-        net.rig.put(&[name, 16, piece, 1, control, 64, 0].map(u64::to_le_bytes).concat());
+    let header = net.rig.put(&[name, 16, piece, 1, control, 64, 0].map(u64::to_le_bytes).concat());
     assert_eq!(net.call(nr::__NR_recvmsg, &[fd, header, 0]), 0);
     assert_eq!([40, 48].map(|at| net.rig.half(header + at)), [24 + 32, MSG_TRUNC]);
     let words = net.rig.get(FIRST, control, 56);
@@ -346,9 +344,12 @@ fn options_are_kept() {
     ] {
         assert_eq!(net.option(fd, SOL_SOCKET, name), Ok(expected), "{name}");
     }
-    for (name, value, expected) in
-        [(SO_SNDBUF, 32_768, 65_536), (SO_RCVBUF, 1 << 20, 425_984), (SO_RCVBUF, 0, 2304), (SO_PASSCRED, 5, 1)]
-    {
+    for (name, value, expected) in [
+        (SO_SNDBUF, 32_768, 65_536),
+        (SO_RCVBUF, 1 << 20, 425_984),
+        (SO_RCVBUF, 0, 2304),
+        (SO_PASSCRED, 5, 1),
+    ] {
         assert_eq!(net.set(fd, SOL_SOCKET, name, value), 0);
         assert_eq!(net.option(fd, SOL_SOCKET, name), Ok(expected), "{name}");
     }
@@ -396,7 +397,10 @@ fn answers_without_room_are_lost() {
     assert_eq!(net.list(fd, GET_LINK, &[0; 4]).len(), 2);
     // It may be asked of by an option instead.
     assert_eq!(net.send(fd, &many), 2000);
-    assert_eq!((net.option(fd, SOL_SOCKET, SO_ERROR), net.option(fd, SOL_SOCKET, SO_ERROR)), (Ok(105), Ok(0)));
+    assert_eq!(
+        (net.option(fd, SOL_SOCKET, SO_ERROR), net.option(fd, SOL_SOCKET, SO_ERROR)),
+        (Ok(105), Ok(0))
+    );
 }
 
 #[test]

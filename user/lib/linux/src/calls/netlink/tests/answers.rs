@@ -36,15 +36,18 @@ fn interfaces_are_listed() {
     for body in [vec![0; 4], vec![17, 0, 0, 0], [vec![0; 16], put(29, &[9, 0, 0, 0])].concat()] {
         let all = net.list(fd, GET_LINK, &body);
         let [lo, eth] = all.as_slice() else { panic!("{all:?}") };
-        for (link, kind, index, flags, name, mtu, state) in [
-            (lo, 772u16, 1u32, 0x1_0049u32, "lo\0", 65_536, 0),
-            (eth, 1, 2, 0x1_1043, "eth0\0", 1500, 6),
-        ] {
-            let head = [&[0; 2][..], &kind.to_le_bytes(), &index.to_le_bytes(), &flags.to_le_bytes(), &[0; 4]];
+        for (link, kind, index, flags, name, mtu, state) in
+            [(lo, 772u16, 1u32, 0x1_0049u32, "lo\0", 65_536, 0), (eth, 1, 2, 0x1_1043, "eth0\0", 1500, 6)]
+        {
+            let head =
+                [&[0; 2][..], &kind.to_le_bytes(), &index.to_le_bytes(), &flags.to_le_bytes(), &[0; 4]];
             assert_eq!((half(link, 4), &link[16..32]), (NEW_LINK, &head.concat()[..]));
             assert_eq!(attribute(link, 16, 3), Some(name.as_bytes().to_vec()));
             assert_eq!((number(link, 16, 4), number(link, 16, 13)), (Some(mtu), Some(1000)));
-            assert_eq!((attribute(link, 16, 16), attribute(link, 16, 33)), (Some(vec![state]), Some(vec![1])));
+            assert_eq!(
+                (attribute(link, 16, 16), attribute(link, 16, 33)),
+                (Some(vec![state]), Some(vec![1]))
+            );
             assert_eq!(attribute(link, 16, 6), Some(b"noqueue\0".to_vec()));
             assert_eq!([23, 7].map(|kind| attribute(link, 16, kind).unwrap().len()), [200, 96]);
         }
@@ -167,7 +170,8 @@ fn ways_are_listed() {
     let head = |message: &Vec<u8>| [16, 17, 20, 21, 22, 23].map(|at| message[at]);
     let main = [[2, 0, 254, 3, 0, 1], [2, 24, 254, 2, 253, 1]];
     let local = [[2, 8, 255, 2, 254, 2], [2, 32, 255, 2, 254, 2]];
-    let six = [[10, 0, 254, 9, 0, 1], [10, 64, 254, 2, 0, 1], [10, 128, 255, 2, 0, 2], [10, 128, 255, 2, 0, 2]];
+    let six =
+        [[10, 0, 254, 9, 0, 1], [10, 64, 254, 2, 0, 1], [10, 128, 255, 2, 0, 2], [10, 128, 255, 2, 0, 2]];
     for (family, expected) in [
         (0, [&main[..], &local, &six].concat()),
         (2, [main, local].concat()),
