@@ -17,14 +17,15 @@ use linux_raw_sys::ioctl::{
     SIOCSIFFLAGS, SIOCSIFHWADDR, SIOCSIFHWBROADCAST, SIOCSIFLINK, SIOCSIFMAP, SIOCSIFMETRIC, SIOCSIFMTU,
     SIOCSIFNAME, SIOCSIFNETMASK, SIOCSIFTXQLEN,
 };
-use linux_raw_sys::net::{IFNAMSIZ, ifmap, ifreq};
+use linux_raw_sys::net::{IFNAMSIZ, ifmap};
 use vfs::FileSystem;
 
 /// Bytes of a name with the zero behind it, which is in front of what is asked for.
 const NAME_BYTES: usize = IFNAMSIZ as usize;
 
-/// Bytes of a request.
-const REQUEST_BYTES: usize = size_of::<ifreq>();
+/// Bytes of a request: `struct ifreq`, whose longest part behind the name is a map of memory. The crate's has longer addresses.
+const REQUEST_BYTES: usize = NAME_BYTES + size_of::<ifmap>();
+const _: () = assert!(REQUEST_BYTES == 40);
 
 /// Requests about addresses, which sockets of IPv4 alone have.
 const OF_ADDRESSES: [u32; 4] = [SIOCGIFADDR, SIOCGIFDSTADDR, SIOCGIFBRDADDR, SIOCGIFNETMASK];
