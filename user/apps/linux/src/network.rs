@@ -282,6 +282,9 @@ impl Network for Tern {
         if let Some(outcome) = self.nowhere(|nowhere| nowhere.bind(number, at, is_shared)) {
             return outcome;
         }
+        if self.sockets.borrow().contains_key(&number) {
+            return self.with_datagrams(number, |datagrams| datagrams.bind(&endpoint(at), is_shared).map(drop));
+        }
         let (datagrams, entrance) = self.with_host(|host| host.open_datagrams())?;
         datagrams.bind(&endpoint(at), is_shared).map_err(|failure| self.errno(failure, entrance))?;
         self.add(number, Socket::Datagrams(datagrams), entrance)

@@ -99,7 +99,8 @@ pub trait Network: core::fmt::Debug {
         None
     }
 
-    /// Makes a socket for datagrams, at an address, which may be a group, and a port. `is_shared`: others may have it who say so, too. `EADDRINUSE`: somebody has the port.
+    /// Makes a socket for datagrams, at an address, which may be a group, and a port. `is_shared`: others may have it who say so, too; a socket that has it alone shares it from now on.
+    /// `EADDRINUSE`: somebody has the port.
     fn bind(&self, number: u64, at: SocketAddr, is_shared: bool) -> Result<()>;
 
     /// Makes a socket that listens at an address and a port, and keeps so many connections that nobody has accepted.

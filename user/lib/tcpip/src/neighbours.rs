@@ -134,6 +134,16 @@ impl Neighbours {
         self.silent.clear();
     }
 
+    /// A machine is there, whatever else the stack forgets, so it has not been asked for in vain.
+    pub fn heard(&mut self, address: IpAddr) {
+        self.asked.retain(|asked| asked.address != address);
+    }
+
+    /// Says whether some have not answered yet.
+    pub fn awaits(&self) -> bool {
+        !self.asked.is_empty()
+    }
+
     /// Looks at a frame of the stack's that is for several machines.
     pub fn sent(&mut self, frame: &[u8]) {
         let Some(address) = wanted(frame) else { return };

@@ -405,7 +405,9 @@ impl Stack {
         let Configuration { address, router, names, leased_by } = configuration;
         self.own_v4 = address.filter(|cidr| is_host(cidr.address()));
         let own = self.own_v4.map(|cidr| cidr.address());
-        let router = router.filter(|router| is_host(*router) && Some(*router) != own);
+        // The stack hears of no neighbour outside of its networks, so a way by one leads nowhere.
+        let is_near = |router: &Ipv4Addr| self.own_v4.is_some_and(|cidr| cidr.contains_addr(router));
+        let router = router.filter(|router| is_host(*router) && Some(*router) != own && is_near(router));
         self.set_addresses();
         let routes = self.interface.routes_mut();
         match router {

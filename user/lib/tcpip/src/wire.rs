@@ -247,6 +247,9 @@ impl Wire {
         }
         if is_taken {
             self.counts.received += 1;
+            if self.neighbours.awaits() {
+                claimed(frame).into_iter().flatten().for_each(|address| self.neighbours.heard(address));
+            }
             self.incoming.push_back(frame.into());
         } else {
             self.counts.dropped += 1;

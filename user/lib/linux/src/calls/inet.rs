@@ -65,7 +65,11 @@ fn bind_below(network: &dyn Network, inet: &Inet, at: SocketAddr, is_named: bool
     let is_shared = inet.options.shares().contains(&true);
     if is_shared && !is_named {
         network.bind(inet.number, at, false)?;
-        network.close(inet.number);
+        let shared = network.bind(inet.number, at, true);
+        if shared.is_err() {
+            network.close(inet.number);
+        }
+        return shared;
     }
     network.bind(inet.number, at, is_shared)
 }

@@ -283,6 +283,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     fn operate_for_others(&mut self, id: i32) {
         let Some(number) = self.kept.ipc.semaphores.get(id).map(|set| set.of.number) else { return };
         let (mut waiting, now) = (self.waiting_at(number), self.seconds());
+        // As in Linux, who changes nothing comes first: behind others it might never find the value for which it waits.
+        waiting.sort_by_key(|tid| {
+            let operations = self.threads.get(tid).and_then(|thread| thread.operations.as_ref());
+            operations.is_some_and(|operations| alter(&operations.all))
+        });
         let (mut at, mut has_others) = (0, false);
         while let Some(tid) = waiting.get(at).copied() {
             let (Some(thread), Some(set)) =

@@ -181,7 +181,7 @@ impl Stack {
                 Entry::Udp(own) if own.at.port != 0 => {
                     let socket = self.sockets.get_mut::<udp::Socket>(own.handle);
                     while let Ok((bytes, about)) = socket.recv() {
-                        if !own.is_for_group() {
+                        if own.takes_from_stack(about.local_address) {
                             own.keep(sender(&about), bytes);
                         }
                     }
@@ -229,7 +229,7 @@ impl Stack {
     }
 
     /// Takes datagrams for an address and a port that others may share, if they say so, too. What is for a group is for all that have joined it, and what is for all
-    /// machines is for all of them. Any other datagram is for one: of the sockets of the owner that has had the port first, and has it still, the one that is connected to the sender, or the first.
+    /// machines is for all of them. A socket that has them alone shares them from now on. Any other datagram is for one: of the sockets of the owner that has had the port first, and has it still, the one that is connected to the sender, or the first.
     pub fn share(&mut self, id: Id, at: SocketAddr) -> Result<(), Refusal> {
         self.bind_as(id, at, true)
     }
@@ -244,6 +244,12 @@ impl Stack {
             port => port,
         };
         let at = listened(at, port);
+        let (socket, own) = self.udp(id)?;
+        if is_shared && socket.is_open() && own.at == at {
+            own.is_shared = true;
+            self.hold_shared();
+            return Ok(());
+        }
         if self.table.has_unshared(at, is_shared) {
             return Err(Refusal::InUse);
         }
@@ -300,8 +306,7 @@ impl Stack {
                 (from, copied(&bytes))
             } else {
                 let (bytes, about) = socket.recv().map_err(|_| Refusal::Again)?;
-                // One that is for a group alone has the port, as far as the stack knows.
-                if own.is_for_group() {
+                if !own.takes_from_stack(about.local_address) {
                     continue;
                 }
                 (sender(&about), copied(bytes))

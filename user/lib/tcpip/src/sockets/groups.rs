@@ -51,19 +51,22 @@ impl Default for Sending {
 }
 
 impl Datagrams {
-    /// Whether a datagram is for it. `is_for_many`: it is for all machines of a network, or for a group.
-    fn takes(&self, datagram: &Datagram, is_for_many: bool) -> bool {
+    /// Whether a datagram to this address is for it, as far as addresses go. One with an address of its own takes nothing that is for many, as in Linux: so nothing of the network comes to one that has
+    /// the loopback's.
+    fn is_at(&self, to: IpAddress) -> bool {
+        self.at.addr.is_none_or(|own| own == to)
+    }
+
+    /// Whether it takes what the stack has for it, which knows its port alone. What is for a group comes another way to one that is for nothing else.
+    pub(super) fn takes_from_stack(&self, to: Option<IpAddress>) -> bool {
+        !self.is_for_group() && to.is_some_and(|to| self.is_at(to))
+    }
+
+    /// Whether a datagram is for it.
+    fn takes(&self, datagram: &Datagram) -> bool {
         let to = datagram.to.ip();
         let is_member = !to.is_multicast() || self.groups.contains(&to) || EVERYBODY.contains(&to);
-        let is_there = match self.at.addr {
-            Some(own) => own == to.into(),
-            None => true,
-        };
-        let is_broadcast = is_for_many && !to.is_multicast() && !self.is_for_group();
-        self.at.port == datagram.to.port()
-            && is_member
-            && (is_there || is_broadcast)
-            && self.hears(datagram.from)
+        self.at.port == datagram.to.port() && is_member && self.is_at(to.into()) && self.hears(datagram.from)
     }
 }
 
@@ -172,7 +175,7 @@ impl Stack {
 
     /// Sockets that have a datagram for several.
     fn all_heirs(&self, datagram: &Datagram) -> Vec<Id> {
-        let takes = |slot: &Slot| matches!(&slot.entry, Entry::Udp(own) if own.takes(datagram, true));
+        let takes = |slot: &Slot| matches!(&slot.entry, Entry::Udp(own) if own.takes(datagram));
         self.table.slots.iter().filter(|(_, slot)| takes(slot)).map(|(id, _)| *id).collect()
     }
 
@@ -180,7 +183,7 @@ impl Stack {
     /// or that he has bound first. So nobody else takes what is his by sharing the port.
     fn one_heir(&self, datagram: &Datagram) -> Vec<Id> {
         let takers = self.table.slots.iter().filter_map(|(id, Slot { owner, entry, .. })| match entry {
-            Entry::Udp(own) if own.takes(datagram, false) => Some((*id, *owner, own)),
+            Entry::Udp(own) if own.takes(datagram) => Some((*id, *owner, own)),
             _ => None,
         });
         let all: Vec<(Id, u64, &Datagrams)> = takers.collect();

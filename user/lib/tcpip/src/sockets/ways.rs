@@ -14,8 +14,8 @@ impl Stack {
         if from.is_unspecified() {
             return self.reaches(to);
         }
-        let is_here = from.is_loopback() || self.is_own(from.into());
-        if from.is_ipv4() != to.is_ipv4() || !is_here {
+        // The others of the loopback network are nobody's, so an answer to one of them would have the stack ask for it.
+        if from.is_ipv4() != to.is_ipv4() || !self.is_own(from.into()) {
             return Err(Refusal::Unreachable);
         }
         if !from.is_loopback() {

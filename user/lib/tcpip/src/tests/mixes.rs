@@ -200,3 +200,46 @@ fn an_address_that_is_gone_sends_nothing() {
     }
     assert_eq!(host.stack.ready(bound), Ok(readiness::WRITABLE));
 }
+
+/// What is for many comes to sockets that have no address of their own, and so never to one that has the loopback's.
+#[test]
+fn who_has_an_address_takes_nothing_that_is_for_many() {
+    for is_shared in [false, true] {
+        let mut pair = Pair::new(0);
+        let sockets = ["0.0.0.0:700", "127.0.0.1:701", "[::1]:702", "10.1.0.1:703"].map(|at| {
+            let stack = &mut pair.hosts[0].stack;
+            let id = stack.open(1, Kind::Udp).unwrap();
+            if is_shared { stack.share(id, end(at)) } else { stack.bind(id, end(at)) }.unwrap();
+            id
+        });
+        let sender = pair.hosts[1].stack.open(1, Kind::Udp).unwrap();
+        for to in ["10.1.0.255", "255.255.255.255", "224.0.0.1", "ff02::1"] {
+            for (at, id) in sockets.iter().enumerate() {
+                let port = 700 + at as u16;
+                pair.hosts[1].stack.send_to(sender, SocketAddr::new(address(to), port), b"x").unwrap();
+                pair.run(50);
+                let found = pair.hosts[0].stack.receive_from(*id, &mut [0; 9]).map(drop);
+                let expected = if at == 0 { Ok(()) } else { Err(Refusal::Again) };
+                assert_eq!(found, expected, "{to} at {port}, shared: {is_shared}");
+            }
+        }
+    }
+}
+
+/// A socket that has a port alone may share it, and nobody comes to it in between.
+#[test]
+fn a_port_that_one_has_alone_is_shared_by_him() {
+    let mut pair = Pair::new(0);
+    let stack = &mut pair.hosts[0].stack;
+    let [own, other] = [1, 2].map(|owner| stack.open(owner, Kind::Udp).unwrap());
+    let at = end("0.0.0.0:700");
+    assert_eq!((stack.bind(own, at), stack.share(other, at)), (Ok(()), Err(Refusal::InUse)));
+    assert_eq!(stack.share(own, end("0.0.0.0:701")), Err(Refusal::Bad));
+    assert_eq!((stack.share(own, at), stack.share(other, at)), (Ok(()), Ok(())));
+    let sender = stack.open(3, Kind::Udp).unwrap();
+    stack.send_to(sender, end("127.0.0.1:700"), b"x").unwrap();
+    pair.run(10);
+    let stack = &mut pair.hosts[0].stack;
+    assert_eq!(stack.receive_from(other, &mut [0; 9]).map(drop), Err(Refusal::Again));
+    assert_eq!(stack.receive_from(own, &mut [0; 9]).map(drop), Ok(()));
+}

@@ -329,3 +329,16 @@ fn sets_have_limits() {
     assert_eq!(operate(&mut rig, FIRST, id as u64, &[[0, 1, UNDO]]), Some(error(crate::errno::ENOMEM)));
     assert_eq!(values(&mut rig, id as u64, 3), [0, 0, 0]);
 }
+
+/// Whoever waits for nothing is not passed over by those that take what is free at once.
+#[test]
+fn who_changes_nothing_comes_first() {
+    let mut rig = Rig::begun();
+    let id = set(&mut rig, 1);
+    let [lock, look] = [rig.fork(), rig.fork()];
+    assert_eq!(operate(&mut rig, FIRST, id, &[[0, 1, 0]]), Some(0));
+    assert_eq!(operate(&mut rig, lock, id, &[[0, 0, 0], [0, 1, 0]]), None);
+    assert_eq!(operate(&mut rig, look, id, &[[0, 0, 0]]), None);
+    assert_eq!(operate(&mut rig, FIRST, id, &[[0, -1, 0]]), Some(0));
+    assert_eq!((rig.answer(look), rig.answer(lock), values(&mut rig, id, 1)), (Some(0), Some(0), vec![1]));
+}
