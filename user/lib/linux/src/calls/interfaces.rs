@@ -72,7 +72,7 @@ fn name_of(request: &[u8; REQUEST_BYTES]) -> &[u8] {
     name.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// What a request is about, behind its name.
+/// Subject of a request, behind its name.
 fn value_of(request: &[u8; REQUEST_BYTES]) -> &[u8] {
     request.get(NAME_BYTES..).unwrap_or_default()
 }

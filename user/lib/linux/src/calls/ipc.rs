@@ -1,6 +1,6 @@
 //! Calls of System V's ipc have this in common: how an object is found by its key or made, who may do what with it, commands that all kinds know, and how calls wait.
 //!
-//! As in Linux, a call that waits for an object is done by the one that makes it possible, and comes back with that result: nobody is woken in vain, and others cannot
+//! A call that waits for an object is done, as in Linux, by the one that makes it possible, and comes back with that result: nobody is woken in vain, and others cannot
 //! come in between.
 
 use super::named_queues::NamedQueues;

@@ -139,7 +139,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 /// A line about the way to the network of an address.
 fn route_line(to: Ipv4Addr, prefix: u8, router: Option<Ipv4Addr>) -> String {
     let mask = mask(prefix);
-    // As the bytes are in memory.
+    // In the order of the bytes in memory.
     let shown = |address: u32| u32::from_le_bytes(address.to_be_bytes());
     let gateway = router.map_or(0, |_| route::GATEWAY);
     let host = if mask == u32::MAX { route::HOST } else { 0 };

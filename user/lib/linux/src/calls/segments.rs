@@ -148,7 +148,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             written = room.borrow().memory.shared_files(at..at.saturating_add(len));
         }
         let frames = &mut self.store.frames;
-        // What is replaced may be all that is left of a removed segment.
+        // Pages that are replaced may be all that is left of a removed segment.
         frames.hold_object(file);
         let mapped = room.borrow_mut().memory.map(frames, (at != 0).then_some(at), len, kind, replaces);
         frames.leave_object(file);

@@ -283,7 +283,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     fn operate_for_others(&mut self, id: i32) {
         let Some(number) = self.kept.ipc.semaphores.get(id).map(|set| set.of.number) else { return };
         let (mut waiting, now) = (self.waiting_at(number), self.seconds());
-        // As in Linux, who changes nothing comes first: behind others it might never find the value for which it waits.
+        // Those that change nothing come first, as in Linux: behind others they might never find the value for which they wait.
         waiting.sort_by_key(|tid| {
             let operations = self.threads.get(tid).and_then(|thread| thread.operations.as_ref());
             operations.is_some_and(|operations| alter(&operations.all))

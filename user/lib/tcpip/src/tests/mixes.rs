@@ -201,7 +201,7 @@ fn an_address_that_is_gone_sends_nothing() {
     assert_eq!(host.stack.ready(bound), Ok(readiness::WRITABLE));
 }
 
-/// What is for many comes to sockets that have no address of their own, and so never to one that has the loopback's.
+/// A datagram for many comes to sockets that have no address of their own, and so never to one that has the loopback's.
 #[test]
 fn who_has_an_address_takes_nothing_that_is_for_many() {
     for is_shared in [false, true] {

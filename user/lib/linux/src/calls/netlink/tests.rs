@@ -284,7 +284,7 @@ fn messages_are_looked_at_before() {
     let whole = net.receive(fd).unwrap();
     assert_eq!(whole.len() as i64, len);
     assert_eq!(net.rig.read(fd, 100).map(|done| done.len()), Ok(20));
-    // What has no room is lost.
+    // A message without room is lost.
     assert_eq!(net.send(fd, &sent), 32);
     let at = net.rig.room(64);
     assert_eq!(net.call(nr::__NR_recvfrom, &[fd, at, 20]), 20);

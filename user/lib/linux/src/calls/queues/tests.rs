@@ -187,7 +187,7 @@ fn a_message_is_lost_by_nobody_who_waits() {
     for (tid, at) in [(wrong, 8), (still, to), (last, to)] {
         assert_eq!(rig.try_by(tid, nr::__NR_msgrcv, &[id, at, 16, 0, 0]), None);
     }
-    // As in Linux, one that stands still has it, and hears of it when it goes on.
+    // One that stands still has it, as in Linux, and hears of it when it goes on.
     assert_eq!(rig.call(nr::__NR_kill, &[still.into(), nr::SIGSTOP.into()]), 0);
     assert_eq!(send(&mut rig, FIRST, id, (3, b"text"), 0), Some(0));
     assert_eq!((rig.answer(wrong), rig.answer(still)), (Some(error(EFAULT)), None));

@@ -102,7 +102,7 @@ fn who_has_waited_longest_comes_first() {
     assert_eq!(control(&mut rig, id, 0, GETVAL, 0), error(EINVAL));
 }
 
-/// Whoever waits has what it had asked for, and was allowed, when its call was made: neither its memory nor permissions are looked at once more.
+/// A thread that waits has what it had asked for, and was allowed, when its call was made: neither its memory nor permissions are looked at once more.
 #[test]
 fn operations_are_read_and_allowed_once() {
     let mut rig = Rig::begun();
@@ -154,7 +154,7 @@ fn one_operation_lets_a_row_of_others_go_on() {
     assert_eq!(operate(&mut rig, zero, id, &[[0, 0, 0], [1, 3, 0]]), None);
     assert_eq!(operate(&mut rig, one, id, &[[0, -41, 0], [1, -1, 0]]), None);
     assert_eq!(operate(&mut rig, two, id, &[[1, -2, 0]]), None);
-    // What is waited for is told as it is now.
+    // The reason of a wait is told as it is now.
     assert_eq!((control(&mut rig, id, 0, GETNCNT, 0), control(&mut rig, id, 1, GETNCNT, 0)), (0, 2));
     assert_eq!(operate(&mut rig, FIRST, id, &[[1, 1, 0]]), Some(0));
     assert_eq!([zero, one, two].map(|tid| rig.answer(tid)), [Some(0); 3]);
@@ -330,7 +330,7 @@ fn sets_have_limits() {
     assert_eq!(values(&mut rig, id as u64, 3), [0, 0, 0]);
 }
 
-/// Whoever waits for nothing is not passed over by those that take what is free at once.
+/// A thread that only looks is not passed over by those that take what is free at once.
 #[test]
 fn who_changes_nothing_comes_first() {
     let mut rig = Rig::begun();

@@ -62,7 +62,7 @@ fn streams_are_in_a_table() {
     assert_eq!(net.receive(other, 9, 0), Ok(b"bytes".to_vec()));
     net.poll(other);
     assert_eq!(net.table("tcp"), expected(["05", "08"], 0));
-    // Whoever has the socket, it is there once.
+    // A socket is there once, however many have it.
     net.rig.fork();
     assert_eq!(net.table("tcp").len(), 3);
     let six = net.listener("[::1]:81");

@@ -262,7 +262,7 @@ fn nothing_is_changed_and_the_rest_is_unknown() {
 fn requests_are_acknowledged_if_they_want_to_be() {
     let mut net = Net::begun();
     let fd = net.socket();
-    // What asks for nothing has no answer.
+    // A message that asks for nothing has no answer.
     for (kind, flags) in [(GET_LINK, 0), (1, NLM_F_REQUEST), (3, NLM_F_REQUEST), (0, NLM_F_REQUEST)] {
         let sent = request(kind, flags, 5, &[0; 16]);
         assert_eq!((net.send(fd, &sent), net.receive(fd)), (32, Err(error(EAGAIN))), "{kind}");
