@@ -118,7 +118,9 @@ fn work(world: &World, database: &Database, transactions: u64, disk: &Path, log:
     guest.expect_begin();
     let Database { script, argument, .. } = database;
     // Keys are nobody's there: the line behind it is for the shell, whoever reads first.
-    let line = format!("linux --no-keys --root /disk/linux dash /lists/{script} {transactions} {argument}\nexit 0\n");
+    let line = format!(
+        "linux --no-keys --root /disk/linux dash /lists/{script} {transactions} {argument}\nexit 0\n"
+    );
     guest.send(line.as_bytes());
     let end = guest.finish();
     let said = guest.text();

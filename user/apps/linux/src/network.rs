@@ -283,7 +283,8 @@ impl Network for Tern {
             return outcome;
         }
         if self.sockets.borrow().contains_key(&number) {
-            return self.with_datagrams(number, |datagrams| datagrams.bind(&endpoint(at), is_shared).map(drop));
+            return self
+                .with_datagrams(number, |datagrams| datagrams.bind(&endpoint(at), is_shared).map(drop));
         }
         let (datagrams, entrance) = self.with_host(|host| host.open_datagrams())?;
         datagrams.bind(&endpoint(at), is_shared).map_err(|failure| self.errno(failure, entrance))?;

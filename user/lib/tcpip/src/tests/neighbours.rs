@@ -6,7 +6,6 @@ use super::{Host, SECOND_US, end};
 use crate::sockets::DATAGRAM_MAX;
 use crate::{Id, Kind, Refusal, readiness};
 use core::net::SocketAddr;
-use std::vec::Vec;
 
 const BOTH: u32 = readiness::READABLE | readiness::WRITABLE;
 
@@ -151,15 +150,17 @@ fn who_can_be_written_takes_what_is_written() {
     for _ in 0..200 {
         let mut host = Host::new(1, None);
         let (udp, echo) = (udp(&mut host), host.stack.open(1, Kind::Echo).unwrap());
-        let mut lens: Vec<usize> = (0..40).map(|_| random.below(DATAGRAM_MAX + 1)).collect();
-        lens.push(0);
-        for len in lens {
+        for at in 0..=40 {
             // Some are sent meanwhile, so that the buffer goes on in its middle.
             if random.below(4) == 0 {
                 host.stack.turn(host.now_us);
                 host.now_us += SECOND_US / 1000;
             }
-            let len = if random.below(2) == 0 { DATAGRAM_MAX } else { len };
+            let len = match (at, random.below(2)) {
+                (40, _) => 0,
+                (_, 0) => DATAGRAM_MAX,
+                _ => random.below(DATAGRAM_MAX + 1),
+            };
             let is_ready = host.stack.ready(udp).unwrap() & readiness::WRITABLE != 0;
             let sent = host.stack.send_to(udp, end("127.0.0.1:9"), &std::vec![0; len]);
             assert!(sent == Ok(()) || !is_ready && sent == Err(Refusal::Again), "{len}: {sent:?}");
