@@ -108,7 +108,7 @@ impl Stack {
             port => port,
         };
         let at = listened(at, port);
-        if self.table.listens(at) || self.table.has_of_others(&self.sockets, at, owner) {
+        if self.table.listens(at) || self.table.is_used_by_others(&self.sockets, at, owner) {
             return Err(Refusal::InUse);
         }
         let mut queue = Vec::new();

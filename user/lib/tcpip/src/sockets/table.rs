@@ -170,8 +170,13 @@ impl Table {
 
     /// Whether another owner has a port for streams, at this address or one of them at all, or has had it and something is still to be sent from there.
     pub fn has_of_others(&self, sockets: &SocketSet<'static>, at: IpListenEndpoint, owner: u64) -> bool {
+        self.is_used_by_others(sockets, at, owner) || self.orphans.has(sockets, at, Some(owner))
+    }
+
+    /// Whether another owner has a port for streams, at this address or one of them at all. A server that is started again has the port of the one before it, whose last connections may still end.
+    pub fn is_used_by_others(&self, sockets: &SocketSet<'static>, at: IpListenEndpoint, owner: u64) -> bool {
         let has = |slot: &Slot| slot.owner != owner && slot.has(sockets, at, false);
-        self.slots.values().any(has) || self.orphans.has(sockets, at, Some(owner))
+        self.slots.values().any(has)
     }
 
     /// A port that no socket has.

@@ -131,3 +131,16 @@ fn a_listener_comes_back_to_its_connections() {
         assert_eq!(host.stack.read(to, &mut [0; 9]), Ok(6));
     }
 }
+
+/// A server that is started again listens where the one before it has, whose client has not ended its connection.
+#[test]
+fn another_owner_listens_behind_connections_that_end() {
+    let mut host = Host::new(6, None);
+    let (listener, client, server) = connection(&mut host, "127.0.0.1:80");
+    host.stack.close(listener);
+    assert_eq!(host.stack.listen(3, end("127.0.0.1:80"), 1), Err(Refusal::InUse), "it is used");
+    host.stack.close(server);
+    host.turn(4);
+    assert_eq!(host.stack.state(client).unwrap().0, State::Open, "it has not ended");
+    assert!(host.stack.listen(3, end("127.0.0.1:80"), 1).is_ok());
+}
