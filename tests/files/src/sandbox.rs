@@ -5,6 +5,7 @@
 //! then the other client leaves it alone. All else is at random: large writes, ends, names, pages that go for want of frames, and time.
 
 use crate::as_on_linux::{Random, programs};
+use crate::served::Served;
 use linux::errno::Errno;
 use linux::frames::{Bytes, Frame, PAGE};
 use linux::memory::{Fault, Kind, Memory, Rights, Source};
@@ -12,7 +13,7 @@ use linux::store::{Clock, Store};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use vfs::page::Plain;
-use vfs::remote::{Remote, Served};
+use vfs::remote::Remote;
 use vfs::{Attributes, How, Inode, Ram, Volume};
 
 type Client = Remote<Served<Ram<Plain>>>;

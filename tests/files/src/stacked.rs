@@ -1,6 +1,7 @@
 //! File systems over others: as on Linux, and promises of each that no comparison shows.
 
 use crate::as_on_linux::{Fixed, Here, Run, compare, paged, programs, ram};
+use crate::served::Served;
 use crypt::{Cost, Crypt, Refusal};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -8,7 +9,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use vfs::page::Plain;
 use vfs::path::Last;
-use vfs::remote::{Remote, Served};
+use vfs::remote::Remote;
 use vfs::{
     Attributes, Cached, Changes, Entry, Error, FileSystem, How, Inode, Kind, Merge, Name, New, Ram, Result,
     Space, Volume,
@@ -561,6 +562,30 @@ fn others_move_things_below() {
     assert_eq!(get(&mut volume, "one").unwrap(), b"2");
     assert_eq!(get(&mut volume, "two"), Err(Error::NotFound));
     volume.close(one).unwrap();
+}
+
+/// A client that opens more than there may be is refused, and gets more as soon as something is closed.
+#[test]
+fn a_server_below_has_no_more() {
+    let served = Served::new(ram(), 20);
+    let mut volume = Volume::new(Remote::new(served.clone()).unwrap());
+    let root = volume.root();
+    let mut open = Vec::new();
+    let error = loop {
+        match volume.open(root, format!("{}", open.len()).as_bytes(), CREATE, 0o644) {
+            Ok(file) => open.push(file),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error, Error::TooManyOpen);
+    assert!(open.len() >= 10, "{}", open.len());
+    assert!(served.open_count() <= 20);
+    volume.close(open.pop().unwrap()).unwrap();
+    put(&mut volume, "more", b"text").unwrap();
+    for file in open {
+        volume.close(file).unwrap();
+    }
+    assert!(served.open_count() < 17, "{}", served.open_count());
 }
 
 /// Names and targets that are the merge's own are nobody else's.

@@ -1,10 +1,11 @@
 //! Two clients of one server, each with what it has found: both see at once what the other one has changed.
 
 use crate::as_on_linux::{Random, programs};
+use crate::served::Served;
 use std::sync::atomic::{AtomicU64, Ordering};
 use vfs::page::{Page, Plain};
 use vfs::path::Last;
-use vfs::remote::{Remote, Served};
+use vfs::remote::Remote;
 use vfs::{Attributes, Cached, Changes, Error, FileSystem, How, Inode, Ram, Result, Volume};
 
 type Client = Volume<Remote<Served<Ram<Plain>>>>;

@@ -24,9 +24,6 @@ use vfs::{Attributes, Inode};
 /// Bytes that everything open counts for, beside its path.
 pub const OPEN_BYTES: usize = 256;
 
-/// Bytes that something of the file system counts for besides: entries that its inode has while it is open in tables of the volume, of places, and of files of the server.
-pub const INODE_BYTES: usize = 384;
-
 /// An object behind descriptors. Copies of a descriptor share it, with its position.
 #[derive(Debug)]
 pub struct Open {
@@ -189,11 +186,11 @@ impl Open {
         }
     }
 
-    /// Bytes that it keeps of its path, and of the file system's tables.
-    pub fn kept_bytes(&self) -> usize {
+    /// Bytes of paths that it keeps.
+    pub fn name_bytes(&self) -> usize {
         match &self.object {
-            Object::Link(link) => INODE_BYTES + size_of::<Link>() + link.path.len() + link.target.len(),
-            _ => self.file().map_or(0, |_| INODE_BYTES) + self.name().len(),
+            Object::Link(link) => size_of::<Link>() + link.path.len() + link.target.len(),
+            _ => self.name().len(),
         }
     }
 

@@ -10,7 +10,6 @@ mod held;
 mod hostile;
 mod late;
 mod limits;
-mod many;
 mod opened;
 mod others;
 mod places;

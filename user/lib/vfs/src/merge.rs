@@ -476,11 +476,7 @@ impl<U: FileSystem, L: FileSystem> FileSystem for Merge<U, L> {
             self.release(inode);
             return Err(error);
         }
-        let held = self.places.hold(inode);
-        if held.is_err() {
-            self.release(inode);
-        }
-        held
+        self.places.hold(inode)
     }
 
     fn release(&mut self, inode: Inode) {

@@ -9,11 +9,8 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// Most inodes, unless more than half of them are held. When there are more, the half of the others that was used last stays.
+/// Most inodes, beside those that are held. When there are more, the half that was used last stays.
 const COUNT_MAX: usize = 4096;
-
-/// Most inodes that are held, with the directories above them.
-const HELD_MAX: usize = 16_384;
 
 /// Most bytes of a path from the root on. A little less than a path of a message has, so that there is room for what stands in front of it.
 pub const PATH_MAX: usize = 4000;
@@ -27,10 +24,6 @@ pub struct Places<T> {
     root: Inode,
     known: BTreeMap<Inode, Known<T>>,
     clock: u64,
-    /// How many were held or above one that was, when that was counted last.
-    held: usize,
-    /// How many there may be now.
-    most: usize,
 }
 
 #[derive(Debug)]
@@ -47,7 +40,7 @@ impl<T> Places<T> {
     /// Those of a file system of which nothing but the root was found.
     pub fn new(root: Inode, value: T) -> Places<T> {
         let known = Known { parent: root, name: Box::default(), used: 0, is_held: true, value };
-        Places { root, known: BTreeMap::from([(root, known)]), clock: 0, held: 1, most: COUNT_MAX }
+        Places { root, known: BTreeMap::from([(root, known)]), clock: 0 }
     }
 
     /// The value of an inode. [`Error::NotFound`] if it is not there any more.
@@ -88,7 +81,7 @@ impl<T> Places<T> {
         let is_held = self.known.get(&inode).is_some_and(|known| known.is_held);
         let known = Known { parent, name: name.bytes().into(), used: self.clock, is_held, value };
         self.known.insert(inode, known);
-        let is_full = self.known.len() > self.most;
+        let is_full = self.known.len() > COUNT_MAX;
         if is_full {
             self.prune();
         }
@@ -121,17 +114,9 @@ impl<T> Places<T> {
         self.known.get(&inode).is_some_and(|known| known.is_held)
     }
 
-    /// An inode stays until it is [released](Places::release), with the directories above it. [`Error::TooManyOpen`] if too many stay already.
+    /// An inode stays until it is [released](Places::release).
     pub fn hold(&mut self, inode: Inode) -> Result<()> {
-        if self.held > HELD_MAX {
-            // Some may have been released since they were counted.
-            self.prune();
-        }
-        let known = self.known.get_mut(&inode).ok_or(Error::NotFound)?;
-        if self.held > HELD_MAX {
-            return Err(Error::TooManyOpen);
-        }
-        known.is_held = true;
+        self.known.get_mut(&inode).ok_or(Error::NotFound)?.is_held = true;
         Ok(())
     }
 
@@ -160,28 +145,17 @@ impl<T> Places<T> {
         if path.len() > PATH_MAX { Err(Error::NameTooLong) } else { Ok(path) }
     }
 
-    /// Lets those go that were used longest ago, down to half of those that are neither held nor above one that is.
+    /// Lets those go that nobody holds and that were used longest ago, down to half of them all.
     fn prune(&mut self) {
-        self.clock += 1;
-        let now = self.clock;
         let held: Vec<Inode> =
             self.known.iter().filter(|(_, known)| known.is_held).map(|(&inode, _)| inode).collect();
         for inode in held {
-            let mut at = inode;
-            // Up to a directory that was reached before, as the root is in the end.
-            while let Some(known) = self.known.get_mut(&at).filter(|known| known.used < now) {
-                known.used = now;
-                at = known.parent;
-            }
+            let _ = self.path(inode);
         }
-        let mut times: Vec<u64> =
-            self.known.values().map(|known| known.used).filter(|used| *used < now).collect();
+        let mut times: Vec<u64> = self.known.values().map(|known| known.used).collect();
         times.sort_unstable();
-        self.held = self.known.len() - times.len();
-        // Room for others is left in any case, so that not each new one makes all be looked through.
-        self.most = COUNT_MAX.max(self.held + COUNT_MAX / 2);
         let first = times.get(times.len() / 2).copied().unwrap_or_default();
-        self.known.retain(|_, known| known.used >= first);
+        self.known.retain(|_, known| known.is_held || known.used >= first);
     }
 }
 
@@ -230,37 +204,6 @@ mod tests {
             places.put(Inode(number), ROOT, name("many"), ()).unwrap();
         }
         assert!(!places.has(parent) && places.has(ROOT));
-    }
-
-    /// Many that are held, each in a directory of its own, keep their paths, while others come and go. There is an end of them, until some are released.
-    #[test]
-    fn all_that_is_held_has_its_path() {
-        let mut places = Places::new(ROOT, ());
-        let file = |number: u64| Inode(1_000_001 + 2 * number);
-        let mut count = 0;
-        loop {
-            let directory = Inode(file(count).0 - 1);
-            places.put(directory, ROOT, name("directory"), ()).unwrap();
-            places.put(file(count), directory, name("file"), ()).unwrap();
-            if let Err(error) = places.hold(file(count)) {
-                assert_eq!(error, Error::TooManyOpen);
-                break;
-            }
-            count += 1;
-            assert!(places.known.len() <= HELD_MAX + 2 * COUNT_MAX);
-        }
-        assert!((HELD_MAX / 2..HELD_MAX / 2 + COUNT_MAX).contains(&(count as usize)), "{count}");
-        for number in 10..2 * COUNT_MAX as u64 {
-            places.put(Inode(number), ROOT, name("other"), ()).unwrap();
-        }
-        assert!(!places.has(Inode(10)) && places.has(Inode(2 * COUNT_MAX as u64 - 1)));
-        for number in 0..count {
-            assert_eq!(places.path(file(number)).unwrap(), b"directory/file");
-        }
-        (0..count).for_each(|number| places.release(file(number)));
-        places.put(file(0), ROOT, name("file"), ()).unwrap();
-        places.hold(file(0)).unwrap();
-        assert!(places.known.len() < HELD_MAX, "{}", places.known.len());
     }
 
     #[test]

@@ -3,19 +3,13 @@
 //! The other side knows paths, and objects that are open. So [`Remote`] notes at which path it has found an inode ([`Places`]), and has a file open there as long as
 //! somebody has it open here, besides a few that were used last. Directories are reached by their paths.
 //!
-//! A server that refuses to open more gets back the objects of files that were used longest ago, and these are opened again by their paths when they are used. So
-//! more files are in use than the server has objects for. A file stays open there if it has no name that is known, if it is not where it was found, or if what was written to it
-//! cannot be made safe. A file in use is open before its name goes, and a name that would take the last object stays: `TooManyOpen`.
-//!
 //! If the server ends and is started anew, files are opened again by their paths, without a word; but one that was written to and not synced may have lost
 //! something. So all calls of it fail until it is closed; and if none was made until then, opening it fails, once. Whoever moves and removes things past this file system
 //! makes calls fail that meant them, and nothing worse: a file that has another inode is none that was found.
 
 mod calls;
-mod served;
 mod server;
 
-pub use served::Served;
 pub use server::{Answer, Directory, Failure, File, Server};
 
 use crate::found::Found;
@@ -64,7 +58,7 @@ type FileOf<S> = <<S as Server>::Directory as Directory>::File;
 
 #[derive(Debug)]
 struct Open<F> {
-    /// None if the server was started anew since, or has something else open in the place of it.
+    /// None if the server was started anew since.
     file: Option<F>,
     is_held: bool,
     /// It was written to and not synced.
@@ -250,9 +244,10 @@ impl<S: Server> FileSystem for Remote<S> {
     fn unlink(&mut self, directory: Inode, name: Name) -> Result<()> {
         let path = self.path_of(directory, name)?;
         let found = self.stat_at(&path)?;
+        self.keep(found.inode);
         self.found.forget_name(directory, name.bytes());
         self.found.forget_inode(found.inode);
-        self.take_name(Some(found.inode), &path, |base| base.unlink(&path))?;
+        self.change_by(|base| base.unlink(&path))?;
         self.lost_name(&found, directory, name)
     }
 
@@ -276,10 +271,11 @@ impl<S: Server> FileSystem for Remote<S> {
             Err(Error::NotFound) => None,
             Err(error) => return Err(error),
         };
-        if let Some(replaced) = &replaced
-            && self.listed.as_ref().is_some_and(|(listed, _)| *listed == replaced.inode)
-        {
-            self.listed = None;
+        if let Some(replaced) = &replaced {
+            self.keep(replaced.inode);
+            if self.listed.as_ref().is_some_and(|(listed, _)| *listed == replaced.inode) {
+                self.listed = None;
+            }
         }
         self.found.forget_name(from, name.bytes());
         self.found.forget_name(to, new_name.bytes());
@@ -287,8 +283,7 @@ impl<S: Server> FileSystem for Remote<S> {
         if let Some(replaced) = &replaced {
             self.found.forget_inode(replaced.inode);
         }
-        let inode = replaced.as_ref().map(|replaced| replaced.inode);
-        self.take_name(inode, &path, |base| base.rename(&existing, &path))?;
+        self.change_by(|base| base.rename(&existing, &path))?;
         if let Some(replaced) = replaced {
             self.lost_name(&replaced, to, new_name)?;
         }
@@ -405,15 +400,16 @@ impl<S: Server> FileSystem for Remote<S> {
 
     fn release(&mut self, inode: Inode) {
         self.places.release(inode);
-        let Some(open) = self.files.get_mut(&inode) else { return };
-        open.is_held = false;
-        if open.is_lost && !open.is_told {
-            self.lost.insert(inode);
-        }
-        if open.is_lost || open.file.is_none() {
-            self.files.remove(&inode);
-        } else {
-            self.close_spare(SPARE_MAX);
+        if let Some(open) = self.files.get_mut(&inode) {
+            open.is_held = false;
+            if open.is_lost {
+                if !open.is_told {
+                    self.lost.insert(inode);
+                }
+                self.files.remove(&inode);
+            } else {
+                self.close_spare(SPARE_MAX);
+            }
         }
     }
 }

@@ -203,7 +203,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let open = self.open_found(tid, path, flags, mode)?;
         let has_share = open.share.borrow().is_some();
         if !has_share {
-            let Some(share) = self.budget.take(open.kept_bytes() + OPEN_BYTES) else {
+            let Some(share) = self.budget.take(open.name_bytes() + OPEN_BYTES) else {
                 self.close(open);
                 return Err(ENFILE);
             };

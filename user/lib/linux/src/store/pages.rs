@@ -9,7 +9,7 @@
 //! noted with a sum of the bytes that agree with the file: only if it has another sum did somebody write there.
 
 use super::{Known, Store};
-use crate::errno::{EIO, ENFILE, ENOMEM, ENOSPC, Result};
+use crate::errno::{EIO, ENOMEM, ENOSPC, Result};
 use crate::frames::{Bytes, Frame, PAGE};
 use crate::memory::{Fault, FileNumber, Source};
 use alloc::collections::BTreeSet;
@@ -29,9 +29,6 @@ const CACHED_MAX: usize = 8192;
 
 /// Files of which nothing is mapped, and that stay open all the same for their pages in the cache, at most; or as many as are mapped, if those are more.
 pub(super) const UNMAPPED_MAX: usize = 64;
-
-/// Files of which something is mapped, with those that are open for their pages in the cache, at most.
-const MAPPED_MAX: usize = 2048;
 
 /// Nanoseconds in which a file's time may be that of a later change, too: file systems with times in seconds, and clocks that differ by one.
 const RECENT_NS: u64 = 3_000_000_000;
@@ -57,11 +54,8 @@ impl Known {
 }
 
 impl<B: Bytes, F: FileSystem> Store<B, F> {
-    /// Keeps a file for pages of it that are mapped. `ENFILE`: so many files are kept already.
+    /// Keeps a file for pages of it that are mapped.
     pub fn map_file(&mut self, inode: Inode) -> Result<FileNumber> {
-        if self.mapped.len() >= MAPPED_MAX && !self.mapped.contains_key(&inode.0) {
-            return Err(ENFILE);
-        }
         self.keep(inode)?;
         Ok(FileNumber(inode.0))
     }
@@ -256,12 +250,11 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
         self.mapped.len() > self.mapped_many
     }
 
-    /// Closes files whose pages nobody uses any more: all but these. Their cached pages go, unless there is no room for what the file does not have of them, or the server has none
-    /// to open it.
+    /// Closes files whose pages nobody uses any more: all but these. Their cached pages go, unless there is no room for what the file does not have of them.
     pub fn keep_mapped(&mut self, used: &BTreeSet<FileNumber>) {
         let all: Vec<u64> = self.mapped.keys().copied().collect();
         for file in all.into_iter().filter(|file| !used.contains(&FileNumber(*file))) {
-            if !matches!(self.write_back_all(Inode(file)), Err(ENOSPC | ENFILE)) {
+            if self.write_back_all(Inode(file)) != Err(ENOSPC) {
                 self.let_go(Inode(file));
             }
         }

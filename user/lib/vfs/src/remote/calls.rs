@@ -13,9 +13,6 @@ const BASES_MAX: usize = 6;
 /// Most files that are open though nobody has them open.
 pub(super) const SPARE_MAX: usize = 8;
 
-/// Files in use that are closed at a time, so that few calls are refused.
-const CLOSED_COUNT: usize = 16;
-
 impl<S: Server> Remote<S> {
     /// The server has ended: what was open there is not any more.
     pub(super) fn lose(&mut self) {
@@ -67,36 +64,6 @@ impl<S: Server> Remote<S> {
         self.counts(done)
     }
 
-    /// Makes a call that takes the name at a path away from an inode, of which all was forgotten. It [is open](Remote::keep) then if somebody has it open, and is opened anew if the server
-    /// has ended in between.
-    pub(super) fn take_name(
-        &mut self,
-        inode: Option<Inode>,
-        path: &[u8],
-        run: impl Fn(&S::Directory) -> Answer<()>,
-    ) -> Result<()> {
-        for _ in 0..TRIES {
-            if let Some(inode) = inode {
-                self.keep(inode, path)?;
-            }
-            if self.bases.is_empty() {
-                let base = self.server.connect()?;
-                self.bases.push(base);
-            }
-            match self.bases.last().map(&run) {
-                Some(Ok(())) => return self.counts(Ok(())),
-                Some(Err(Failure::Refused(error))) => return self.counts(Err(error)),
-                Some(Err(Failure::NotBegun)) => self.lose(),
-                Some(Err(Failure::Broken)) => {
-                    self.lose();
-                    break;
-                }
-                None => break,
-            }
-        }
-        self.counts(Err(Error::Io))
-    }
-
     /// A call that counts as a change has ended.
     pub(super) fn counts<T>(&mut self, done: Result<T>) -> Result<T> {
         match done {
@@ -140,103 +107,29 @@ impl<S: Server> Remote<S> {
         if found.inode == inode { Ok(found) } else { Err(Error::NotFound) }
     }
 
-    /// Makes a call that opens something. If too much is open, what nobody needs is closed; if it still is, this is one client more; and if that is not enough, files in
-    /// use are closed, to be opened again.
+    /// Makes a call that opens something. If there is too much open, what nobody needs is closed; if it still is, this is one client more.
     pub(super) fn opening<T>(
         &mut self,
         can_repeat: bool,
         run: impl Fn(&S::Directory) -> Answer<T>,
     ) -> Result<T> {
-        let mut outcome = self.opening_one_more(can_repeat, &run);
-        while matches!(outcome, Err(Error::TooManyOpen)) && self.close_held() {
-            outcome = self.by_any_base(can_repeat, &run);
-        }
-        outcome
-    }
-
-    /// Makes a call that opens something, while files in use stay open.
-    fn opening_one_more<T>(
-        &mut self,
-        can_repeat: bool,
-        run: &impl Fn(&S::Directory) -> Answer<T>,
-    ) -> Result<T> {
-        // Behind the first call there is room from a directory, from files that nobody needs, and from each further client.
-        for _ in 0..BASES_MAX + 2 {
-            match self.by_any_base(can_repeat, run) {
-                Err(Error::TooManyOpen) if self.make_room() => {}
+        for _ in 0..=BASES_MAX {
+            match self.call(can_repeat, &run) {
+                Err(Error::TooManyOpen) => {}
                 outcome => return outcome,
             }
+            if self.listed.take().is_some() || self.close_spare(0) {
+                continue;
+            }
+            if self.bases.len() >= BASES_MAX {
+                // One that was used before may have some again.
+                self.bases.rotate_right(1);
+                return self.call(can_repeat, &run);
+            }
+            let base = self.server.connect()?;
+            self.bases.push(base);
         }
         Err(Error::TooManyOpen)
-    }
-
-    /// Makes a call that opens something as the first of the clients that has room.
-    fn by_any_base<T>(&mut self, can_repeat: bool, run: &impl Fn(&S::Directory) -> Answer<T>) -> Result<T> {
-        let mut outcome = self.call(can_repeat, run);
-        for _ in 1..self.bases.len() {
-            if !matches!(outcome, Err(Error::TooManyOpen)) {
-                break;
-            }
-            // One that was used before may have room again.
-            if let Some(last) = self.bases.pop() {
-                self.bases.insert(0, last);
-            }
-            outcome = self.call(can_repeat, run);
-        }
-        outcome
-    }
-
-    /// Closes what nobody needs, or else becomes one client more. Says whether there may be room now.
-    fn make_room(&mut self) -> bool {
-        if self.listed.take().is_some() || self.close_spare(0) {
-            return true;
-        }
-        if self.bases.len() >= BASES_MAX {
-            return false;
-        }
-        match self.server.connect() {
-            Ok(base) => {
-                self.bases.push(base);
-                true
-            }
-            // A server that has no room for a file may have none for a client either. If it is gone, the next call finds that.
-            Err(_) => false,
-        }
-    }
-
-    /// Closes some files in use, those that were used longest ago. They are opened again by their paths when somebody uses them. Says whether there were some.
-    fn close_held(&mut self) -> bool {
-        let mut held: Vec<(u64, Inode)> = self
-            .files
-            .iter()
-            .filter(|(_, open)| open.is_held && open.file.is_some())
-            .map(|(&inode, open)| (open.used, inode))
-            .collect();
-        held.sort_unstable();
-        let mut closed = 0;
-        for (_, inode) in held {
-            let is_safe = self.is_safe(inode);
-            self.clock += 1;
-            let Some(open) = self.files.get_mut(&inode) else { continue };
-            // If the server has ended meanwhile, nothing of it is open any more.
-            if is_safe || open.file.is_none() {
-                open.file = None;
-                closed += 1;
-            } else {
-                // Others are looked at first the next time.
-                open.used = self.clock;
-            }
-            if closed == CLOSED_COUNT {
-                break;
-            }
-        }
-        closed > 0
-    }
-
-    /// Says whether a file in use can be opened again with all of its bytes: it is at the path that is known, and what was written to it is safe.
-    fn is_safe(&mut self, inode: Inode) -> bool {
-        let Ok(path) = self.path(inode) else { return false };
-        self.stat_at(&path).is_ok_and(|found| found.inode == inode) && self.sync(inode).is_ok()
     }
 
     /// Closes files that nobody has open, but so many. Says whether there were some.
@@ -298,13 +191,8 @@ impl<S: Server> Remote<S> {
             _ => {}
         }
         let path = self.path(inode)?;
-        self.open_at(inode, &path)
-    }
-
-    /// Opens a file by its path.
-    fn open_at(&mut self, inode: Inode, path: &[u8]) -> Result<()> {
         let file = self.opening(true, |base| {
-            let file = base.open(path, How::default(), 0)?;
+            let file = base.open(&path, How::default(), 0)?;
             // It may be another one by now.
             if file.stat()?.inode == inode { Ok(file) } else { Err(Failure::Refused(Error::NotFound)) }
         })?;
@@ -347,37 +235,10 @@ impl<S: Server> Remote<S> {
         Err(Error::Io)
     }
 
-    /// A file that is held, and is at this path, is to be open before its name goes: nobody could open it afterwards.
-    fn keep(&mut self, inode: Inode, path: &[u8]) -> Result<()> {
-        let Some(open) = self.files.get(&inode).filter(|open| open.is_held && !open.is_lost) else {
-            return Ok(());
-        };
-        if open.file.is_none() {
-            match self.open_at(inode, path) {
-                // Others have moved it since.
-                Err(Error::NotFound) => return Ok(()),
-                opened => opened?,
-            }
-        }
-        self.leave_room(inode, path)
-    }
-
-    /// A file that loses its name stays open. Fails unless there is room for one more, so that files in use that are not open can be opened in turn.
-    fn leave_room(&mut self, inode: Inode, path: &[u8]) -> Result<()> {
-        let waits = |open: &Open<FileOf<S>>| open.is_held && open.file.is_none() && !open.is_lost;
-        if !self.files.values().any(waits) {
-            return Ok(());
-        }
-        let has_name = |file: Inode| self.places.get(file).is_ok_and(Option::is_none);
-        let mut others = self.files.iter().filter(|(other, open)| **other != inode && open.file.is_some());
-        if others.any(|(&other, open)| !open.is_held || has_name(other)) {
-            return Ok(());
-        }
-        // If it can be opened once more, something else can be.
-        let once_more = |base: &S::Directory| base.open(path, How::default(), 0);
-        match self.opening_one_more(true, &once_more) {
-            Err(Error::TooManyOpen) => Err(Error::TooManyOpen),
-            _ => Ok(()),
+    /// A file that is held is to be open before its name goes.
+    pub(super) fn keep(&mut self, inode: Inode) {
+        if self.files.get(&inode).is_some_and(|open| open.is_held) {
+            let _ = self.open(inode);
         }
     }
 
