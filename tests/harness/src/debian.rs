@@ -9,6 +9,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use xtask::paths;
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
@@ -49,6 +50,13 @@ const ONE_IN: usize = 8;
 
 /// Most lines for one boot.
 const AT_ONCE: usize = 15;
+
+/// The newest file of a kind, by its name, that somebody has fetched into a folder of `target/tern/linux`.
+pub fn fetched(folder: &str, is_wanted: impl Fn(&str) -> bool) -> Option<PathBuf> {
+    let files = fs::read_dir(paths::out().ok()?.join("linux").join(folder)).ok()?;
+    let paths = files.filter_map(Result::ok).map(|entry| entry.path());
+    paths.filter(|path| path.file_name().is_some_and(|name| is_wanted(&name.to_string_lossy()))).max()
+}
 
 /// Copies a file to the same path below a root, with the libraries that it is linked with.
 pub fn bring(root: &Path, file: &Path, known: &mut BTreeSet<PathBuf>) -> Result<(), Failed> {

@@ -3,7 +3,7 @@
 //! They are no part of a plain test: `./tern linux install libpython3.11-testsuite` fetches them, and who has them has these trials. `linux/python.txt` says of each module how
 //! many of its tests pass, and which do not; the plain test runs the first ones of the list alone.
 
-use crate::debian::{bring, bring_folder};
+use crate::debian::{bring, bring_folder, fetched};
 use crate::files::{check_disk, root_disk, tool};
 use crate::world::{Reply, Scratch, Verdict, World, run_within};
 use libtest_mimic::{Failed, Trial};
@@ -12,7 +12,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-use xtask::paths;
 
 /// Beginning of the name of the package's file.
 const PACKAGE: &str = "libpython3.11-testsuite_";
@@ -47,11 +46,7 @@ pub fn trials(world: &'static World) -> Vec<Trial> {
 
 /// The package, if somebody has fetched it.
 fn package() -> Option<PathBuf> {
-    let folder = paths::out().ok()?.join("linux/packages");
-    let files = fs::read_dir(folder).ok()?.filter_map(Result::ok).map(|entry| entry.path());
-    files
-        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PACKAGE)))
-        .max()
+    fetched("packages", |name| name.starts_with(PACKAGE))
 }
 
 /// A module of the list.
