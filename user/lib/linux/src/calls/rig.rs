@@ -278,6 +278,19 @@ impl Rig {
         if outcome < 0 { Err(outcome) } else { Ok(self.get(FIRST, at, outcome as usize)) }
     }
 
+    /// An option of a socket, of 32 bits, or the error.
+    pub fn option(&mut self, fd: u64, level: u32, name: u32) -> core::result::Result<u32, i64> {
+        let (at, len) = (self.room(16), self.put(&4u32.to_le_bytes()));
+        let outcome = self.call(nr::__NR_getsockopt, &[fd, level.into(), name.into(), at, len]);
+        if outcome < 0 { Err(outcome) } else { Ok(self.half(at)) }
+    }
+
+    /// Sets such an option.
+    pub fn set_option(&mut self, fd: u64, level: u32, name: u32, value: u32) -> i64 {
+        let at = self.put(&value.to_le_bytes());
+        self.call(nr::__NR_setsockopt, &[fd, level.into(), name.into(), at, 4])
+    }
+
     /// Readiness of a descriptor: bits of `poll`.
     pub fn poll(&mut self, fd: u64) -> u32 {
         let before = self.free;

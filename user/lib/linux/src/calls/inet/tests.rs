@@ -200,14 +200,15 @@ impl Net {
     }
 
     fn option(&mut self, fd: u64, level: u32, name: u32) -> Result<u32, i64> {
-        let (at, len) = (self.rig.room(16), self.rig.put(&4u32.to_le_bytes()));
-        let outcome = self.call(nr::__NR_getsockopt, &[fd, level.into(), name.into(), at, len]);
-        if outcome < 0 { Err(outcome) } else { Ok(self.rig.half(at)) }
+        let outcome = self.rig.option(fd, level, name);
+        self.turn();
+        outcome
     }
 
     fn set(&mut self, fd: u64, level: u32, name: u32, value: u32) -> i64 {
-        let at = self.rig.put(&value.to_le_bytes());
-        self.call(nr::__NR_setsockopt, &[fd, level.into(), name.into(), at, 4])
+        let outcome = self.rig.set_option(fd, level, name, value);
+        self.turn();
+        outcome
     }
 
     fn error_of(&mut self, fd: u64) -> u32 {

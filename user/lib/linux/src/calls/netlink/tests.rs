@@ -166,14 +166,11 @@ impl Net {
     }
 
     fn option(&mut self, fd: u64, level: u32, name: u32) -> Result<u32, i64> {
-        let (at, len) = (self.rig.room(16), self.rig.put(&4u32.to_le_bytes()));
-        let outcome = self.call(nr::__NR_getsockopt, &[fd, level.into(), name.into(), at, len]);
-        if outcome < 0 { Err(outcome) } else { Ok(self.rig.half(at)) }
+        self.rig.option(fd, level, name)
     }
 
     fn set(&mut self, fd: u64, level: u32, name: u32, value: u32) -> i64 {
-        let at = self.rig.put(&value.to_le_bytes());
-        self.call(nr::__NR_setsockopt, &[fd, level.into(), name.into(), at, 4])
+        self.rig.set_option(fd, level, name, value)
     }
 }
 
