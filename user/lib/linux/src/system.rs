@@ -345,8 +345,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 return Some(false);
             }
         }
-        let thread = self.threads.get_mut(&tid)?;
-        thread.forget_call();
+        self.threads.get_mut(&tid)?.end_call();
         Some(true)
     }
 
