@@ -293,7 +293,7 @@ pub struct Thread {
     pub until: Option<Option<u64>>,
     /// Number of the wait of that call, among all that there were: the one that has waited longest comes first.
     pub turn: u64,
-    /// When the call that is made again has begun, if that matters to it.
+    /// When the read of a terminal has begun that is made again.
     pub began: Option<u64>,
     /// Bytes that a call has done before it had to wait.
     pub done: u64,

@@ -67,8 +67,8 @@ pub struct System<M, B, F> {
     pub(crate) next: Tid,
     /// Number that the next pipe, or the like, gets.
     pub(crate) next_ring: u64,
-    /// Waits that have begun so far.
-    turns: u64,
+    /// Turns of waits that were given so far.
+    pub(crate) turns: u64,
     /// Memory that processes make this program keep: that of [`Frames`](crate::frames::Frames), too.
     pub budget: Budget,
     /// Entries of lists of open files.

@@ -15,7 +15,7 @@ use crate::frames::Bytes;
 use crate::ipc::numbers::{IPC_CREAT, IPC_EXCL, IPC_PRIVATE, IPC_STAT, PERMISSIONS_BYTES};
 use crate::ipc::{Ids, Lasting, Object, Permissions};
 use crate::machine::{Machine, Tid};
-use crate::process::{Event, Thread};
+use crate::process::Event;
 use crate::system::{Answer, Outcome, System};
 use alloc::vec::Vec;
 use vfs::FileSystem;
@@ -164,17 +164,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(())
     }
 
-    /// Threads that wait at an object, and whose calls nobody has done: the one that has waited longest comes first.
-    pub(super) fn waiting_at(&self, number: u64) -> Vec<Tid> {
-        let waits = |(tid, thread): (&Tid, &Thread)| {
-            let blocked = thread.blocked.as_ref().filter(|_| !thread.is_woken)?;
-            blocked.on.contains(&Event::Ring(number)).then_some((thread.turn, *tid))
-        };
-        let mut all: Vec<(u64, Tid)> = self.threads.iter().filter_map(waits).collect();
-        all.sort_unstable();
-        all.into_iter().map(|(_, tid)| tid).collect()
-    }
-
     /// The call of a thread that waits is done, with a result.
     pub(super) fn end_wait(&mut self, tid: Tid, result: Result<u64>) {
         if let Some(thread) = self.threads.get_mut(&tid) {
@@ -185,7 +174,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Calls of all threads that wait at an object are done, with one result.
     pub(super) fn end_waits(&mut self, number: u64, result: Result<u64>) {
-        for tid in self.waiting_at(number) {
+        for (tid, _) in self.waiters(Event::Ring(number)) {
             self.end_wait(tid, result);
         }
     }
@@ -207,7 +196,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 }
 
 /// A wait of a thread at an object with a number, until somebody has done the call, or a time.
-pub(super) fn wait_at(tid: Tid, number: u64, until: Option<u64>) -> Outcome {
+pub(super) fn wait_at_object(tid: Tid, number: u64, until: Option<u64>) -> Outcome {
     Outcome::Wait(Vec::from([Event::Ring(number), Event::Done(tid)]), until)
 }
 

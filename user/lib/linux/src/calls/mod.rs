@@ -52,6 +52,7 @@ mod syncing;
 pub mod terminal;
 pub mod time;
 pub mod timers;
+mod waiters;
 pub mod waiting;
 mod walk;
 mod whole;

@@ -4,7 +4,7 @@
 //! have room then. So each of them costs one look at those that wait, however many go on by that. A message is copied out before it is taken, so an address that is wrong loses
 //! none.
 
-use super::ipc::{Ipc, Kind, READS, WRITES, structure, wait_at};
+use super::ipc::{Ipc, Kind, READS, WRITES, structure, wait_at_object};
 use super::number;
 use crate::errno::{E2BIG, EAGAIN, EIDRM, EINVAL, ENOMEM, ENOMSG, EPERM, Result};
 use crate::frames::Bytes;
@@ -15,6 +15,7 @@ use crate::ipc::numbers::{
 use crate::ipc::{Ids, LastingShare, OBJECTS_MAX, Permissions};
 use crate::machine::{Machine, Tid};
 use crate::places::shorten_queue;
+use crate::process::{Blocked, Event};
 use crate::system::{Answer, DONE, System};
 use alloc::collections::VecDeque;
 use alloc::string::String;
@@ -121,7 +122,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let queue = &self.ipc_allowed::<Queue>(tid, id, WRITES)?.of;
         if !queue.has_room(len) {
             let is_quick = flags as u32 & IPC_NOWAIT != 0;
-            return if is_quick { Err(EAGAIN) } else { Ok(wait_at(tid, queue.number, None)) };
+            return if is_quick { Err(EAGAIN) } else { Ok(wait_at_object(tid, queue.number, None)) };
         }
         self.queue_message(tid, id, kind, text)?;
         DONE
@@ -157,11 +158,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Threads that wait at a queue with a call of one kind, and its arguments. The one that has waited longest comes first.
     fn waiting_with(&self, id: i32, call: u32) -> Vec<(Tid, [u64; 6])> {
         let Some(queue) = self.kept.ipc.queues.get(id) else { return Vec::new() };
-        let with = |tid: Tid| {
-            let registers = self.threads.get(&tid)?.blocked.as_ref()?.registers;
-            (registers.rax == u64::from(call)).then(|| (tid, registers.arguments()))
-        };
-        self.waiting_at(queue.of.number).into_iter().filter_map(with).collect()
+        let event = Event::Ring(queue.of.number);
+        self.waiting(|Blocked { registers, on, .. }| {
+            let is_one = registers.rax == u64::from(call) && on.contains(&event);
+            is_one.then(|| registers.arguments())
+        })
     }
 
     /// Gives a message to the thread that has waited longest for one like it. False if nobody has. Those that it is too long for hear of it.
@@ -220,7 +221,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let queue = &self.ipc_allowed::<Queue>(tid, id, READS)?.of;
         let Some(at) = queue.find(wish.cast_signed(), flags) else {
             let is_quick = flags & IPC_NOWAIT != 0;
-            return if is_quick { Err(ENOMSG) } else { Ok(wait_at(tid, queue.number, None)) };
+            return if is_quick { Err(ENOMSG) } else { Ok(wait_at_object(tid, queue.number, None)) };
         };
         let message = queue.messages.get(at).ok_or(ENOMSG)?;
         let whole = message.text.len() as u64;
