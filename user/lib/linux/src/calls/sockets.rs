@@ -301,7 +301,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let room = usize::try_from(i32::from_le_bytes(room)).map_err(|_| EINVAL)?;
         let bytes = match &open.object {
             Object::Inet(inet) => self.inet_option(inet, level as u32, name as u32)?,
-            Object::Netlink(socket) => netlink_option(socket, level as u32, name as u32)?,
+            Object::Netlink(socket) => netlink_option(socket, level as u32, name as u32, room)?,
             _ if level as u32 != SOL_SOCKET => return Err(EOPNOTSUPP),
             _ => option(socket_of(&open)?, name as u32)?,
         };
