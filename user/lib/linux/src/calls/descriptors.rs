@@ -8,7 +8,7 @@ use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::{Descriptor, OPEN_BYTES, Object, Open, PipeEnds};
 use crate::pipe::{End, Pipe};
-use crate::process::Event;
+use crate::process::{Event, Process};
 use crate::system::{Answer, DONE, System};
 use alloc::rc::Rc;
 use core::cell::{Cell, RefCell};
@@ -30,7 +30,19 @@ const CLOSE_RANGE_UNSHARE: u32 = 2;
 /// See [`CLOSE_RANGE_UNSHARE`].
 const CLOSE_RANGE_CLOEXEC: u32 = 4;
 
+/// Numbers of descriptors of a process are below this.
+fn descriptors_max(process: &Process) -> u32 {
+    process.limits[RLIMIT_NOFILE as usize][0].min(u32::MAX.into()) as u32
+}
+
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    /// The number of the next descriptor of a thread's process, which has a place for it from now on. `EMFILE`: it has as many as it may; `ENOMEM`: its table cannot grow.
+    pub(super) fn reserve_descriptor(&mut self, tid: Tid) -> Result<u32> {
+        let process = self.process(tid)?;
+        let limit = descriptors_max(process);
+        process.descriptors.reserve(0, limit)
+    }
+
     /// Gives a thread's process a descriptor. `ENFILE`: too much is open in all processes together.
     pub fn add_descriptor(&mut self, tid: Tid, open: Rc<Open>, closes: bool, from: u32) -> Result<u64> {
         let has_share = open.share.borrow().is_some();
@@ -43,7 +55,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             open.share.replace(share);
         }
         let process = self.process(tid)?;
-        let limit = process.limits[RLIMIT_NOFILE as usize][0].min(u32::MAX.into()) as u32;
+        let limit = descriptors_max(process);
         match process.descriptors.add(open.clone(), closes, from, limit) {
             Ok(number) => Ok(number.into()),
             Err(error) => {

@@ -1,6 +1,7 @@
 //! From a path to something open, and the working directory.
 
 use super::{HERE, number};
+use crate::budget::Share;
 use crate::errno::{
     EEXIST, EINVAL, EISDIR, ELOOP, ENAMETOOLONG, ENFILE, ENOENT, ENOTDIR, ENXIO, EOPNOTSUPP, ERANGE, ESRCH,
     Result,
@@ -333,6 +334,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Some(Node::Pipe) => return self.open_fifo(&found, &path, flags),
             None => {}
         }
+        let share = self.share_of_open(&path)?;
         if flags & O_TRUNC != 0 && writes {
             self.unmark(inode)?;
             self.store.truncate(inode, 0)?;
@@ -342,10 +344,17 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if flags & O_PATH == 0 {
             self.noticed(inode, if is_directory { IN_OPEN | IN_ISDIR } else { IN_OPEN });
         }
-        if is_directory {
-            return Ok(Open::new(Object::Directory { inode, path }, flags));
-        }
-        Ok(Open::new(Object::File { inode, path }, flags & !(O_CREAT | O_EXCL | O_TRUNC)))
+        let (object, flags) = if is_directory {
+            (Object::Directory { inode, path }, flags)
+        } else {
+            (Object::File { inode, path }, flags & !(O_CREAT | O_EXCL | O_TRUNC))
+        };
+        Ok(with_share(Open::new(object, flags), share))
+    }
+
+    /// A share of the budget for what is opened with a path, before anything is made or cut off. `ENFILE`: too much is open.
+    fn share_of_open(&self, path: &[u8]) -> Result<Share> {
+        self.budget.take(path.len() + OPEN_BYTES).ok_or(ENFILE)
     }
 
     fn open_own(&mut self, tid: Tid, path: &[u8], flags: u32, mode: u32) -> Result<Rc<Open>> {
@@ -355,6 +364,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             truncate: flags & O_TRUNC != 0 && flags & O_ACCMODE != O_RDONLY,
         };
         let permissions = mode & 0o7777 & !self.process(tid)?.umask;
+        let name = plain(path);
+        let share = self.share_of_open(&name)?;
         let root = self.store.root;
         let inode = self.store.volume.open(root, path, how, permissions as u16)?;
         if how.truncate
@@ -370,7 +381,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             self.noticed(inode, IN_MODIFY);
         }
         let kept = flags & !(O_CREAT | O_EXCL | O_TRUNC | O_DIRECTORY);
-        Ok(Open::new(Object::File { inode, path: plain(path) }, kept))
+        Ok(with_share(Open::new(Object::File { inode, path: name }, kept), share))
     }
 
     /// Opens a symbolic link itself, which only a place is.
@@ -428,17 +439,23 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if let Some(answer) = self.go_on_opening(tid) {
             return answer;
         }
-        let path = self.path_at(tid, directory, path)?;
+        let path = self.path_or_empty(tid, path)?;
+        if path.is_empty() {
+            return Err(ENOENT);
+        }
+        let fd = self.reserve_descriptor(tid)?;
+        let path = self.whole_path(tid, directory, path)?;
         let open = self.open_path(tid, &path, flags, mode as u32)?;
-        self.give_opened(tid, open, flags)
+        self.give_opened(tid, open, flags, fd)
     }
 
-    /// A descriptor of something that was opened. One of a pipe with a name waits for the other end.
-    pub(super) fn give_opened(&mut self, tid: Tid, open: Rc<Open>, flags: u32) -> Answer {
+    /// A descriptor of something that was opened, with the number that was [reserved](System::reserve_descriptor) for it. One of a pipe with a name waits for the other end,
+    /// and has the number that is free then.
+    pub(super) fn give_opened(&mut self, tid: Tid, open: Rc<Open>, flags: u32, fd: u32) -> Answer {
         if let Some(answer) = self.wait_for_other_end(tid, &open, flags) {
             return answer;
         }
-        number(self.add_descriptor(tid, open, flags & O_CLOEXEC != 0, 0))
+        number(self.add_descriptor(tid, open, flags & O_CLOEXEC != 0, fd))
     }
 
     pub(crate) fn sys_getcwd(&mut self, tid: Tid, [address, len, ..]: [u64; 6]) -> Answer {
@@ -480,6 +497,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub fn other(&self, pid: Tid) -> Result<&crate::process::Process> {
         self.processes.get(&pid).ok_or(ESRCH)
     }
+}
+
+/// Something open, with its share of the budget.
+fn with_share(open: Rc<Open>, share: Share) -> Rc<Open> {
+    open.share.replace(Some(share));
+    open
 }
 
 /// Path of names, from the root on. That of the root is empty.

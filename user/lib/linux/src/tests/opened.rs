@@ -1,9 +1,9 @@
 //! Files that are opened once more by way of their descriptors, written at their end, and as long as they may be.
 
 use super::late::{other_reads, pwrite, world};
-use crate::errno::{EACCES, EEXIST, EFBIG, EINVAL, ENOTDIR};
+use crate::errno::{EACCES, EEXIST, EFAULT, EFBIG, EINVAL, EMFILE, ENFILE, ENOENT, ENOTDIR, Errno};
 use crate::frames::PAGE;
-use crate::world::{HANDLER, OWN};
+use crate::world::{HANDLER, OWN, World};
 use linux_raw_sys::general::*;
 use std::vec::Vec;
 
@@ -116,10 +116,57 @@ fn files_end_before_the_last_position() {
     assert_eq!(world.write(1, fd, b"x"), Some(Err(EFBIG)));
     assert_eq!(world.read(1, fd, 1), Some(Ok(Vec::new())));
     let fallocate =
-        |world: &mut crate::world::World, at: u64, len: u64| world.now(1, __NR_fallocate, &[fd, 0, at, len]);
+        |world: &mut World, at: u64, len: u64| world.now(1, __NR_fallocate, &[fd, 0, at, len]);
     for (at, len) in [(0, 0), (1 << 63, 1), (0, 1 << 63)] {
         assert_eq!(fallocate(&mut world, at, len), Err(EINVAL));
     }
     assert_eq!(fallocate(&mut world, last, 1), Err(EFBIG));
     assert_eq!(fallocate(&mut world, last - 1, last), Err(EFBIG));
+}
+
+/// A call that can have no descriptor, or nothing more that is open, neither makes nor cuts off a file, by whatever path it comes there.
+#[test]
+fn who_can_open_nothing_changes_nothing() {
+    let mut world = world();
+    world.file(b"/f", b"text", 0o644);
+    let fd = world.open(1, "/f", O_RDWR).unwrap();
+    let by_descriptor = std::format!("/proc/self/fd/{fd}");
+    let how = OWN + PAGE;
+    let words = [O_WRONLY | O_CREAT | O_TRUNC, 0o644, RESOLVE_NO_SYMLINKS].map(u64::from);
+    world.put(1, how, &words.map(u64::to_le_bytes).concat());
+    let tries = |world: &mut World, error: Errno| {
+        for path in ["/f", "/new", by_descriptor.as_str()] {
+            let flags = O_WRONLY | O_CREAT | O_TRUNC;
+            assert_eq!(world.open(1, path, flags), Err(error), "{path}");
+            assert_eq!(world.by_path(1, __NR_creat, path, &[0o644]), Err(error), "{path}");
+        }
+        for path in [&b"/f\0"[..], b"/new\0"] {
+            world.put(1, OWN, path);
+            let arguments = [crate::calls::HERE, OWN, how, 24];
+            assert_eq!(world.now(1, __NR_openat2, &arguments), Err(error), "{path:?}");
+        }
+        assert_eq!(world.by_path(1, __NR_stat, "/new", &[OWN + 2 * PAGE]), Err(ENOENT));
+        assert_eq!(other_reads(world, b"/f", 0, 9), b"text");
+    };
+    // All descriptors that there may be are there.
+    let limits = |world: &mut World, most: u64| {
+        world.put(1, OWN, &[most, 1024].map(u64::to_le_bytes).concat());
+        world.now(1, __NR_prlimit64, &[0, RLIMIT_NOFILE.into(), OWN, 0]).unwrap();
+    };
+    limits(&mut world, fd + 1);
+    tries(&mut world, EMFILE);
+    assert_eq!(world.open(1, "/nowhere/else", O_RDONLY), Err(EMFILE), "nobody looks for it");
+    assert_eq!(world.now(1, __NR_open, &[8, 0]), Err(EFAULT));
+    assert_eq!(world.open(1, "", O_RDONLY), Err(ENOENT));
+    limits(&mut world, 1024);
+    // The budget has no room for anything open.
+    let budget = world.system.budget.clone();
+    let most = budget.max();
+    budget.set_max(budget.used());
+    tries(&mut world, ENFILE);
+    budget.set_max(most);
+    let new = world.open(1, "/new", O_WRONLY | O_CREAT).unwrap();
+    assert_eq!(new, fd + 1);
+    world.open(1, &by_descriptor, O_WRONLY | O_TRUNC).unwrap();
+    assert_eq!(other_reads(&mut world, b"/f", 0, 9), b"");
 }
