@@ -1,6 +1,7 @@
 //! Processes and threads.
 
 use crate::budget::{Budget, Share};
+use crate::calls::ipc::Unsent;
 use crate::calls::seccomp::Restriction;
 use crate::calls::semaphores::Operations;
 use crate::errno::Result;
@@ -311,6 +312,8 @@ pub struct Thread {
     pub outcome: Option<Result<u64>>,
     /// Operations with semaphores that the call waits to do.
     pub operations: Option<Box<Operations>>,
+    /// The message that the call waits to send.
+    pub unsent: Option<Box<Unsent>>,
     /// Calls that it has given up.
     pub restriction: Restriction,
     /// Share of the budget that it has, unless it is the first of its process.
@@ -334,15 +337,15 @@ impl Thread {
     pub fn forget_call(&mut self) {
         (self.until, self.began, self.futex) = (None, None, None);
         (self.done, self.is_woken) = (0, false);
-        (self.outcome, self.operations) = (None, None);
+        (self.outcome, self.operations, self.unsent) = (None, None, None);
     }
 
     /// Whether nothing is kept of a call, neither for the time for which it waits nor by others.
     fn keeps_nothing(&self) -> bool {
-        let Thread { until, began, done, futex, is_woken, outcome, operations, .. } = self;
+        let Thread { until, began, done, futex, is_woken, outcome, operations, unsent, .. } = self;
         let has_times = until.is_some() || began.is_some();
-        let has_more = futex.is_some() || *is_woken || outcome.is_some() || operations.is_some();
-        *done == 0 && !has_times && !has_more
+        let is_done = *done > 0 || *is_woken || futex.is_some() || outcome.is_some();
+        !has_times && !is_done && operations.is_none() && unsent.is_none()
     }
 
     /// A thread of a process.
@@ -368,6 +371,7 @@ impl Thread {
             is_woken: false,
             outcome: None,
             operations: None,
+            unsent: None,
             restriction: Restriction::None,
             share: None,
             name: None,

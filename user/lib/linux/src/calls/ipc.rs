@@ -10,7 +10,8 @@ use super::queues::Queue;
 use super::segments::Segment;
 use super::semaphores::Semaphores;
 use super::time::SECOND;
-use crate::errno::{EACCES, EEXIST, EIDRM, EINVAL, ENOENT, EPERM, Result};
+use crate::budget::Share;
+use crate::errno::{EACCES, EEXIST, EIDRM, EINVAL, ENOENT, ENOMEM, EPERM, Result};
 use crate::frames::Bytes;
 use crate::ipc::numbers::{IPC_CREAT, IPC_EXCL, IPC_PRIVATE, IPC_STAT, PERMISSIONS_BYTES};
 use crate::ipc::{Ids, Lasting, Object, Permissions};
@@ -25,6 +26,9 @@ pub(super) const READS: u32 = 0o444;
 
 /// Permission to write, in the same way.
 pub(super) const WRITES: u32 = 0o222;
+
+/// Bytes of the budget that a message which waits to be sent counts for, beside its text.
+const UNSENT_BYTES: usize = 128;
 
 /// All objects.
 #[derive(Debug, Default)]
@@ -41,6 +45,25 @@ pub struct Ipc {
     pub queues: Ids<Queue>,
     /// Queues of POSIX.
     pub named: NamedQueues,
+}
+
+/// A message that a call waits to send, as it was when the call was made.
+#[derive(Debug)]
+pub struct Unsent {
+    /// Its kind, if it is one of System V.
+    pub(super) kind: i64,
+    /// Its text.
+    pub(super) text: Vec<u8>,
+    /// Share of the budget that it has until it is sent.
+    pub(super) share: Share,
+}
+
+#[cfg(test)]
+impl Unsent {
+    /// Bytes of the budget that it counts for.
+    pub fn held(&self) -> usize {
+        UNSENT_BYTES + self.text.len()
+    }
 }
 
 /// A kind of objects.
@@ -162,6 +185,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         (object.permissions, object.changed) = (permissions, now);
         Ok(())
+    }
+
+    /// A share of the budget for a message that waits to be sent, with a text of so many bytes. `ENOMEM`: there is none.
+    pub(super) fn share_of_unsent(&self, len: usize) -> Result<Share> {
+        self.budget.take(UNSENT_BYTES.saturating_add(len)).ok_or(ENOMEM)
     }
 
     /// The call of a thread that waits is done, with a result.

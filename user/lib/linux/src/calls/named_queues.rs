@@ -2,6 +2,7 @@
 //!
 //! A queue without a name is there until the last descriptor of it is closed. The message that was sent first comes first, of those with the highest priority.
 
+use super::ipc::Unsent;
 use super::number;
 use super::permissions::Subject;
 use crate::errno::{
@@ -16,6 +17,7 @@ use crate::process::{Event, SIGNALS};
 use crate::signal::{Cause, Signal};
 use crate::socket::{READABLE, WRITABLE};
 use crate::system::{Answer, DONE, Outcome, System};
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::vec;
@@ -279,21 +281,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// A wait for a message, or for room: nobody waits with a descriptor that says so, or after a time.
-    fn wait_at_queue(
-        &mut self,
-        tid: Tid,
-        open: &Open,
-        queue: &NamedQueue,
-        until: Option<u64>,
-        bits: u32,
-    ) -> Answer {
+    fn wait_at_queue(&self, open: &Open, queue: &NamedQueue, until: Option<u64>) -> Answer {
         if open.has(O_NONBLOCK) {
             return Err(EAGAIN);
         }
         if until.is_some_and(|until| until <= self.machine.now()) {
             return Err(ETIMEDOUT);
         }
-        self.thread(tid)?.bits = bits;
         Ok(Outcome::Wait(Vec::from([Event::Ring(queue.number)]), until))
     }
 
@@ -315,16 +309,31 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if len > queue.most[1] {
             return Err(EMSGSIZE);
         }
+        let kept = self.thread(tid)?.unsent.take();
+        let len = len as usize;
         if queue.len() >= queue.most[0] {
-            // An address that is wrong is told before anybody waits, and nothing is kept meanwhile.
-            if self.thread(tid)?.until.is_none() {
-                self.check_readable(tid, from, len)?;
+            // An address that is wrong is told before anything else, and who does not wait keeps nothing.
+            if kept.is_none() {
+                self.check_readable(tid, from, len as u64)?;
             }
-            return self.wait_at_queue(tid, &open, &queue, until, SENDS);
+            let wait = self.wait_at_queue(&open, &queue, until)?;
+            let unsent = match kept {
+                Some(unsent) => unsent,
+                None => {
+                    let share = self.share_of_unsent(len)?;
+                    Box::new(Unsent { kind: 0, text: self.text_at(tid, from, len)?, share })
+                }
+            };
+            let thread = self.thread(tid)?;
+            (thread.bits, thread.unsent) = (SENDS, Some(unsent));
+            return Ok(wait);
         }
-        let share = self.kept.ipc.lasting.take(&self.budget, MESSAGE_BYTES + len as usize).ok_or(ENOMEM)?;
-        let mut text = vec![0; len as usize];
-        self.read(tid, from, &mut text)?;
+        let kept = kept.map(|unsent| unsent.text);
+        let share = self.kept.ipc.lasting.take(&self.budget, MESSAGE_BYTES + len).ok_or(ENOMEM)?;
+        let text = match kept {
+            Some(text) => text,
+            None => self.text_at(tid, from, len)?,
+        };
         queue.sent.set(queue.sent.get() + 1);
         let place = (Reverse(priority as u32), queue.sent.get());
         queue.messages.borrow_mut().insert(place, Message { text, _share: share });
@@ -341,6 +350,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             at = (at / PAGE + 1) * PAGE;
         }
         Ok(())
+    }
+
+    /// Text of a message, as a process has it.
+    fn text_at(&mut self, tid: Tid, from: u64, len: usize) -> Result<Vec<u8>> {
+        let mut text = vec![0; len];
+        self.read(tid, from, &mut text)?;
+        Ok(text)
     }
 
     /// Somebody hears of a message if it is the only one, and nobody waits for it.
@@ -377,7 +393,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let mut messages = queue.messages.borrow_mut();
         let Some(first) = messages.first_entry() else {
             drop(messages);
-            return self.wait_at_queue(tid, &open, &queue, until, RECEIVES);
+            let wait = self.wait_at_queue(&open, &queue, until)?;
+            self.thread(tid)?.bits = RECEIVES;
+            return Ok(wait);
         };
         let (Reverse(found), _) = *first.key();
         // A message that cannot be given to the process stays.

@@ -37,7 +37,8 @@ impl World {
             let events = thread.blocked.as_ref().filter(|blocked| blocked.on.len() > EVENTS_FREE);
             sum += events.map_or(0, |blocked| blocked.on.capacity() * size_of::<Event>())
                 + thread.polled.bytes()
-                + thread.operations.as_ref().map_or(0, |operations| operations.held());
+                + thread.operations.as_ref().map_or(0, |operations| operations.held())
+                + thread.unsent.as_ref().map_or(0, |unsent| unsent.held());
         }
         sum
     }
