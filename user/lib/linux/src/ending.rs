@@ -89,7 +89,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.times_changed = true;
         for descriptor in descriptors {
             if let Object::Queue(queue) = &descriptor.open.object {
-                queue.forget_notice(pid);
+                self.forget_notice(queue, pid);
             }
             self.close(descriptor.open);
         }

@@ -179,7 +179,8 @@ fn one_process_hears_of_the_next_message() {
     let by_signal = [7, SIGUSR1.into()];
     assert_eq!(notify(&mut world, child, by_signal), Ok(0));
     assert_eq!(notify(&mut world, 1, by_signal), Err(EBUSY));
-    assert_eq!(notify(&mut world, 1, [0, u64::from(SIGEV_THREAD) << 32]), Err(EINVAL));
+    assert_eq!(notify(&mut world, 1, [0, u64::from(SIGEV_THREAD) << 32]), Err(EFAULT));
+    assert_eq!(notify(&mut world, 1, [0, u64::from(SIGEV_THREAD_ID) << 32]), Err(EINVAL));
     assert_eq!(notify(&mut world, 1, [0, 65]), Err(EINVAL));
     let send = |world: &mut World| world.now(1, nr::__NR_mq_timedsend, &[fd, OWN, 4, 0, 0]).unwrap();
     let receive = |world: &mut World| world.now(1, nr::__NR_mq_timedreceive, &[fd, OWN + PAGE, 8192, 0, 0]);
