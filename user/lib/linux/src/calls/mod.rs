@@ -56,6 +56,7 @@ mod waiters;
 pub mod waiting;
 mod walk;
 mod whole;
+mod xattr;
 
 use crate::errno::{ENOSYS, Result};
 use crate::frames::Bytes;
@@ -266,23 +267,31 @@ const fn about_names<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option
         nr::__NR_futimesat => System::sys_futimesat,
         nr::__NR_utime => System::sys_utime,
         nr::__NR_umask => System::sys_umask,
-        nr::__NR_getxattr
-        | nr::__NR_lgetxattr
-        | nr::__NR_fgetxattr
-        | nr::__NR_listxattr
-        | nr::__NR_llistxattr
-        | nr::__NR_flistxattr
-        | nr::__NR_setxattr
-        | nr::__NR_lsetxattr
-        | nr::__NR_fsetxattr
-        | nr::__NR_removexattr
-        | nr::__NR_lremovexattr
-        | nr::__NR_fremovexattr
-        | nr::__NR_getxattrat
+        nr::__NR_getxattrat
         | nr::__NR_listxattrat
         | nr::__NR_setxattrat
         | nr::__NR_removexattrat
-        | nr::__NR_name_to_handle_at => System::sys_xattr,
+        | nr::__NR_name_to_handle_at => System::sys_absent,
+        _ => return about_extended_attributes(number),
+    })
+}
+
+const fn about_extended_attributes<M: Machine, B: Bytes, F: FileSystem>(
+    number: u32,
+) -> Option<Call<M, B, F>> {
+    Some(match number {
+        nr::__NR_getxattr => System::sys_getxattr,
+        nr::__NR_lgetxattr => System::sys_lgetxattr,
+        nr::__NR_fgetxattr => System::sys_fgetxattr,
+        nr::__NR_setxattr => System::sys_setxattr,
+        nr::__NR_lsetxattr => System::sys_lsetxattr,
+        nr::__NR_fsetxattr => System::sys_fsetxattr,
+        nr::__NR_listxattr => System::sys_listxattr,
+        nr::__NR_llistxattr => System::sys_llistxattr,
+        nr::__NR_flistxattr => System::sys_flistxattr,
+        nr::__NR_removexattr => System::sys_removexattr,
+        nr::__NR_lremovexattr => System::sys_lremovexattr,
+        nr::__NR_fremovexattr => System::sys_fremovexattr,
         _ => return None,
     })
 }

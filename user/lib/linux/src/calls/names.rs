@@ -487,8 +487,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(Outcome::Value(before.into()))
     }
 
-    /// The file systems have neither extended attributes nor handles of files.
-    pub(crate) fn sys_xattr(&mut self, _: Tid, _: [u64; 6]) -> Answer {
+    /// The file systems have no handles of files, nor extended attributes for the calls that newer versions of Linux have for them.
+    pub(crate) fn sys_absent(&mut self, _: Tid, _: [u64; 6]) -> Answer {
         Err(EOPNOTSUPP)
     }
 }
