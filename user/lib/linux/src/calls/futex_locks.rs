@@ -104,7 +104,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Locks for which others wait that will be handed over.
     fn leave_handed_over(&mut self, tid: Tid) {
-        let all = self.waiting(|blocked| match blocked.on.first() {
+        let all = self.waiters_by(|blocked| match blocked.on.first() {
             Some(Event::Lock(at)) => Some((blocked.registers.rdi, *at)),
             _ => None,
         });

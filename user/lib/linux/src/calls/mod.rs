@@ -1,6 +1,7 @@
 //! The calls, by their numbers.
 
 pub mod addresses;
+pub mod aio;
 pub mod alarms;
 mod clone3;
 pub mod descriptors;
@@ -180,6 +181,12 @@ const fn about_files<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option
         nr::__NR_tee => System::sys_tee,
         nr::__NR_vmsplice => System::sys_vmsplice,
         nr::__NR_copy_file_range => System::sys_copy_file_range,
+        nr::__NR_io_setup => System::sys_io_setup,
+        nr::__NR_io_destroy => System::sys_io_destroy,
+        nr::__NR_io_submit => System::sys_io_submit,
+        nr::__NR_io_cancel => System::sys_io_cancel,
+        nr::__NR_io_getevents => System::sys_io_getevents,
+        nr::__NR_io_pgetevents => System::sys_io_pgetevents,
         nr::__NR_lseek => System::sys_lseek,
         nr::__NR_ftruncate => System::sys_ftruncate,
         nr::__NR_fallocate => System::sys_fallocate,

@@ -418,6 +418,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     fn note_program(&mut self, pid: Tid, program: &Program, environment: &[Vec<u8>]) {
         self.forget_made_alarms(pid);
+        self.forget_contexts(pid);
         let closing = match self.processes.get_mut(&pid) {
             Some(process) => {
                 let name = program.file.rsplit(|byte| *byte == b'/').next().unwrap_or_default();

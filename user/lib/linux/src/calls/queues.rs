@@ -171,7 +171,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     fn waiting_with(&self, id: i32, call: u32) -> Vec<(Tid, [u64; 6])> {
         let Some(queue) = self.kept.ipc.queues.get(id) else { return Vec::new() };
         let event = Event::Ring(queue.of.number);
-        self.waiting(|Blocked { registers, on, .. }| {
+        self.waiters_by(|Blocked { registers, on, .. }| {
             let is_one = registers.rax == u64::from(call) && on.contains(&event);
             is_one.then(|| registers.arguments())
         })

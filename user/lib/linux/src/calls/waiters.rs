@@ -9,7 +9,7 @@ use vfs::FileSystem;
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Threads that wait, and that nobody has woken yet, as far as somebody wants something of their calls: the one that has waited longest comes first.
-    pub(super) fn waiting<T>(&self, wanted: impl Fn(&Blocked) -> Option<T>) -> Vec<(Tid, T)> {
+    pub(super) fn waiters_by<T>(&self, wanted: impl Fn(&Blocked) -> Option<T>) -> Vec<(Tid, T)> {
         let waits = |(tid, thread): (&Tid, &Thread)| {
             let blocked = thread.blocked.as_ref().filter(|_| !thread.is_woken)?;
             Some((thread.turn, *tid, wanted(blocked)?))
@@ -21,6 +21,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Those of them that wait for one event, each with its [bits](Blocked::bits).
     pub(super) fn waiters(&self, of: Event) -> Vec<(Tid, u32)> {
-        self.waiting(|blocked| blocked.on.contains(&of).then_some(blocked.bits))
+        self.waiters_by(|blocked| blocked.on.contains(&of).then_some(blocked.bits))
     }
 }

@@ -245,11 +245,11 @@ calls! {
     sched_setaffinity __NR_sched_setaffinity Number: Int Size Ptr;
     sched_getaffinity __NR_sched_getaffinity Number: Int Size Ptr;
     set_thread_area __NR_set_thread_area Number: Unknown;
-    io_setup __NR_io_setup Number: Unknown;
-    io_destroy __NR_io_destroy Number: Unknown;
-    io_getevents __NR_io_getevents Number: Unknown;
-    io_submit __NR_io_submit Number: Unknown;
-    io_cancel __NR_io_cancel Number: Unknown;
+    io_setup __NR_io_setup Number: Uint Ptr;
+    io_destroy __NR_io_destroy Number: Ptr;
+    io_getevents __NR_io_getevents Number: Ptr Off Off Ptr Time;
+    io_submit __NR_io_submit Number: Ptr Off Ptr;
+    io_cancel __NR_io_cancel Number: Ptr Ptr Ptr;
     get_thread_area __NR_get_thread_area Number: Unknown;
     lookup_dcookie __NR_lookup_dcookie Number: Unknown;
     epoll_create __NR_epoll_create Number: Int;
@@ -372,7 +372,7 @@ calls! {
     pkey_alloc __NR_pkey_alloc Number: Unknown;
     pkey_free __NR_pkey_free Number: Unknown;
     statx __NR_statx Number: Dir Path Flags(AT_STATX) Flags(STATX_WANTED) Statx;
-    io_pgetevents __NR_io_pgetevents Number: Unknown;
+    io_pgetevents __NR_io_pgetevents Number: Ptr Off Off Ptr Time Ptr;
     rseq __NR_rseq Number: Ptr Uint Hex0 Hex;
     uretprobe __NR_uretprobe Number: Unknown;
     pidfd_send_signal __NR_pidfd_send_signal Number: Unknown;

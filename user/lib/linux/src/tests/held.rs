@@ -49,7 +49,8 @@ impl World {
         let rooms: BTreeMap<_, _> = rooms.collect();
         let tables: usize = rooms.values().map(|room| room.borrow().memory.table_bytes()).sum();
         let terminals = self.system.terminals.pairs() * PAIR_BYTES;
-        tables + self.system.store.frames.object_tables() + terminals + self.system.kept.ipc.held()
+        let (ipc, contexts) = (self.system.kept.ipc.held(), self.system.kept.aio.held());
+        tables + self.system.store.frames.object_tables() + terminals + ipc + contexts
     }
 
     /// Open files that descriptors lead to, those in messages, and those that threads wait with.
