@@ -33,6 +33,9 @@ pub const EVENTS_FREE: usize = 16;
 /// Bytes of arguments, and of the environment, that `/proc` shows, at most.
 pub const ARGUMENTS_KEPT: usize = 64 << 10;
 
+/// Nanoseconds by which the waits of the first thread may be too long, as Linux has it.
+const SLACK_NS: u64 = 50_000;
+
 /// Signals that there can be.
 pub const SIGNALS: usize = 64;
 
@@ -99,6 +102,17 @@ pub struct Owners {
     pub groups: Vec<u32>,
 }
 
+/// What a process has chosen for itself, and can ask about. Its children have it, too.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Choices {
+    /// Effective owner and group as which it may be looked at when it crashes, as far as anybody does that (`PR_SET_DUMPABLE`): as any others it may not.
+    pub dumpable_by: Option<(u32, u32)>,
+    /// Whether it wants no large pages, of which there are none (`PR_SET_THP_DISABLE`).
+    pub has_no_large_pages: bool,
+    /// Commands of `membarrier` by which it is registered: bits.
+    pub barriers: u32,
+}
+
 /// A limit: now, and at most.
 pub type Limit = [u64; 2];
 
@@ -132,6 +146,8 @@ pub struct Process {
     pub owners: Owners,
     /// Whether no program that it begins gives it an owner or a group: `PR_SET_NO_NEW_PRIVS`.
     pub has_no_new_rights: bool,
+    /// Its choices.
+    pub choices: Choices,
     /// Its limits.
     pub limits: [Limit; LIMITS],
     /// Name of its program.
@@ -316,6 +332,8 @@ pub struct Thread {
     pub unsent: Option<Box<Unsent>>,
     /// Calls that it has given up.
     pub restriction: Restriction,
+    /// Nanoseconds by which its waits may be too long, though they are not: as it says, and as its maker had said.
+    pub slack_ns: [u64; 2],
     /// Share of the budget that it has, unless it is the first of its process.
     pub share: Option<Share>,
     /// Its name, if it has another one than its process.
@@ -373,6 +391,7 @@ impl Thread {
             operations: None,
             unsent: None,
             restriction: Restriction::None,
+            slack_ns: [SLACK_NS; 2],
             share: None,
             name: None,
         }

@@ -218,9 +218,14 @@ const fn about_files<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option
         nr::__NR_madvise => System::sys_madvise,
         nr::__NR_msync => System::sys_msync,
         nr::__NR_mincore => System::sys_mincore,
-        nr::__NR_mlock | nr::__NR_mlock2 | nr::__NR_munlock | nr::__NR_mlockall | nr::__NR_munlockall => {
-            System::sys_lock
-        }
+        nr::__NR_mlock => System::sys_mlock,
+        nr::__NR_mlock2 => System::sys_mlock2,
+        nr::__NR_munlock => System::sys_munlock,
+        nr::__NR_mlockall => System::sys_mlockall,
+        nr::__NR_munlockall => System::sys_munlockall,
+        nr::__NR_pkey_mprotect => System::sys_pkey_mprotect,
+        nr::__NR_pkey_alloc => System::sys_pkey_alloc,
+        nr::__NR_pkey_free => System::sys_pkey_free,
         _ => return None,
     })
 }

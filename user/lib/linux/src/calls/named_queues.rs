@@ -8,8 +8,8 @@ use super::ipc::Unsent;
 use super::number;
 use super::permissions::Subject;
 use crate::errno::{
-    EACCES, EAGAIN, EBADF, EEXIST, EFAULT, EINVAL, EMFILE, EMSGSIZE, ENOENT, ENOMEM, ENOSPC, EPERM, ETIMEDOUT,
-    Result,
+    EACCES, EAGAIN, EBADF, EEXIST, EFAULT, EINVAL, EMFILE, EMSGSIZE, ENOENT, ENOMEM, ENOSPC, EPERM,
+    ETIMEDOUT, Result,
 };
 use crate::frames::{Bytes, PAGE};
 use crate::ipc::{LastingShare, OBJECTS_MAX};

@@ -431,6 +431,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 process.arguments_share = share.map(Rc::new);
                 (process.has_begun, process.exit_signal) = (true, SIGCHLD);
                 process.programs += 1;
+                let Owners { owner, group, .. } = &process.owners;
+                // Who has got another owner by the program may not be looked at.
+                let is_own = owner[0] == owner[1] && group[0] == group[1];
+                process.choices.dumpable_by = is_own.then_some((owner[1], group[1]));
+                process.choices.barriers = 0;
                 for action in &mut process.actions {
                     if action.handler > 1 {
                         *action = Default::default();

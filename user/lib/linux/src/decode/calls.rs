@@ -190,7 +190,7 @@ calls! {
     sched_rr_get_interval __NR_sched_rr_get_interval Number: Unknown;
     mlock __NR_mlock Number: Ptr Size;
     munlock __NR_munlock Number: Ptr Size;
-    mlockall __NR_mlockall Number: Unknown;
+    mlockall __NR_mlockall Number: Int;
     munlockall __NR_munlockall Number: ;
     vhangup __NR_vhangup Number: ;
     modify_ldt __NR_modify_ldt Number: Unknown;
@@ -363,14 +363,14 @@ calls! {
     bpf __NR_bpf Number: Unknown;
     execveat __NR_execveat Number: Dir Path Words Environment Flags(AT);
     userfaultfd __NR_userfaultfd Number: Unknown;
-    membarrier __NR_membarrier Number: Unknown;
-    mlock2 __NR_mlock2 Number: Unknown;
+    membarrier __NR_membarrier Number: Int Int;
+    mlock2 __NR_mlock2 Number: Ptr Size Int;
     copy_file_range __NR_copy_file_range Number: Fd Ptr Fd Ptr Size Uint;
     preadv2 __NR_preadv2 Number: Fd PartsRead Int Off Hidden Flags(READ_WRITE);
     pwritev2 __NR_pwritev2 Number: Fd Parts Int Off Hidden Flags(READ_WRITE);
-    pkey_mprotect __NR_pkey_mprotect Number: Unknown;
-    pkey_alloc __NR_pkey_alloc Number: Unknown;
-    pkey_free __NR_pkey_free Number: Unknown;
+    pkey_mprotect __NR_pkey_mprotect Number: Ptr Size Flags(PROTECTION) Int;
+    pkey_alloc __NR_pkey_alloc Number: Int Int;
+    pkey_free __NR_pkey_free Number: Int;
     statx __NR_statx Number: Dir Path Flags(AT_STATX) Flags(STATX_WANTED) Statx;
     io_pgetevents __NR_io_pgetevents Number: Ptr Off Off Ptr Time Ptr;
     rseq __NR_rseq Number: Ptr Uint Hex0 Hex;
