@@ -2,8 +2,8 @@
 //! [`answers`], what is answered; `routes`, the ways.
 //!
 //! A request is answered while it is sent, and answers wait in the socket, in order. All of a list is there at once, so it shows one moment; a socket takes all of it, or
-//! none, and tells its program once that something was lost (`ENOBUFS`), as Linux does. Nobody is told of changes: a group of receivers can be joined, and is silent. What
-//! comes beside answers are notices of messages in queues of POSIX, for which there is room from the beginning.
+//! none, and tells its program once that something was lost (`ENOBUFS`), as Linux does. Nobody is told of changes: a group of receivers can be joined, and is silent.
+//! Notices of messages in queues of POSIX come beside answers, and have their room from the beginning.
 
 pub mod answers;
 pub mod message;

@@ -102,7 +102,7 @@ pub struct Owners {
     pub groups: Vec<u32>,
 }
 
-/// What a process has chosen for itself, and can ask about. Its children have it, too.
+/// Choices of a process about which it can ask. Its children have them, too.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Choices {
     /// Effective owner and group as which it may be looked at when it crashes, as far as anybody does that (`PR_SET_DUMPABLE`): as any others it may not.

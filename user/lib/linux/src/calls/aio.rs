@@ -114,7 +114,7 @@ impl Ring {
 
 /// A request: `struct iocb`.
 struct Request {
-    /// What its outcome brings back.
+    /// Number that its outcome brings back.
     data: u64,
     /// Flags, as those of `preadv2`.
     flags: u32,

@@ -69,7 +69,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
-    /// What a process or a thread chooses for itself and can ask about, though it has no effect here.
+    /// Choices of a process or a thread about which it can ask, though they have no effect here.
     fn choose(&mut self, tid: Tid, [code, argument, more @ ..]: [u64; 6]) -> Answer {
         let has_more = more[..3] != [0; 3];
         let process = self.process(tid)?;

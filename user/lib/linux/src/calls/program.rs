@@ -432,7 +432,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 (process.has_begun, process.exit_signal) = (true, SIGCHLD);
                 process.programs += 1;
                 let Owners { owner, group, .. } = &process.owners;
-                // Who has got another owner by the program may not be looked at.
+                // A process that has got another owner by the program may not be looked at.
                 let is_own = owner[0] == owner[1] && group[0] == group[1];
                 process.choices.dumpable_by = is_own.then_some((owner[1], group[1]));
                 process.choices.barriers = 0;

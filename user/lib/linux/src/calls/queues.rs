@@ -121,7 +121,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         let id = id as i32;
         if thread.unsent.is_some() {
-            // Whoever makes room sends it.
+            // The receiver that makes room sends it.
             let queue = self.ipc_object::<Queue>(tid, id)?.of.number;
             return Ok(wait_at_object(tid, queue, None));
         }

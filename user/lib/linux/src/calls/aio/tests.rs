@@ -209,7 +209,7 @@ fn threads_wait_for_outcomes() {
     assert_eq!(rig.answer(thread), Some(4), "as many as there are, and it wants");
     assert_eq!(rig.system.words(FIRST, to + 96), Ok([7, sync, 0]));
     assert_eq!(outcomes(&mut rig, id, 9).len(), 1);
-    // What there is when the time is over.
+    // All that there are come when the time is over.
     assert_eq!(wait(&mut rig, 3, time), None);
     assert_eq!(submit(&mut rig, id, &[sync]), 1);
     assert_eq!(rig.answer(thread), None);

@@ -56,7 +56,7 @@ struct Cookie {
     room: Reserved,
 }
 
-/// What a process asks for by `struct sigevent`.
+/// Notice that a process asks for by `struct sigevent`.
 enum Wanted {
     Nothing,
     Signal(Signal, u64),
@@ -137,7 +137,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
-    /// What a process is told by later. `ENOMEM`: a message of netlink cannot be kept.
+    /// Way in which a process is told later. `ENOMEM`: a message of netlink cannot be kept.
     fn told(&mut self, tid: Tid, wanted: Wanted) -> Result<Told> {
         match wanted {
             Wanted::Nothing => Ok(Told::Nothing),

@@ -387,7 +387,7 @@ fn who_waits_for_room_sends_what_there_was() {
     assert_eq!(receive(&mut rig, fd), Ok((b"one".to_vec(), 0)));
     assert_eq!(rig.answer(thread), Some(0));
     assert_eq!(receive(&mut rig, fd), Ok((b"before".to_vec(), 5)));
-    // Who does not wait keeps nothing, and hears of a wrong address first.
+    // A sender that does not wait keeps nothing, and hears of a wrong address first.
     assert_eq!(send(&mut rig, FIRST, fd, b"four", 0), Some(0));
     assert_eq!(rig.call(nr::__NR_fcntl, &[fd, F_SETFL.into(), O_NONBLOCK.into()]), 0);
     let before = rig.system.budget.used();

@@ -201,7 +201,7 @@ fn a_process_takes_those_below_it() {
     }
 }
 
-/// What a process or a thread has chosen it can ask about, and what it makes has it, too.
+/// Choices can be asked about by the process or the thread that has made them, and those that it makes have them, too.
 #[test]
 fn choices_are_kept() {
     let mut rig = Rig::begun();

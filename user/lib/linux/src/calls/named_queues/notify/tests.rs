@@ -37,7 +37,7 @@ fn ask(rig: &mut Rig, tid: Tid, queue: u64, socket: u64, byte: u8) -> Option<i64
     rig.system.write(tid, cookie, &[byte; 32]).unwrap();
     rig.system.write_words(tid, event, &[cookie, THREAD | socket]).unwrap();
     let asked = rig.try_by(tid, nr::__NR_mq_notify, &[queue, event]);
-    // Who waits reads it once more.
+    // A call that waits reads it once more.
     rig.free = if asked.is_some() { before } else { rig.free };
     asked
 }
@@ -54,7 +54,7 @@ fn receive(rig: &mut Rig, queue: u64) {
     rig.free = before;
 }
 
-/// What a socket has: the first byte of 32, and the last one.
+/// Message that a socket has: the first byte of 32, and the last one.
 fn told(rig: &mut Rig, socket: u64) -> Result<(u8, u8), i64> {
     let before = rig.free;
     let at = rig.room(64);
