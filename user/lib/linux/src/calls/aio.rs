@@ -48,6 +48,13 @@ const MAGIC: u64 = 0xa10a_10a1;
 /// Bytes of an outcome: `struct io_event`.
 const OUTCOME_BYTES: u64 = 32;
 
+/// Work behind which a call leaves other requests to the next one, since all processes stand still meanwhile: bytes that are moved, and for each request some more.
+const WORK_MAX: u64 = 1 << 20;
+/// Bytes that a request counts for, beside those that it moves.
+const REQUEST_WORK: u64 = 4 << 10;
+/// Bytes that a request counts for which is written to the disk.
+const SYNC_WORK: u64 = 128 << 10;
+
 /// Outcomes that are copied at once, at most.
 const COPIED_MAX: u64 = 128;
 
@@ -143,6 +150,14 @@ impl Request {
             counter: (told as u32 & TELLS_COUNTER != 0).then_some((told >> 32) as u32),
         })
     }
+}
+
+/// State of a request that was submitted.
+enum Submitted {
+    /// It is done. Work that it has been, as [`WORK_MAX`] counts it.
+    Done(u64),
+    /// The call waits with it, or ends otherwise.
+    Waits(Outcome),
 }
 
 /// Whether something has positions, so that nobody waits at it.
@@ -246,19 +261,21 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         let slots = self.ring_of(tid, id)?.slots;
         let count = count.min(slots.into());
-        for index in 0..count {
+        let (mut index, mut work) = (0, 0);
+        while index < count && work < WORK_MAX {
             let at = list.wrapping_add(index * 8);
             match self.submit(tid, id, at, index == 0) {
-                Ok(None) => {}
-                Ok(Some(outcome)) => return Ok(outcome),
+                Ok(Submitted::Done(more)) => work += more,
+                Ok(Submitted::Waits(outcome)) => return Ok(outcome),
                 Err(error) => return if index > 0 { number(Ok(index)) } else { Err(error) },
             }
+            index += 1;
         }
-        number(Ok(count))
+        number(Ok(index))
     }
 
-    /// Does the request whose address is at a place. An outcome of the call, if that has to wait; the first one alone does.
-    fn submit(&mut self, tid: Tid, id: u64, at: u64, is_first: bool) -> Result<Option<Outcome>> {
+    /// Does the request whose address is at a place. The first one of a call alone waits.
+    fn submit(&mut self, tid: Tid, id: u64, at: u64, is_first: bool) -> Result<Submitted> {
         let [address] = self.words(tid, at)?;
         let request = Request::of(self.words(tid, address)?)?;
         let ring = self.ring_of(tid, id)?;
@@ -280,11 +297,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let result = match self.perform(tid, &open, &request)? {
             Ok(Outcome::Value(value)) => value,
             Ok(Outcome::Wait(on, until)) => match core::mem::take(&mut self.thread(tid)?.done) {
-                0 => return Ok(Some(Outcome::Wait(on, until))),
+                0 => return Ok(Submitted::Waits(Outcome::Wait(on, until))),
                 // A part that is done is the outcome.
                 done => done,
             },
-            Ok(other) => return Ok(Some(other)),
+            Ok(other) => return Ok(Submitted::Waits(other)),
             Err(error) => error.result(),
         };
         self.bring_outcome(tid, id, [request.data, address, result]);
@@ -292,7 +309,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             value.set(value.get().saturating_add(1));
             self.happened(*number, READABLE);
         }
-        Ok(None)
+        let work = match request.operation {
+            SYNC | SYNC_DATA => SYNC_WORK,
+            // An error is no number of bytes.
+            _ => REQUEST_WORK + u64::try_from(result.cast_signed()).unwrap_or(0),
+        };
+        Ok(Submitted::Done(work))
     }
 
     /// Does what a request asks for. An error here is one of the call; that of the operation itself is its outcome.
@@ -366,7 +388,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if timeout == 0 {
             return Ok(None);
         }
-        let [seconds, rest] = self.words(tid, timeout)?.map(u64::cast_signed);
+        let [seconds, rest] = self.words::<2>(tid, timeout)?.map(u64::cast_signed);
         let time = seconds.saturating_mul(SECOND as i64).saturating_add(rest).max(0);
         Ok(Some(self.machine.now().saturating_add(time.cast_unsigned())))
     }

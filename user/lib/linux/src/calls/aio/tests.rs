@@ -178,8 +178,8 @@ fn a_ring_is_full_at_some_time() {
     let mut rig = Rig::begun();
     let id = setup(&mut rig, 1);
     let fd = rig.open("/tmp/f") as u64;
-    let sync = request(&mut rig, 1, (SYNC, fd), (0, 0), 0);
-    let many = std::vec![sync; 200];
+    let read = request(&mut rig, 1, (READ, fd), (DATA, 1), 0);
+    let many = std::vec![read; 200];
     assert_eq!(submit(&mut rig, id, &many), 126);
     assert_eq!(submit(&mut rig, id, &many), error(EAGAIN));
     assert_eq!((rig.half(id + NEXT_AT), rig.half(id + FREE_AT)), (0, 126));
@@ -190,6 +190,22 @@ fn a_ring_is_full_at_some_time() {
     // It may also say what it wants of the ring.
     rig.system.write(FIRST, id + NEXT_AT, &u32::MAX.to_le_bytes()).unwrap();
     assert!(outcomes(&mut rig, id, 200).len() < 127);
+}
+
+/// No call does more than others can wait for: the rest is for the next one.
+#[test]
+fn a_call_ends_at_some_time() {
+    let mut rig = Rig::begun();
+    let id = setup(&mut rig, 1000);
+    let fd = rig.open("/tmp/f") as u64;
+    let sync = request(&mut rig, 1, (SYNC, fd), (0, 0), 0);
+    assert_eq!(submit(&mut rig, id, &[sync; 100]), 8);
+    let write = request(&mut rig, 2, (WRITE, fd), (DATA, 500 << 10), 0);
+    assert_eq!(submit(&mut rig, id, &[write; 100]), 3);
+    let bad = request(&mut rig, 3, (READ, fd), (NOWHERE, 5), 0);
+    assert_eq!(submit(&mut rig, id, &[bad; 100]), 100);
+    let read = request(&mut rig, 4, (READ, fd), (DATA, 0), 0);
+    assert_eq!(submit(&mut rig, id, &[read; 1000]), 256);
 }
 
 #[test]
