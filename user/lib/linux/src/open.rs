@@ -177,6 +177,22 @@ impl Open {
         self.flags.get() & flag != 0
     }
 
+    /// Whether it has the mode in which Linux tells of what happens to it by signals, so that `O_ASYNC` is one of its flags when it was set.
+    pub fn can_be_asynchronous(&self) -> bool {
+        matches!(
+            self.object,
+            Object::Reader(_)
+                | Object::Writer(_)
+                | Object::Fifo(_)
+                | Object::Terminal { .. }
+                | Object::Master { .. }
+                | Object::Socket(_)
+                | Object::Inet(_)
+                | Object::Netlink(_)
+                | Object::Inotify(_)
+        )
+    }
+
     /// The file that it is, if it is one of the file system. That has it open.
     pub fn file(&self) -> Option<Inode> {
         match &self.object {
