@@ -89,6 +89,8 @@ pub struct System<M, B, F> {
     pub threads_max: usize,
     /// How the first process has ended.
     pub ended: Option<Status>,
+    /// Whether somebody is being told of the end of a process.
+    pub(crate) tells_end: bool,
     /// Whether a thread has given up calls, or one that it comes from: then each is looked at before it is made.
     pub(crate) restricts: bool,
     /// Lines and counts of all calls, if somebody wants them.
@@ -164,6 +166,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             kept: Kept { began, ..Kept::default() },
             threads_max,
             ended: None,
+            tells_end: false,
             restricts: false,
             trace: None,
         }
