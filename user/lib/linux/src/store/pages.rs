@@ -24,8 +24,11 @@ pub(super) type Page = (u64, u64);
 /// All bytes of a page.
 pub(super) const WHOLE: Range<usize> = 0..PAGE as usize;
 
-/// Pages of files that stay in frames though nobody has them mapped.
-const CACHED_MAX: usize = 8192;
+/// Pages of files in frames above which those go that nobody has mapped.
+pub(super) const CACHED_MAX: usize = 8192;
+
+/// Pages that come, at least, before it is looked again which can go: the others may all be mapped.
+const CACHED_MORE: usize = CACHED_MAX / 4;
 
 /// Files of which nothing is mapped, and that stay open all the same for their pages in the cache, at most; or as many as are mapped, if those are more.
 pub(super) const UNMAPPED_MAX: usize = 64;
@@ -434,8 +437,9 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
         if source.offset >= len {
             return Ok(None);
         }
-        if self.cache.len() >= CACHED_MAX {
+        if self.cache.len() >= self.cached_many {
             self.shrink();
+            self.cached_many = CACHED_MAX.max(self.cache.len() + CACHED_MORE);
         }
         let frame = match self.frames.zeroed() {
             Ok(frame) => frame,
@@ -452,3 +456,6 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
         Ok(Some(frame))
     }
 }
+
+#[cfg(test)]
+mod tests;
