@@ -486,7 +486,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::File { inode, .. } | Object::Directory { inode, .. } => {
                 let _ = self.store.write_late(inode);
                 let _ = self.store.volume.close(inode);
-                self.let_removed_files_go();
+                if self.store.has_lost_name(inode) {
+                    self.let_removed_files_go();
+                }
             }
             Object::Link(link) if Store::<B, F>::is_own(link.found.inode) => {
                 let _ = self.store.volume.close(link.found.inode);

@@ -282,9 +282,17 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
         }
     }
 
-    /// Whether there are files without names that [somebody has to let go](Store::let_removed_go).
-    pub fn has_removed(&self) -> bool {
-        !self.removed.is_empty()
+    /// Whether a file has lost its last name while it was open.
+    pub fn has_lost_name(&self, inode: Inode) -> bool {
+        self.removed.contains(&inode.0)
+    }
+
+    /// Whether there are files without names that are open once, and so perhaps for their pages alone: then [`Store::let_removed_go`] is called.
+    pub fn has_removed(&mut self) -> bool {
+        let volume = &self.volume;
+        self.removed.retain(|file| volume.times_open(Inode(*file)) > 0);
+        let is_open_once = |file: &u64| volume.times_open(Inode(*file)) == 1;
+        self.removed.iter().any(|file| self.mapped.contains_key(file) && is_open_once(file))
     }
 
     /// Closes files without names that are open for their pages alone, and of which nothing is mapped. What was not written yet is nobody's.
@@ -292,11 +300,20 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
         for file in self.removed.iter().copied().collect::<Vec<u64>>() {
             let is_unused = self.mapped.contains_key(&file) && !used.contains(&FileNumber(file));
             if is_unused && self.volume.times_open(Inode(file)) == 1 {
-                self.let_go(Inode(file));
+                self.let_nameless_go(Inode(file));
             }
             if self.volume.times_open(Inode(file)) == 0 {
                 self.removed.remove(&file);
             }
+        }
+    }
+
+    /// Closes a file with all of its pages, unless it is another one that has the same number now.
+    fn let_nameless_go(&mut self, inode: Inode) {
+        if self.volume.attributes(inode).is_ok_and(|found| found.links > 0) {
+            self.removed.remove(&inode.0);
+        } else {
+            self.let_go(inode);
         }
     }
 

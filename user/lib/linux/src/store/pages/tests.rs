@@ -4,6 +4,7 @@ use super::{CACHED_MAX, CACHED_MORE};
 use crate::frames::{Bytes, Frame, PAGE};
 use crate::memory::{FileNumber, Source};
 use crate::store::Store;
+use alloc::collections::BTreeSet;
 use vfs::page::Plain;
 use vfs::{How, Inode, Ram};
 
@@ -76,4 +77,28 @@ fn pages_that_nobody_has_mapped_go() {
         cached(&mut store, large, page);
         assert_eq!(store.cache.len(), page % CACHED_MAX + 1);
     }
+}
+
+/// What is mapped is looked for in all processes when a file without names may go: not as long as somebody has it open, nor when others are closed.
+#[test]
+fn a_file_without_names_is_looked_for_when_it_may_go() {
+    let mut store = Store::new(Blank, Ram::new(1 << 20, || 0));
+    let [nameless, other] = [&b"/nameless"[..], b"/other"].map(|path| file(&mut store, path, 1));
+    for inode in [nameless, other] {
+        store.map_file(inode).unwrap();
+    }
+    let root = store.root;
+    store.volume.unlink(root, b"/nameless").unwrap();
+    store.lost_name(nameless);
+    assert_eq!([nameless, other].map(|inode| store.has_lost_name(inode)), [true, false]);
+    assert!(!store.has_removed(), "a descriptor leads there");
+    store.volume.close(other).unwrap();
+    assert!(!store.has_removed());
+    store.volume.close(nameless).unwrap();
+    assert!(store.has_removed());
+    store.let_removed_go(&BTreeSet::from([FileNumber(nameless.0)]));
+    assert!(store.has_removed(), "a process has it mapped");
+    store.let_removed_go(&BTreeSet::new());
+    assert_eq!([nameless, other].map(|inode| store.volume.times_open(inode)), [0, 1]);
+    assert!(!store.has_removed() && !store.has_lost_name(nameless));
 }
