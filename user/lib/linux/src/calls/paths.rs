@@ -21,7 +21,7 @@ use linux_raw_sys::general::{
     O_NOFOLLOW, O_PATH, O_RDONLY, O_TRUNC, O_WRONLY, X_OK,
 };
 use vfs::path::{LINKS_MAX, Last};
-use vfs::{Attributes, FileSystem, How, Kind};
+use vfs::{Attributes, FileSystem, How, Inode, Kind};
 
 /// The bit of `O_TMPFILE` that no other flag has.
 const O_TMPFILE: u32 = 0o20_000_000;
@@ -79,14 +79,28 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(whole)
     }
 
-    /// The path of a directory in which others begin: that of a descriptor, or the working directory.
+    /// The path of a directory in which others begin: that of a descriptor, or the working directory. `ENOENT`: the directory of a descriptor is not there any more.
     pub(super) fn base(&mut self, tid: Tid, directory: u64) -> Result<Vec<u8>> {
         if directory as u32 == HERE as u32 {
             return Ok(self.process(tid)?.directory.clone());
         }
-        match &self.open_or_place(tid, directory)?.object {
-            Object::Directory { path, .. } => Ok(path.clone()),
-            _ => Err(ENOTDIR),
+        let open = self.open_or_place(tid, directory)?;
+        let Object::Directory { path, inode } = &open.object else { return Err(ENOTDIR) };
+        self.check_base(tid, path, *inode)?;
+        Ok(path.clone())
+    }
+
+    /// Fails unless a path without symbolic links leads to the directory that had it when it was opened: its name may be that of another one by now, or of a link to one.
+    fn check_base(&mut self, tid: Tid, path: &[u8], directory: Inode) -> Result<()> {
+        // The root stays where it is.
+        if path.is_empty() {
+            return Ok(());
+        }
+        self.look_at_links(tid, path);
+        match self.look(path, Last::Follow) {
+            Ok(found) if found.inode == directory => Ok(()),
+            Ok(_) | Err(ENOTDIR | ELOOP) => Err(ENOENT),
+            Err(error) => Err(error),
         }
     }
 
@@ -472,6 +486,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let Object::Directory { path, inode } = &open.object else { return Err(ENOTDIR) };
         let found = self.store.attributes(*inode)?;
         self.may(tid, &found, X_OK)?;
+        self.check_base(tid, path, *inode)?;
         self.process(tid)?.directory.clone_from(path);
         DONE
     }

@@ -1,7 +1,7 @@
 //! Files that are opened once more by way of their descriptors, written at their end, and as long as they may be.
 
 use super::late::{other_reads, pwrite, world};
-use crate::errno::{EACCES, EEXIST, EFBIG, EINVAL, ENOTDIR};
+use crate::errno::{EACCES, EEXIST, EFBIG, EINVAL, ENOENT, ENOTDIR};
 use crate::frames::PAGE;
 use crate::world::{HANDLER, OWN};
 use linux_raw_sys::general::*;
@@ -122,4 +122,42 @@ fn files_end_before_the_last_position() {
     }
     assert_eq!(fallocate(&mut world, last, 1), Err(EFBIG));
     assert_eq!(fallocate(&mut world, last - 1, last), Err(EFBIG));
+}
+
+/// A directory that was removed is neither the next one of its name, nor where a link of that name leads.
+#[test]
+fn a_descriptor_of_a_removed_directory_leads_nowhere() {
+    let mut world = world();
+    for name in ["/d", "/elsewhere"] {
+        world.by_path(1, __NR_mkdir, name, &[0o755]).unwrap();
+    }
+    world.file(b"/elsewhere/f", b"text", 0o644);
+    let fd = world.open(1, "/d", O_RDONLY | O_DIRECTORY).unwrap();
+    for is_link in [true, false] {
+        world.by_path(1, __NR_rmdir, "/d", &[]).unwrap();
+        world.put(1, OWN, b"/elsewhere\0/d\0f\0");
+        let name = OWN + 14;
+        match is_link {
+            true => world.now(1, __NR_symlink, &[OWN, OWN + 11]).unwrap(),
+            false => world.now(1, __NR_mkdir, &[OWN + 11, 0o755]).unwrap(),
+        };
+        assert_eq!(world.now(1, __NR_openat, &[fd, name, (O_RDWR | O_CREAT).into(), 0o644]), Err(ENOENT));
+        assert_eq!(world.now(1, __NR_unlinkat, &[fd, name, 0]), Err(ENOENT));
+        assert_eq!(world.now(1, __NR_mkdirat, &[fd, name, 0o755]), Err(ENOENT));
+        assert_eq!(world.now(1, __NR_fchdir, &[fd]), Err(ENOENT));
+        if is_link {
+            world.by_path(1, __NR_unlink, "/d", &[]).unwrap();
+            world.by_path(1, __NR_mkdir, "/d", &[0o755]).unwrap();
+        }
+    }
+    assert_eq!(other_reads(&mut world, b"/elsewhere/f", 0, 4), b"text");
+    // Directories that nobody has moved are where they were, also those of other file systems.
+    for (path, name) in
+        [("/", "elsewhere/f"), ("/elsewhere", "f"), ("/proc/self", "stat"), ("/proc/self/fd", "0")]
+    {
+        let base = world.open(1, path, O_RDONLY | O_DIRECTORY).unwrap();
+        world.put(1, OWN, &[name.as_bytes(), b"\0"].concat());
+        world.now(1, __NR_openat, &[base, OWN, O_RDONLY.into(), 0]).unwrap();
+        world.now(1, __NR_fchdir, &[base]).unwrap();
+    }
 }
