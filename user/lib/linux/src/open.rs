@@ -51,8 +51,8 @@ pub enum Object {
     Directory {
         /// Its inode.
         inode: Inode,
-        /// Its path, without symbolic links.
-        path: Vec<u8>,
+        /// Its path, without symbolic links, which is another one when it is moved.
+        path: RefCell<Vec<u8>>,
     },
     /// A file of `/proc`. Its text is made anew for each read, as in Linux, so nobody can keep many of them.
     Text {
@@ -213,10 +213,10 @@ impl Open {
     /// Path or name, as `/proc/PID/fd` shows it.
     pub fn name(&self) -> Vec<u8> {
         match &self.object {
-            Object::File { path, .. }
-            | Object::Directory { path, .. }
-            | Object::Text { path, .. }
-            | Object::Device { path, .. } => path.clone(),
+            Object::File { path, .. } | Object::Text { path, .. } | Object::Device { path, .. } => {
+                path.clone()
+            }
+            Object::Directory { path, .. } => path.borrow().clone(),
             Object::Link(link) => link.path.clone(),
             Object::Reader(ends) | Object::Writer(ends) => {
                 alloc::format!("pipe:[{}]", ends.number).into_bytes()

@@ -16,6 +16,7 @@ use crate::system::{Answer, DONE, Outcome, System};
 use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
+use core::cell::RefCell;
 use linux_raw_sys::general::{
     AT_EMPTY_PATH, IN_ISDIR, IN_MODIFY, IN_OPEN, O_ACCMODE, O_CLOEXEC, O_CREAT, O_DIRECTORY, O_EXCL,
     O_NOFOLLOW, O_PATH, O_RDONLY, O_TRUNC, O_WRONLY, X_OK,
@@ -79,15 +80,17 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(whole)
     }
 
-    /// The path of a directory in which others begin: that of a descriptor, or the working directory. `ENOENT`: the directory of a descriptor is not there any more.
+    /// The path of a directory in which others begin: that of a descriptor, or the working directory. `ENOENT`: it is not there any more.
     pub(super) fn base(&mut self, tid: Tid, directory: u64) -> Result<Vec<u8>> {
         if directory as u32 == HERE as u32 {
-            return Ok(self.process(tid)?.directory.clone());
+            let process = self.process(tid)?;
+            return if process.is_directory_gone { Err(ENOENT) } else { Ok(process.directory.clone()) };
         }
         let open = self.open_or_place(tid, directory)?;
         let Object::Directory { path, inode } = &open.object else { return Err(ENOTDIR) };
-        self.check_base(tid, path, *inode)?;
-        Ok(path.clone())
+        let path = path.borrow().clone();
+        self.check_base(tid, &path, *inode)?;
+        Ok(path)
     }
 
     /// Fails unless a path without symbolic links leads to the directory that had it when it was opened: its name may be that of another one by now, or of a link to one.
@@ -145,6 +148,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         paths.program.clone_from(&process.program);
         paths.threads.clone_from(&process.threads);
         paths.directory.clone_from(&process.directory);
+        if process.is_directory_gone {
+            paths.directory.extend_from_slice(b" (deleted)");
+        }
         let name = |number: u32, open: &Open| if Some(number) == wanted { open.name() } else { Vec::new() };
         let all = process.descriptors.iter();
         paths.descriptors = all.map(|(at, descriptor)| (at, name(at, &descriptor.open))).collect();
@@ -259,7 +265,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 if flags & O_PATH == 0 {
                     self.noticed(inode, IN_OPEN | IN_ISDIR);
                 }
-                Ok(Open::new(Object::Directory { inode, path }, flags))
+                Ok(Open::new(Object::Directory { inode, path: RefCell::new(path) }, flags))
             }
             Some(_) if flags & O_DIRECTORY != 0 => Err(ENOTDIR),
             Some(found) if found.kind == Kind::Symlink => self.open_link(tid, path, found, flags),
@@ -327,8 +333,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(ELOOP);
         }
         let (inode, path, is_directory) = match &open.object {
-            Object::File { inode, path } => (*inode, path, false),
-            Object::Directory { inode, path } => (*inode, path, true),
+            Object::File { inode, path } => (*inode, path.clone(), false),
+            Object::Directory { inode, path } => (*inode, path.borrow().clone(), true),
             _ => return Err(ENXIO),
         };
         let writes = flags & O_ACCMODE != O_RDONLY && flags & O_PATH == 0;
@@ -340,7 +346,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         let found = self.store.attributes(inode)?;
         self.may_open(tid, &found, flags)?;
-        let path = path.clone();
         let node = if flags & O_PATH == 0 { self.store.node(&found) } else { None };
         match node {
             Some(Node::Socket) => return Err(ENXIO),
@@ -357,7 +362,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             self.noticed(inode, if is_directory { IN_OPEN | IN_ISDIR } else { IN_OPEN });
         }
         if is_directory {
-            return Ok(Open::new(Object::Directory { inode, path }, flags));
+            return Ok(Open::new(Object::Directory { inode, path: RefCell::new(path) }, flags));
         }
         Ok(Open::new(Object::File { inode, path }, flags & !(O_CREAT | O_EXCL | O_TRUNC)))
     }
@@ -456,7 +461,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     pub(crate) fn sys_getcwd(&mut self, tid: Tid, [address, len, ..]: [u64; 6]) -> Answer {
-        let mut path = self.process(tid)?.directory.clone();
+        let mut path = self.base(tid, HERE)?;
         if path.is_empty() {
             path.push(b'/');
         }
@@ -477,8 +482,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         self.may(tid, &found, X_OK)?;
         let path = self.canonical(&path)?;
-        self.process(tid)?.directory = path;
-        DONE
+        self.enter_directory(tid, path)
     }
 
     pub(crate) fn sys_fchdir(&mut self, tid: Tid, [fd, ..]: [u64; 6]) -> Answer {
@@ -486,8 +490,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let Object::Directory { path, inode } = &open.object else { return Err(ENOTDIR) };
         let found = self.store.attributes(*inode)?;
         self.may(tid, &found, X_OK)?;
-        self.check_base(tid, path, *inode)?;
-        self.process(tid)?.directory.clone_from(path);
+        let path = path.borrow().clone();
+        self.check_base(tid, &path, *inode)?;
+        self.enter_directory(tid, path)
+    }
+
+    fn enter_directory(&mut self, tid: Tid, path: Vec<u8>) -> Answer {
+        let process = self.process(tid)?;
+        (process.directory, process.is_directory_gone) = (path, false);
         DONE
     }
 
