@@ -51,8 +51,8 @@ pub enum Object {
     Directory {
         /// Its inode.
         inode: Inode,
-        /// Its path, without symbolic links.
-        path: Vec<u8>,
+        /// Its path, without symbolic links, which is another one when it is moved.
+        path: RefCell<Vec<u8>>,
     },
     /// A file of `/proc`. Its text is made anew for each read, as in Linux, so nobody can keep many of them.
     Text {
@@ -177,6 +177,22 @@ impl Open {
         self.flags.get() & flag != 0
     }
 
+    /// Whether it has the mode in which Linux tells of what happens to it by signals, so that `O_ASYNC` is one of its flags when it was set.
+    pub fn can_be_asynchronous(&self) -> bool {
+        matches!(
+            self.object,
+            Object::Reader(_)
+                | Object::Writer(_)
+                | Object::Fifo(_)
+                | Object::Terminal { .. }
+                | Object::Master { .. }
+                | Object::Socket(_)
+                | Object::Inet(_)
+                | Object::Netlink(_)
+                | Object::Inotify(_)
+        )
+    }
+
     /// The file that it is, if it is one of the file system. That has it open.
     pub fn file(&self) -> Option<Inode> {
         match &self.object {
@@ -197,10 +213,10 @@ impl Open {
     /// Path or name, as `/proc/PID/fd` shows it.
     pub fn name(&self) -> Vec<u8> {
         match &self.object {
-            Object::File { path, .. }
-            | Object::Directory { path, .. }
-            | Object::Text { path, .. }
-            | Object::Device { path, .. } => path.clone(),
+            Object::File { path, .. } | Object::Text { path, .. } | Object::Device { path, .. } => {
+                path.clone()
+            }
+            Object::Directory { path, .. } => path.borrow().clone(),
             Object::Link(link) => link.path.clone(),
             Object::Reader(ends) | Object::Writer(ends) => {
                 alloc::format!("pipe:[{}]", ends.number).into_bytes()

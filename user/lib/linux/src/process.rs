@@ -136,6 +136,8 @@ pub struct Process {
     pub descriptors: Descriptors,
     /// Its working directory, a path without symbolic links.
     pub directory: Vec<u8>,
+    /// Whether that was removed: another directory may have the path.
+    pub is_directory_gone: bool,
     /// Permissions that files do not get which it makes.
     pub umask: u32,
     /// Its choices for signals.

@@ -48,6 +48,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             room: Rc::new(RefCell::new(Room { space: Space(0), memory: Memory::default() })),
             descriptors,
             directory: directory.to_vec(),
+            is_directory_gone: false,
             umask: 0o022,
             actions: [Action::default(); SIGNALS],
             pending: Pending::within(self.budget.empty()),

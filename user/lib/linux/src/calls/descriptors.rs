@@ -14,8 +14,8 @@ use alloc::rc::Rc;
 use core::cell::{Cell, RefCell};
 use linux_raw_sys::general::{
     self, EFD_CLOEXEC, EFD_NONBLOCK, EFD_SEMAPHORE, F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_GETFL, F_SETFD,
-    FD_CLOEXEC, O_APPEND, O_CLOEXEC, O_DIRECT, O_NOATIME, O_NONBLOCK, O_PATH, O_RDONLY, O_RDWR, O_WRONLY,
-    RLIMIT_NOFILE,
+    FASYNC, FD_CLOEXEC, O_APPEND, O_CLOEXEC, O_DIRECT, O_NOATIME, O_NONBLOCK, O_PATH, O_RDONLY, O_RDWR,
+    O_WRONLY, RLIMIT_NOFILE,
 };
 use vfs::FileSystem;
 
@@ -154,7 +154,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             // A program of 64 bits opens every file as one that may be large.
             general::F_GETFL => number(Ok((open.flags.get() | 0o100_000).into())),
             general::F_SETFL => {
-                open.flags.set(open.flags.get() & !CHANGEABLE | argument as u32 & CHANGEABLE);
+                let mode = if open.can_be_asynchronous() { FASYNC } else { 0 };
+                let changeable = CHANGEABLE | mode;
+                open.flags.set(open.flags.get() & !changeable | argument as u32 & changeable);
                 DONE
             }
             command if COMMANDS.contains(&command) => self.lock_command(tid, &open, command, argument),
@@ -249,3 +251,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         number(self.add_descriptor(tid, open, flags & EFD_CLOEXEC != 0, 0))
     }
 }
+
+#[cfg(test)]
+mod tests;

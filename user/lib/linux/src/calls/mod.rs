@@ -22,6 +22,7 @@ pub mod locks;
 pub mod memfd;
 pub mod memory;
 pub mod messages;
+mod moved;
 pub mod named_queues;
 pub mod names;
 mod neighbours;

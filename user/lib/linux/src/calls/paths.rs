@@ -17,12 +17,13 @@ use crate::system::{Answer, DONE, Outcome, System};
 use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
+use core::cell::RefCell;
 use linux_raw_sys::general::{
     AT_EMPTY_PATH, IN_ISDIR, IN_MODIFY, IN_OPEN, O_ACCMODE, O_CLOEXEC, O_CREAT, O_DIRECTORY, O_EXCL,
     O_NOFOLLOW, O_PATH, O_RDONLY, O_TRUNC, O_WRONLY, X_OK,
 };
 use vfs::path::{LINKS_MAX, Last};
-use vfs::{Attributes, FileSystem, How, Kind};
+use vfs::{Attributes, FileSystem, How, Inode, Kind};
 
 /// The bit of `O_TMPFILE` that no other flag has.
 const O_TMPFILE: u32 = 0o20_000_000;
@@ -80,14 +81,30 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(whole)
     }
 
-    /// The path of a directory in which others begin: that of a descriptor, or the working directory.
+    /// The path of a directory in which others begin: that of a descriptor, or the working directory. `ENOENT`: it is not there any more.
     pub(super) fn base(&mut self, tid: Tid, directory: u64) -> Result<Vec<u8>> {
         if directory as u32 == HERE as u32 {
-            return Ok(self.process(tid)?.directory.clone());
+            let process = self.process(tid)?;
+            return if process.is_directory_gone { Err(ENOENT) } else { Ok(process.directory.clone()) };
         }
-        match &self.open_or_place(tid, directory)?.object {
-            Object::Directory { path, .. } => Ok(path.clone()),
-            _ => Err(ENOTDIR),
+        let open = self.open_or_place(tid, directory)?;
+        let Object::Directory { path, inode } = &open.object else { return Err(ENOTDIR) };
+        let path = path.borrow().clone();
+        self.check_base(tid, &path, *inode)?;
+        Ok(path)
+    }
+
+    /// Fails unless a path without symbolic links leads to the directory that had it when it was opened: its name may be that of another one by now, or of a link to one.
+    fn check_base(&mut self, tid: Tid, path: &[u8], directory: Inode) -> Result<()> {
+        // The root stays where it is.
+        if path.is_empty() {
+            return Ok(());
+        }
+        self.look_at_links(tid, path);
+        match self.look(path, Last::Follow) {
+            Ok(found) if found.inode == directory => Ok(()),
+            Ok(_) | Err(ENOTDIR | ELOOP) => Err(ENOENT),
+            Err(error) => Err(error),
         }
     }
 
@@ -132,6 +149,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         paths.program.clone_from(&process.program);
         paths.threads.clone_from(&process.threads);
         paths.directory.clone_from(&process.directory);
+        if process.is_directory_gone {
+            paths.directory.extend_from_slice(b" (deleted)");
+        }
         let name = |number: u32, open: &Open| if Some(number) == wanted { open.name() } else { Vec::new() };
         let all = process.descriptors.iter();
         paths.descriptors = all.map(|(at, descriptor)| (at, name(at, &descriptor.open))).collect();
@@ -246,7 +266,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 if flags & O_PATH == 0 {
                     self.noticed(inode, IN_OPEN | IN_ISDIR);
                 }
-                Ok(Open::new(Object::Directory { inode, path }, flags))
+                Ok(Open::new(Object::Directory { inode, path: RefCell::new(path) }, flags))
             }
             Some(_) if flags & O_DIRECTORY != 0 => Err(ENOTDIR),
             Some(found) if found.kind == Kind::Symlink => self.open_link(tid, path, found, flags),
@@ -314,8 +334,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(ELOOP);
         }
         let (inode, path, is_directory) = match &open.object {
-            Object::File { inode, path } => (*inode, path, false),
-            Object::Directory { inode, path } => (*inode, path, true),
+            Object::File { inode, path } => (*inode, path.clone(), false),
+            Object::Directory { inode, path } => (*inode, path.borrow().clone(), true),
             _ => return Err(ENXIO),
         };
         let writes = flags & O_ACCMODE != O_RDONLY && flags & O_PATH == 0;
@@ -327,7 +347,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         let found = self.store.attributes(inode)?;
         self.may_open(tid, &found, flags)?;
-        let path = path.clone();
         let node = if flags & O_PATH == 0 { self.store.node(&found) } else { None };
         match node {
             Some(Node::Socket) => return Err(ENXIO),
@@ -345,7 +364,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             self.noticed(inode, if is_directory { IN_OPEN | IN_ISDIR } else { IN_OPEN });
         }
         let (object, flags) = if is_directory {
-            (Object::Directory { inode, path }, flags)
+            (Object::Directory { inode, path: RefCell::new(path) }, flags)
         } else {
             (Object::File { inode, path }, flags & !(O_CREAT | O_EXCL | O_TRUNC))
         };
@@ -459,7 +478,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     pub(crate) fn sys_getcwd(&mut self, tid: Tid, [address, len, ..]: [u64; 6]) -> Answer {
-        let mut path = self.process(tid)?.directory.clone();
+        let mut path = self.base(tid, HERE)?;
         if path.is_empty() {
             path.push(b'/');
         }
@@ -480,8 +499,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         self.may(tid, &found, X_OK)?;
         let path = self.canonical(&path)?;
-        self.process(tid)?.directory = path;
-        DONE
+        self.enter_directory(tid, path)
     }
 
     pub(crate) fn sys_fchdir(&mut self, tid: Tid, [fd, ..]: [u64; 6]) -> Answer {
@@ -489,7 +507,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let Object::Directory { path, inode } = &open.object else { return Err(ENOTDIR) };
         let found = self.store.attributes(*inode)?;
         self.may(tid, &found, X_OK)?;
-        self.process(tid)?.directory.clone_from(path);
+        let path = path.borrow().clone();
+        self.check_base(tid, &path, *inode)?;
+        self.enter_directory(tid, path)
+    }
+
+    fn enter_directory(&mut self, tid: Tid, path: Vec<u8>) -> Answer {
+        let process = self.process(tid)?;
+        (process.directory, process.is_directory_gone) = (path, false);
         DONE
     }
 

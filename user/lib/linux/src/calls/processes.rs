@@ -565,6 +565,7 @@ impl Process {
             room,
             descriptors,
             directory: self.directory.clone(),
+            is_directory_gone: self.is_directory_gone,
             umask: self.umask,
             actions: self.actions,
             pending: Pending::default(),

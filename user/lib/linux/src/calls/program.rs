@@ -134,7 +134,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Begins a program with lists of arguments and variables.
     fn execute(&mut self, tid: Tid, named: Named, arguments: u64, environment: u64) -> Answer {
         let mut room = TextRoom { left: ARGUMENTS_MAX, taken: 0, share: self.budget.empty() };
-        let arguments = self.texts(tid, arguments, &mut room)?;
+        let mut arguments = self.texts(tid, arguments, &mut room)?;
+        // A program takes the first for its own name. Without one it would go on behind the end of the list, in its environment.
+        if arguments.is_empty() {
+            arguments.push(Vec::new());
+        }
         let environment = self.texts(tid, environment, &mut room)?;
         self.let_mapped_files_go();
         let program = self.find_named(tid, named, arguments)?;

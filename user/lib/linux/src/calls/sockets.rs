@@ -186,12 +186,17 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(crate) fn close_socket(&mut self, socket: &Rc<Socket>) {
         let mut left = self.release_socket(socket);
         while let Some(open) = left.pop() {
+            // Locks belong to an open file by its place in memory, so it is closed where it is.
+            let Object::Socket(socket) = &open.object else {
+                self.close(open);
+                continue;
+            };
+            let socket = Rc::clone(socket);
             match Rc::try_unwrap(open) {
-                Ok(Open { object: Object::Socket(socket), .. }) => {
+                Ok(_) => {
                     self.watches.forget(socket.number);
                     left.extend(self.release_socket(&socket));
                 }
-                Ok(other) => self.close(Rc::new(other)),
                 Err(open) => self.left_open(open),
             }
         }

@@ -321,7 +321,7 @@ fn terminal(memory: &mut dyn Memory, at: u64, request: u64) -> Option<String> {
                 sign(local & ECHO != 0)
             ))
         }
-        FIONREAD | FIONBIO | TIOCGPGRP | TIOCSPGRP | TIOCGSID | TIOCGPTN | TIOCSPTLCK | TIOCPKT
+        FIONREAD | FIONBIO | FIOASYNC | TIOCGPGRP | TIOCSPGRP | TIOCGSID | TIOCGPTN | TIOCSPTLCK | TIOCPKT
         | TIOCOUTQ => memory.numbers(at).map(|[value]: [u32; 1]| format!("[{}]", value as i32)),
         request => interface(memory, at, request),
     }
