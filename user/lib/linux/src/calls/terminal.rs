@@ -14,7 +14,9 @@ use crate::system::{Answer, DONE, Outcome, System};
 use crate::terminal::{Change, TERMIOS_BYTES, TERMIOS2_BYTES, Window};
 use crate::terminals::SYSTEM;
 use alloc::vec;
-use linux_raw_sys::general::{FASYNC, O_CLOEXEC, O_NONBLOCK, SIGTTIN, SIGTTOU, TCIFLUSH, TCIOFLUSH, TCOFLUSH};
+use linux_raw_sys::general::{
+    FASYNC, O_CLOEXEC, O_NONBLOCK, SIGTTIN, SIGTTOU, TCIFLUSH, TCIOFLUSH, TCOFLUSH,
+};
 use linux_raw_sys::ioctl::{
     FIOASYNC, FIOCLEX, FIONBIO, FIONCLEX, FIONREAD, TCFLSH, TCGETS, TCGETS2, TCSBRK, TCSBRKP, TCSETS,
     TCSETS2, TCSETSF, TCSETSF2, TCSETSW, TCSETSW2, TCXONC, TIOCGPGRP, TIOCGPTLCK, TIOCGPTN, TIOCGPTPEER,

@@ -118,8 +118,7 @@ fn files_end_before_the_last_position() {
     assert_eq!(world.now(1, __NR_lseek, &[fd, last, SEEK_SET.into()]), Ok(last));
     assert_eq!(world.write(1, fd, b"x"), Some(Err(EFBIG)));
     assert_eq!(world.read(1, fd, 1), Some(Ok(Vec::new())));
-    let fallocate =
-        |world: &mut World, at: u64, len: u64| world.now(1, __NR_fallocate, &[fd, 0, at, len]);
+    let fallocate = |world: &mut World, at: u64, len: u64| world.now(1, __NR_fallocate, &[fd, 0, at, len]);
     for (at, len) in [(0, 0), (1 << 63, 1), (0, 1 << 63)] {
         assert_eq!(fallocate(&mut world, at, len), Err(EINVAL));
     }
