@@ -96,7 +96,7 @@ const LAST: Tid = 240;
 
 /// Makes a row of processes from 2 to [`LAST`], by `clone` with these flags; each does something when it begins. One of them exits, by which all end. How the first and the
 /// last one have ended. All ends together take no more room than one: the stack here is small.
-fn row_ends(flags: u32, begin: fn(&mut World, Tid), exits: Tid) -> [Option<Status>; 2] {
+fn row_ends(flags: u32, begin: impl Fn(&mut World, Tid) + Send + 'static, exits: Tid) -> [Option<Status>; 2] {
     let row = move || {
         let mut world = World::new(512, 256);
         world.good(1, nr::__NR_fork, &[]);
@@ -141,12 +141,8 @@ fn ends_by_signals_of_children_need_little_room() {
 /// Each of a row of processes ends by a signal when the one before has ended.
 #[test]
 fn ends_by_signals_of_parents_need_little_room() {
-    let begins: [(u32, fn(&mut World, Tid)); 2] = [
-        (nr::SIGUSR1, |world, tid| ends_with_parent(world, tid, nr::SIGUSR1)),
-        (nr::SIGKILL, |world, tid| ends_with_parent(world, tid, nr::SIGKILL)),
-    ];
-    for (signal, begin) in begins {
-        let ends = row_ends(nr::SIGCHLD, begin, 2);
+    for signal in [nr::SIGUSR1, nr::SIGKILL] {
+        let ends = row_ends(nr::SIGCHLD, move |world, tid| ends_with_parent(world, tid, signal), 2);
         assert_eq!(ends, [Some(Status::exited(0)), Some(Status::killed(signal))]);
     }
 }
