@@ -6,7 +6,7 @@ use crate::signal::Action;
 use linux_raw_sys::general;
 
 /// Calls that end with `EINTR` after a handler, whatever the action says: those that wait for signals or for a time, and those of System V.
-pub const NOT_MADE_AGAIN: [u32; 16] = [
+pub const NOT_MADE_AGAIN: [u32; 18] = [
     general::__NR_poll,
     general::__NR_select,
     general::__NR_nanosleep,
@@ -14,6 +14,8 @@ pub const NOT_MADE_AGAIN: [u32; 16] = [
     general::__NR_epoll_wait,
     general::__NR_epoll_pwait,
     general::__NR_epoll_pwait2,
+    general::__NR_io_getevents,
+    general::__NR_io_pgetevents,
     general::__NR_rt_sigsuspend,
     general::__NR_rt_sigtimedwait,
     general::__NR_pselect6,

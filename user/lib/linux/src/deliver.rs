@@ -20,7 +20,7 @@ use vfs::FileSystem;
 enum Effect {
     /// There is none.
     Nothing,
-    /// The process is gone.
+    /// The process is gone, or ends when what goes on now is over.
     Ended,
     /// A handler is to begin.
     Handler(Signal, Cause, Action),
@@ -141,7 +141,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             if self.is_making && self.current.and_then(|tid| self.pid(tid).ok()) == Some(pid) {
                 self.losses.push(Loss::End(pid, SIGKILL));
             } else {
-                self.end_process(pid, Status::killed(SIGKILL));
+                self.end_by_signal(pid, SIGKILL);
             }
             return Ok(());
         }
@@ -227,7 +227,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             match action.handler {
                 0 => match signal::usual(signal) {
                     Usual::End => {
-                        self.end_process(pid, Status::killed(signal));
+                        self.end_by_signal(pid, signal);
                         return Effect::Ended;
                     }
                     // Nobody could continue it.
@@ -299,7 +299,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             waiting.has(*signal) && is_usual && matches!(signal::usual(*signal), Usual::End)
         };
         if let Some(signal) = (1..=SIGNALS as Signal).find(is_fatal) {
-            self.end_process(pid, Status::killed(signal));
+            self.end_by_signal(pid, signal);
         }
     }
 

@@ -7,7 +7,8 @@ use crate::machine::{Machine, Space, Tid};
 use crate::memory::{END, FileNumber, Memory};
 use crate::open::Object;
 use crate::process::{Event, PROCESS_BYTES, Room, Status};
-use crate::signal::Cause;
+use crate::sessions::Loss;
+use crate::signal::{Cause, Signal};
 use crate::system::System;
 use alloc::collections::BTreeSet;
 use alloc::rc::Rc;
@@ -89,7 +90,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.times_changed = true;
         for descriptor in descriptors {
             if let Object::Queue(queue) = &descriptor.open.object {
-                queue.forget_notice(pid);
+                self.forget_notice(queue, pid);
             }
             self.close(descriptor.open);
         }
@@ -120,9 +121,25 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         if signal != 0 {
             let (code, value) = status.told();
-            let _ = self.send(parent, signal, Cause { code, sender: (pid, owner), value: value.into() });
+            self.send_at_end(parent, signal, Cause { code, sender: (pid, owner), value: value.into() });
         }
         self.tell(Event::Child(parent));
+    }
+
+    /// Sends a signal that the end of another process brings. If it ends its receiver, that end comes behind the first one.
+    pub(crate) fn send_at_end(&mut self, pid: Tid, signal: Signal, cause: Cause) {
+        let before = core::mem::replace(&mut self.tells_end, true);
+        let _ = self.send(pid, signal, cause);
+        self.tells_end = before;
+    }
+
+    /// A signal ends a process: at once, or behind the end that has brought the signal, since a row of processes would otherwise be as many ends, each in the other.
+    pub(crate) fn end_by_signal(&mut self, pid: Tid, signal: Signal) {
+        if self.tells_end {
+            self.losses.push(Loss::End(pid, signal));
+        } else {
+            self.end_process(pid, Status::killed(signal));
+        }
     }
 
     /// The first process has ended, so all do.

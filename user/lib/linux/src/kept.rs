@@ -1,5 +1,6 @@
 //! Tables of calls that few programs make, in one place.
 
+use crate::calls::aio::Contexts;
 use crate::calls::alarms::Alarms;
 use crate::calls::fifo::Fifos;
 use crate::calls::inotify::Notices;
@@ -10,6 +11,8 @@ use alloc::vec::Vec;
 /// The tables.
 #[derive(Debug, Default)]
 pub struct Kept {
+    /// Contexts of asynchronous requests.
+    pub aio: Contexts,
     /// Timers that send signals.
     pub alarms: Alarms,
     /// When the machine began, in nanoseconds since 1970, as it was read once: the clocks are read one after the other, and their difference is another one each time.

@@ -3,6 +3,7 @@
 //!
 //! A request is answered while it is sent, and answers wait in the socket, in order. All of a list is there at once, so it shows one moment; a socket takes all of it, or
 //! none, and tells its program once that something was lost (`ENOBUFS`), as Linux does. Nobody is told of changes: a group of receivers can be joined, and is silent.
+//! Notices of messages in queues of POSIX come beside answers, and have their room from the beginning.
 
 pub mod answers;
 pub mod message;
@@ -69,6 +70,18 @@ impl Ports {
 struct Answer {
     bytes: Vec<u8>,
     share: Share,
+}
+
+/// Room of a socket for a message that comes later. It counts for the socket as one that waits to be received.
+#[derive(Debug)]
+pub struct Reserved(Share);
+
+#[cfg(test)]
+impl Reserved {
+    /// Bytes of the budget that it counts for.
+    pub fn held(&self) -> usize {
+        self.0.bytes()
+    }
 }
 
 /// A socket.
@@ -166,7 +179,7 @@ impl Netlink {
         if answers.is_empty() {
             return Ok(());
         }
-        let has_room = self.waiting.get() < self.receive_size.get();
+        let has_room = !self.is_full();
         let with_share =
             |bytes: Vec<u8>| Some(Answer { share: self.budget.take(charge(bytes.len()))?, bytes });
         let taken: Option<Vec<Answer>> =
@@ -181,6 +194,23 @@ impl Netlink {
         self.waiting.set(self.waiting.get() + more);
         self.queue.borrow_mut().extend(taken);
         Ok(())
+    }
+
+    /// Whether no more is taken before something was received.
+    pub fn is_full(&self) -> bool {
+        self.waiting.get() >= self.receive_size.get()
+    }
+
+    /// Room for a message of so many bytes that comes later, and that is [taken](Self::fill) then whatever else waits. None: the budget has none.
+    pub fn reserve(&self, len: usize) -> Option<Reserved> {
+        let share = self.budget.take(charge(len))?;
+        self.waiting.set(self.waiting.get() + share.bytes());
+        Some(Reserved(share))
+    }
+
+    /// A message comes for which there was room.
+    pub fn fill(&self, Reserved(share): Reserved, bytes: Vec<u8>) {
+        self.queue.borrow_mut().push_back(Answer { bytes, share });
     }
 
     /// Receives at most so many bytes of what has waited longest, and how many it had. `peeks`: it stays.
@@ -275,6 +305,15 @@ mod tests {
         assert_eq!(netlink.receive(2, false), Ok((vec![1; 2], 3000)));
         assert_eq!(netlink.receive(100, false), Ok((vec![2; 20], 20)));
         assert_eq!((netlink.receive(9, false), budget.used(), netlink.held()), (Err(EAGAIN), 0, 0));
+        // Room that was asked for is there, and nobody else has it.
+        let room = netlink.reserve(32).unwrap();
+        assert_eq!((room.held(), netlink.is_full()), (charge(32), false));
+        assert_eq!((netlink.arrive(vec![vec![1; 3000]]), netlink.is_full()), (Ok(()), true));
+        netlink.fill(room, vec![3; 32]);
+        assert_eq!(budget.used(), netlink.held());
+        assert_eq!(netlink.receive(1, false), Ok((vec![1], 3000)));
+        assert_eq!(netlink.receive(100, false), Ok((vec![3; 32], 32)));
+        assert_eq!((netlink.waiting.get(), budget.used()), (0, 0));
         // A program may ask not to hear of what is lost.
         netlink.set_option(NETLINK_NO_ENOBUFS, true);
         budget.set_max(1000);

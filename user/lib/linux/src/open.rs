@@ -51,8 +51,8 @@ pub enum Object {
     Directory {
         /// Its inode.
         inode: Inode,
-        /// Its path, without symbolic links.
-        path: Vec<u8>,
+        /// Its path, without symbolic links, which is another one when it is moved.
+        path: RefCell<Vec<u8>>,
     },
     /// A file of `/proc`. Its text is made anew for each read, as in Linux, so nobody can keep many of them.
     Text {
@@ -177,6 +177,22 @@ impl Open {
         self.flags.get() & flag != 0
     }
 
+    /// Whether it has the mode in which Linux tells of what happens to it by signals, so that `O_ASYNC` is one of its flags when it was set.
+    pub fn can_be_asynchronous(&self) -> bool {
+        matches!(
+            self.object,
+            Object::Reader(_)
+                | Object::Writer(_)
+                | Object::Fifo(_)
+                | Object::Terminal { .. }
+                | Object::Master { .. }
+                | Object::Socket(_)
+                | Object::Inet(_)
+                | Object::Netlink(_)
+                | Object::Inotify(_)
+        )
+    }
+
     /// The file that it is, if it is one of the file system. That has it open.
     pub fn file(&self) -> Option<Inode> {
         match &self.object {
@@ -197,10 +213,10 @@ impl Open {
     /// Path or name, as `/proc/PID/fd` shows it.
     pub fn name(&self) -> Vec<u8> {
         match &self.object {
-            Object::File { path, .. }
-            | Object::Directory { path, .. }
-            | Object::Text { path, .. }
-            | Object::Device { path, .. } => path.clone(),
+            Object::File { path, .. } | Object::Text { path, .. } | Object::Device { path, .. } => {
+                path.clone()
+            }
+            Object::Directory { path, .. } => path.borrow().clone(),
             Object::Link(link) => link.path.clone(),
             Object::Reader(ends) | Object::Writer(ends) => {
                 alloc::format!("pipe:[{}]", ends.number).into_bytes()
@@ -273,17 +289,23 @@ impl Descriptors {
         self.places.get_mut(number as usize).and_then(Option::as_mut).ok_or(EBADF)
     }
 
-    /// Puts it under the lowest number that is free, from one on, below a limit. `ENOMEM`: the table cannot grow.
-    pub fn add(&mut self, open: Rc<Open>, closes: bool, from: u32, limit: u32) -> Result<u32> {
+    /// The lowest number that is free, from one on, below a limit: the table has a place for it from now on. `EMFILE`: there is none; `ENOMEM`: the table cannot grow.
+    pub fn reserve(&mut self, from: u32, limit: u32) -> Result<u32> {
         let free = (from as usize..).find(|number| self.places.get(*number).is_none_or(Option::is_none));
         let number = free.filter(|number| *number < limit as usize).ok_or(EMFILE)?;
-        self.replace(number as u32, Descriptor { open, closes })?;
+        self.grow(number)?;
         Ok(number as u32)
     }
 
-    /// Puts it under a number, and gives back what was there. `ENOMEM`: the table cannot grow.
-    pub fn replace(&mut self, number: u32, descriptor: Descriptor) -> Result<Option<Descriptor>> {
-        let number = number as usize;
+    /// Puts it under the lowest number that is free, with the errors of [`Self::reserve`].
+    pub fn add(&mut self, open: Rc<Open>, closes: bool, from: u32, limit: u32) -> Result<u32> {
+        let number = self.reserve(from, limit)?;
+        self.replace(number, Descriptor { open, closes })?;
+        Ok(number)
+    }
+
+    /// Lets the table have a number. `ENOMEM`: it cannot grow.
+    fn grow(&mut self, number: usize) -> Result<()> {
         if self.places.capacity() <= number {
             let places = (number + 1).next_power_of_two().max(PLACES_MIN);
             let more = places - self.places.len();
@@ -292,6 +314,13 @@ impl Descriptors {
             }
             self.places.reserve_exact(more);
         }
+        Ok(())
+    }
+
+    /// Puts it under a number, and gives back what was there. `ENOMEM`: the table cannot grow.
+    pub fn replace(&mut self, number: u32, descriptor: Descriptor) -> Result<Option<Descriptor>> {
+        let number = number as usize;
+        self.grow(number)?;
         if self.places.len() <= number {
             self.places.resize(number + 1, None);
         }

@@ -1,6 +1,7 @@
 //! Processes and threads.
 
 use crate::budget::{Budget, Share};
+use crate::calls::ipc::Unsent;
 use crate::calls::seccomp::Restriction;
 use crate::calls::semaphores::Operations;
 use crate::errno::Result;
@@ -31,6 +32,9 @@ pub const EVENTS_FREE: usize = 16;
 
 /// Bytes of arguments, and of the environment, that `/proc` shows, at most.
 pub const ARGUMENTS_KEPT: usize = 64 << 10;
+
+/// Nanoseconds by which the waits of the first thread may be too long, as Linux has it.
+const SLACK_NS: u64 = 50_000;
 
 /// Signals that there can be.
 pub const SIGNALS: usize = 64;
@@ -98,6 +102,17 @@ pub struct Owners {
     pub groups: Vec<u32>,
 }
 
+/// Choices of a process about which it can ask. Its children have them, too.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Choices {
+    /// Effective owner and group as which it may be looked at when it crashes, as far as anybody does that (`PR_SET_DUMPABLE`): as any others it may not.
+    pub dumpable_by: Option<(u32, u32)>,
+    /// Whether it wants no large pages, of which there are none (`PR_SET_THP_DISABLE`).
+    pub has_no_large_pages: bool,
+    /// Commands of `membarrier` by which it is registered: bits.
+    pub barriers: u32,
+}
+
 /// A limit: now, and at most.
 pub type Limit = [u64; 2];
 
@@ -121,6 +136,8 @@ pub struct Process {
     pub descriptors: Descriptors,
     /// Its working directory, a path without symbolic links.
     pub directory: Vec<u8>,
+    /// Whether that was removed: another directory may have the path.
+    pub is_directory_gone: bool,
     /// Permissions that files do not get which it makes.
     pub umask: u32,
     /// Its choices for signals.
@@ -131,6 +148,8 @@ pub struct Process {
     pub owners: Owners,
     /// Whether no program that it begins gives it an owner or a group: `PR_SET_NO_NEW_PRIVS`.
     pub has_no_new_rights: bool,
+    /// Its choices.
+    pub choices: Choices,
     /// Its limits.
     pub limits: [Limit; LIMITS],
     /// Name of its program.
@@ -293,7 +312,7 @@ pub struct Thread {
     pub until: Option<Option<u64>>,
     /// Number of the wait of that call, among all that there were: the one that has waited longest comes first.
     pub turn: u64,
-    /// When the call that is made again has begun, if that matters to it.
+    /// When the read of a terminal has begun that is made again.
     pub began: Option<u64>,
     /// Bytes that a call has done before it had to wait.
     pub done: u64,
@@ -311,8 +330,12 @@ pub struct Thread {
     pub outcome: Option<Result<u64>>,
     /// Operations with semaphores that the call waits to do.
     pub operations: Option<Box<Operations>>,
+    /// The message that the call waits to send.
+    pub unsent: Option<Box<Unsent>>,
     /// Calls that it has given up.
     pub restriction: Restriction,
+    /// Nanoseconds by which its waits may be too long, though they are not: as it says, and as its maker had said.
+    pub slack_ns: [u64; 2],
     /// Share of the budget that it has, unless it is the first of its process.
     pub share: Option<Share>,
     /// Its name, if it has another one than its process.
@@ -320,11 +343,29 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// Its call is over: nothing of it is kept.
+    /// Its call is over: nothing of it is kept. One that has never waited has left nothing but the time at which it began, so most calls end with one store and one comparison.
+    #[inline]
+    pub fn end_call(&mut self) {
+        self.began = None;
+        if self.until.is_some() {
+            self.forget_call();
+        }
+        debug_assert!(self.keeps_nothing(), "a call that has not waited leaves something: {self:?}");
+    }
+
+    /// Nothing is kept of a call, whether it has waited or was going to.
     pub fn forget_call(&mut self) {
         (self.until, self.began, self.futex) = (None, None, None);
         (self.done, self.is_woken) = (0, false);
-        (self.outcome, self.operations) = (None, None);
+        (self.outcome, self.operations, self.unsent) = (None, None, None);
+    }
+
+    /// Whether nothing is kept of a call, neither for the time for which it waits nor by others.
+    fn keeps_nothing(&self) -> bool {
+        let Thread { until, began, done, futex, is_woken, outcome, operations, unsent, .. } = self;
+        let has_times = until.is_some() || began.is_some();
+        let is_done = *done > 0 || *is_woken || futex.is_some() || outcome.is_some();
+        !has_times && !is_done && operations.is_none() && unsent.is_none()
     }
 
     /// A thread of a process.
@@ -350,7 +391,9 @@ impl Thread {
             is_woken: false,
             outcome: None,
             operations: None,
+            unsent: None,
             restriction: Restriction::None,
+            slack_ns: [SLACK_NS; 2],
             share: None,
             name: None,
         }

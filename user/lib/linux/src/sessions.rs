@@ -155,7 +155,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         self.tell(Event::Child(reaper));
         for (child, signal) in told {
-            let _ = self.send(child, signal, Cause::process(pid, owner));
+            self.send_at_end(child, signal, Cause::process(pid, owner));
         }
         for (child, status) in ended {
             self.tell_end(child, status);

@@ -6,7 +6,7 @@ use crate::frames::Bytes;
 use crate::machine::{Machine, Space, Tid};
 use crate::memory::Memory;
 use crate::open::{Descriptors, Object, Open};
-use crate::process::{PROCESS_BYTES, Process, Room, SIGNALS, Status, Thread};
+use crate::process::{Choices, PROCESS_BYTES, Process, Room, SIGNALS, Status, Thread};
 use crate::signal::{Action, Pending, Set};
 use crate::special::{Device, Special};
 use crate::system::System;
@@ -48,11 +48,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             room: Rc::new(RefCell::new(Room { space: Space(0), memory: Memory::default() })),
             descriptors,
             directory: directory.to_vec(),
+            is_directory_gone: false,
             umask: 0o022,
             actions: [Action::default(); SIGNALS],
             pending: Pending::within(self.budget.empty()),
             owners: Default::default(),
             has_no_new_rights: false,
+            choices: Choices::default(),
             limits: limits(),
             name: Vec::new(),
             program: Vec::new(),

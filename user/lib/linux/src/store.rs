@@ -85,6 +85,8 @@ pub struct Store<B, F> {
     pub(crate) nodes: BTreeSet<u64>,
     /// Number of files in [`Self::mapped`] above which those are closed that nobody uses any more.
     mapped_many: usize,
+    /// Number of pages in [`Self::cache`] from which on those go that only the cache uses.
+    cached_many: usize,
 }
 
 impl<B: Bytes, F: FileSystem> Store<B, F> {
@@ -108,6 +110,7 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
             removed: BTreeSet::new(),
             nodes: BTreeSet::new(),
             mapped_many: pages::UNMAPPED_MAX,
+            cached_many: pages::CACHED_MAX,
         }
     }
 

@@ -67,8 +67,8 @@ pub struct System<M, B, F> {
     pub(crate) next: Tid,
     /// Number that the next pipe, or the like, gets.
     pub(crate) next_ring: u64,
-    /// Waits that have begun so far.
-    turns: u64,
+    /// Turns of waits that were given so far.
+    pub(crate) turns: u64,
     /// Memory that processes make this program keep: that of [`Frames`](crate::frames::Frames), too.
     pub budget: Budget,
     /// Entries of lists of open files.
@@ -89,6 +89,8 @@ pub struct System<M, B, F> {
     pub threads_max: usize,
     /// How the first process has ended.
     pub ended: Option<Status>,
+    /// Whether somebody is being told of the end of a process.
+    pub(crate) tells_end: bool,
     /// Whether a thread has given up calls, or one that it comes from: then each is looked at before it is made.
     pub(crate) restricts: bool,
     /// Lines and counts of all calls, if somebody wants them.
@@ -164,6 +166,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             kept: Kept { began, ..Kept::default() },
             threads_max,
             ended: None,
+            tells_end: false,
             restricts: false,
             trace: None,
         }
@@ -345,8 +348,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 return Some(false);
             }
         }
-        let thread = self.threads.get_mut(&tid)?;
-        thread.forget_call();
+        self.threads.get_mut(&tid)?.end_call();
         Some(true)
     }
 
@@ -483,7 +485,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::File { inode, .. } | Object::Directory { inode, .. } => {
                 let _ = self.store.write_late(inode);
                 let _ = self.store.volume.close(inode);
-                self.let_removed_files_go();
+                if self.store.has_lost_name(inode) {
+                    self.let_removed_files_go();
+                }
             }
             Object::Link(link) if Store::<B, F>::is_own(link.found.inode) => {
                 let _ = self.store.volume.close(link.found.inode);

@@ -4,7 +4,7 @@ use super::messages::address_bytes;
 use super::sockets::socket_of;
 use super::{HERE, done, number};
 use crate::errno::{
-    EADDRINUSE, EAGAIN, ECONNREFUSED, EEXIST, EINVAL, EISCONN, EMFILE, EOPNOTSUPP, EPERM, EPROTOTYPE, Result,
+    EADDRINUSE, EAGAIN, ECONNREFUSED, EEXIST, EINVAL, EISCONN, EOPNOTSUPP, EPERM, EPROTOTYPE, Result,
 };
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
@@ -18,7 +18,7 @@ use alloc::format;
 use alloc::rc::Rc;
 use alloc::vec;
 use alloc::vec::Vec;
-use linux_raw_sys::general::{O_CLOEXEC, O_NONBLOCK, RLIMIT_NOFILE, W_OK};
+use linux_raw_sys::general::{O_CLOEXEC, O_NONBLOCK, W_OK};
 use linux_raw_sys::net::{AF_UNIX, AF_UNSPEC};
 use vfs::FileSystem;
 use vfs::path::Last;
@@ -272,7 +272,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if !socket.is_listening() {
             return Err(EINVAL);
         }
-        self.check_descriptor(tid)?;
+        self.reserve_descriptor(tid)?;
         let Some(accepted) = socket.take_connection() else {
             if socket.shut.get() & SHUT_READ != 0 {
                 return Err(EINVAL);
@@ -293,13 +293,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(error);
         }
         number(Ok(fd))
-    }
-
-    /// Whether a process can have one descriptor more.
-    pub(super) fn check_descriptor(&mut self, tid: Tid) -> Result<()> {
-        let process = self.process(tid)?;
-        let limit = process.limits[RLIMIT_NOFILE as usize][0];
-        if process.descriptors.iter().count() as u64 >= limit { Err(EMFILE) } else { Ok(()) }
     }
 
     pub(crate) fn sys_getsockname(&mut self, tid: Tid, [fd, at, len, ..]: [u64; 6]) -> Answer {

@@ -297,12 +297,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.alarms_changed();
     }
 
-    /// A process has ended: its timers are gone, and descriptors of it tell so.
+    /// A process has ended: its timers and its contexts of requests are gone, and descriptors of it tell so.
     pub(crate) fn process_ended(&mut self, pid: Tid) {
         if self.kept.alarms.0.range(of(pid)).next().is_some() {
             self.kept.alarms.0.retain(|(owner, _), _| *owner != pid);
             self.alarms_changed();
         }
+        self.forget_contexts(pid);
         self.tell_pidfd(pid);
     }
 }

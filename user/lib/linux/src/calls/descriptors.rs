@@ -8,14 +8,14 @@ use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::{Descriptor, OPEN_BYTES, Object, Open, PipeEnds};
 use crate::pipe::{End, Pipe};
-use crate::process::Event;
+use crate::process::{Event, Process};
 use crate::system::{Answer, DONE, System};
 use alloc::rc::Rc;
 use core::cell::{Cell, RefCell};
 use linux_raw_sys::general::{
     self, EFD_CLOEXEC, EFD_NONBLOCK, EFD_SEMAPHORE, F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_GETFL, F_SETFD,
-    FD_CLOEXEC, O_APPEND, O_CLOEXEC, O_DIRECT, O_NOATIME, O_NONBLOCK, O_PATH, O_RDONLY, O_RDWR, O_WRONLY,
-    RLIMIT_NOFILE,
+    FASYNC, FD_CLOEXEC, O_APPEND, O_CLOEXEC, O_DIRECT, O_NOATIME, O_NONBLOCK, O_PATH, O_RDONLY, O_RDWR,
+    O_WRONLY, RLIMIT_NOFILE,
 };
 use vfs::FileSystem;
 
@@ -30,7 +30,19 @@ const CLOSE_RANGE_UNSHARE: u32 = 2;
 /// See [`CLOSE_RANGE_UNSHARE`].
 const CLOSE_RANGE_CLOEXEC: u32 = 4;
 
+/// Numbers of descriptors of a process are below this.
+fn descriptors_max(process: &Process) -> u32 {
+    process.limits[RLIMIT_NOFILE as usize][0].min(u32::MAX.into()) as u32
+}
+
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    /// The number of the next descriptor of a thread's process, which has a place for it from now on. `EMFILE`: it has as many as it may; `ENOMEM`: its table cannot grow.
+    pub(super) fn reserve_descriptor(&mut self, tid: Tid) -> Result<u32> {
+        let process = self.process(tid)?;
+        let limit = descriptors_max(process);
+        process.descriptors.reserve(0, limit)
+    }
+
     /// Gives a thread's process a descriptor. `ENFILE`: too much is open in all processes together.
     pub fn add_descriptor(&mut self, tid: Tid, open: Rc<Open>, closes: bool, from: u32) -> Result<u64> {
         let has_share = open.share.borrow().is_some();
@@ -43,7 +55,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             open.share.replace(share);
         }
         let process = self.process(tid)?;
-        let limit = process.limits[RLIMIT_NOFILE as usize][0].min(u32::MAX.into()) as u32;
+        let limit = descriptors_max(process);
         match process.descriptors.add(open.clone(), closes, from, limit) {
             Ok(number) => Ok(number.into()),
             Err(error) => {
@@ -142,7 +154,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             // A program of 64 bits opens every file as one that may be large.
             general::F_GETFL => number(Ok((open.flags.get() | 0o100_000).into())),
             general::F_SETFL => {
-                open.flags.set(open.flags.get() & !CHANGEABLE | argument as u32 & CHANGEABLE);
+                let mode = if open.can_be_asynchronous() { FASYNC } else { 0 };
+                let changeable = CHANGEABLE | mode;
+                open.flags.set(open.flags.get() & !changeable | argument as u32 & changeable);
                 DONE
             }
             command if COMMANDS.contains(&command) => self.lock_command(tid, &open, command, argument),
@@ -237,3 +251,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         number(self.add_descriptor(tid, open, flags & EFD_CLOEXEC != 0, 0))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -364,24 +364,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         goes_on: bool,
     ) -> Result<usize> {
         match &open.object {
-            Object::File { inode, .. } => {
-                // Also with a position, as Linux has it.
-                let position = match at {
-                    _ if open.has(O_APPEND) => self.store.volume.len(*inode)?,
-                    Some(at) => at,
-                    None => open.offset.get(),
-                };
-                self.unmark(*inode)?;
-                let count = self.store.write_at(*inode, position, from)?;
-                if count == 0 && !from.is_empty() {
-                    return Err(ENOSPC);
-                }
-                self.noticed(*inode, IN_MODIFY);
-                if at.is_none() {
-                    open.offset.set(position + count as u64);
-                }
-                Ok(count)
-            }
+            Object::File { inode, .. } => self.put_file(open, *inode, from, at),
             Object::Memory(file) => {
                 let len = self.store.frames.object_len(file.object);
                 let place = if open.has(O_APPEND) { len } else { at.unwrap_or(open.offset.get()) };
@@ -425,6 +408,29 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Process(_) | Object::Queue(_) => Err(EINVAL),
             Object::Reader(_) | Object::Inotify(_) | Object::Link(_) => Err(EBADF),
         }
+    }
+
+    /// Puts bytes into a file. A descriptor of `O_DSYNC`, which `O_SYNC` has within it, takes them when they are on the disk.
+    fn put_file(&mut self, open: &Open, inode: Inode, from: &[u8], at: Option<u64>) -> Result<usize> {
+        // Also with a position, as Linux has it.
+        let position = match at {
+            _ if open.has(O_APPEND) => self.store.volume.len(inode)?,
+            Some(at) => at,
+            None => open.offset.get(),
+        };
+        self.unmark(inode)?;
+        let count = self.store.write_at(inode, position, from)?;
+        if count == 0 && !from.is_empty() {
+            return Err(ENOSPC);
+        }
+        self.noticed(inode, IN_MODIFY);
+        if at.is_none() {
+            open.offset.set(position + count as u64);
+        }
+        if count > 0 && open.has(general::O_DSYNC) {
+            self.store.volume.sync(inode)?;
+        }
+        Ok(count)
     }
 }
 

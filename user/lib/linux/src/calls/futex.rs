@@ -65,18 +65,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(u32::from_le_bytes(bytes))
     }
 
-    /// Threads that wait for an event of a word, in the order in which they came, and their bits.
-    pub(super) fn waiters(&self, at: Event) -> Vec<(Tid, u32)> {
-        let waits = |(tid, thread): (&Tid, &crate::process::Thread)| {
-            let blocked = thread.blocked.as_ref()?;
-            let is_here = blocked.on.contains(&at) && !thread.is_woken;
-            is_here.then_some((thread.began.unwrap_or(0), *tid, blocked.bits))
-        };
-        let mut waiters: Vec<(u64, Tid, u32)> = self.threads.iter().filter_map(waits).collect();
-        waiters.sort_unstable();
-        waiters.into_iter().map(|(_, tid, bits)| (tid, bits)).collect()
-    }
-
     fn wake_waiters(&mut self, at: Word, count: u32, bits: u32) -> u32 {
         let mut woken = 0;
         for (tid, wanted) in self.waiters(Event::Futex(at)) {
@@ -121,9 +109,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let op = op as u32;
         let (value, bits) = (value as u32, bits as u32);
         match kind(op) {
-            FUTEX_WAIT => self.wait_at(tid, (address, op), value, timeout, u32::MAX),
+            FUTEX_WAIT => self.wait_at_word(tid, (address, op), value, timeout, u32::MAX),
             FUTEX_WAIT_BITSET if bits == 0 => Err(EINVAL),
-            FUTEX_WAIT_BITSET => self.wait_at(tid, (address, op), value, timeout, bits),
+            FUTEX_WAIT_BITSET => self.wait_at_word(tid, (address, op), value, timeout, bits),
             FUTEX_WAKE => self.wake(tid, address, (op, value), u32::MAX),
             FUTEX_WAKE_BITSET => self.wake(tid, address, (op, value), bits),
             FUTEX_REQUEUE => self.move_waiters(tid, (address, other), op, (value, timeout as u32)),
@@ -151,7 +139,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(Some(self.machine.now().saturating_add(wanted.saturating_sub(now))))
     }
 
-    fn wait_at(
+    fn wait_at_word(
         &mut self,
         tid: Tid,
         (address, op): (u64, u32),
@@ -183,7 +171,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         let thread = self.thread(tid)?;
         (thread.bits, thread.futex) = (bits, Some(at));
-        thread.began.get_or_insert(now);
         Ok(Outcome::Wait(Vec::from([Event::Futex(at)]), until))
     }
 
@@ -227,7 +214,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if until.is_some_and(|until| until <= now) {
             return Err(ETIMEDOUT);
         }
-        self.thread(tid)?.began.get_or_insert(now);
         Ok(Outcome::Wait(words.into_iter().map(|(at, _)| Event::Futex(at)).collect(), until))
     }
 
@@ -244,14 +230,15 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         let (from, to) = (self.futex_at(tid, from, op)?, self.futex_at(tid, to, op)?);
         let woken = self.wake_waiters(from, count, u32::MAX);
-        let now = self.machine.now();
         let mut moved = 0;
         for (waiter, _) in self.waiters(Event::Futex(from)).into_iter().take(moved_max as usize) {
             let Some(thread) = self.threads.get_mut(&waiter) else { continue };
             // One that waits at several words stays.
             if let Some(blocked) = thread.blocked.as_mut().filter(|blocked| blocked.on.len() == 1) {
+                // It comes behind those that wait there already.
+                self.turns += 1;
                 blocked.on = Vec::from([Event::Futex(to)]);
-                (thread.futex, thread.began) = (Some(to), Some(now));
+                (thread.futex, thread.turn) = (Some(to), self.turns);
                 moved += 1;
             }
         }

@@ -60,7 +60,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if until.is_some_and(|until| until <= now) {
             return Err(ETIMEDOUT);
         }
-        self.thread(tid)?.began.get_or_insert(now);
         Ok(Outcome::Wait(Vec::from([Event::Lock(at)]), until))
     }
 
@@ -105,16 +104,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Locks for which others wait that will be handed over.
     fn leave_handed_over(&mut self, tid: Tid) {
-        let waits = |(waiter, thread): (&Tid, &crate::process::Thread)| {
-            let blocked = thread.blocked.as_ref().filter(|_| !thread.is_woken)?;
-            match blocked.on.first() {
-                Some(Event::Lock(at)) => Some((thread.began, *waiter, blocked.registers.rdi, *at)),
-                _ => None,
-            }
-        };
-        let mut all: Vec<_> = self.threads.iter().filter_map(waits).collect();
-        all.sort_unstable_by_key(|(began, waiter, ..)| (*began, *waiter));
-        for (_, waiter, address, at) in all {
+        let all = self.waiters_by(|blocked| match blocked.on.first() {
+            Some(Event::Lock(at)) => Some((blocked.registers.rdi, *at)),
+            _ => None,
+        });
+        for (waiter, (address, at)) in all {
             if self.word(waiter, address).is_ok_and(|word| word & FUTEX_TID_MASK == tid) {
                 let _ = self.hand_over(waiter, (address, at), waiter, FUTEX_OWNER_DIED);
             }

@@ -395,7 +395,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if !inet.is_listening() {
             return Err(EINVAL);
         }
-        self.check_descriptor(tid)?;
+        self.reserve_descriptor(tid)?;
         let accepted = match self.take_inet_connection(inet) {
             Err(EAGAIN) if open.has(O_NONBLOCK) => {
                 self.watch_inet(inet, readiness::READ);

@@ -10,12 +10,13 @@ use super::queues::Queue;
 use super::segments::Segment;
 use super::semaphores::Semaphores;
 use super::time::SECOND;
-use crate::errno::{EACCES, EEXIST, EIDRM, EINVAL, ENOENT, EPERM, Result};
+use crate::budget::Share;
+use crate::errno::{EACCES, EEXIST, EIDRM, EINVAL, ENOENT, ENOMEM, EPERM, Result};
 use crate::frames::Bytes;
 use crate::ipc::numbers::{IPC_CREAT, IPC_EXCL, IPC_PRIVATE, IPC_STAT, PERMISSIONS_BYTES};
 use crate::ipc::{Ids, Lasting, Object, Permissions};
 use crate::machine::{Machine, Tid};
-use crate::process::{Event, Thread};
+use crate::process::Event;
 use crate::system::{Answer, Outcome, System};
 use alloc::vec::Vec;
 use vfs::FileSystem;
@@ -25,6 +26,9 @@ pub(super) const READS: u32 = 0o444;
 
 /// Permission to write, in the same way.
 pub(super) const WRITES: u32 = 0o222;
+
+/// Bytes of the budget that a message which waits to be sent counts for, beside its text.
+const UNSENT_BYTES: usize = 128;
 
 /// All objects.
 #[derive(Debug, Default)]
@@ -41,6 +45,25 @@ pub struct Ipc {
     pub queues: Ids<Queue>,
     /// Queues of POSIX.
     pub named: NamedQueues,
+}
+
+/// A message that a call waits to send, as it was when the call was made.
+#[derive(Debug)]
+pub struct Unsent {
+    /// Its kind, if it is one of System V.
+    pub(super) kind: i64,
+    /// Its text.
+    pub(super) text: Vec<u8>,
+    /// Share of the budget that it has until it is sent.
+    pub(super) share: Share,
+}
+
+#[cfg(test)]
+impl Unsent {
+    /// Bytes of the budget that it counts for.
+    pub fn held(&self) -> usize {
+        UNSENT_BYTES + self.text.len()
+    }
 }
 
 /// A kind of objects.
@@ -164,15 +187,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(())
     }
 
-    /// Threads that wait at an object, and whose calls nobody has done: the one that has waited longest comes first.
-    pub(super) fn waiting_at(&self, number: u64) -> Vec<Tid> {
-        let waits = |(tid, thread): (&Tid, &Thread)| {
-            let blocked = thread.blocked.as_ref().filter(|_| !thread.is_woken)?;
-            blocked.on.contains(&Event::Ring(number)).then_some((thread.turn, *tid))
-        };
-        let mut all: Vec<(u64, Tid)> = self.threads.iter().filter_map(waits).collect();
-        all.sort_unstable();
-        all.into_iter().map(|(_, tid)| tid).collect()
+    /// A share of the budget for a message that waits to be sent, with a text of so many bytes. `ENOMEM`: there is none.
+    pub(super) fn share_of_unsent(&self, len: usize) -> Result<Share> {
+        self.budget.take(UNSENT_BYTES.saturating_add(len)).ok_or(ENOMEM)
     }
 
     /// The call of a thread that waits is done, with a result.
@@ -185,7 +202,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Calls of all threads that wait at an object are done, with one result.
     pub(super) fn end_waits(&mut self, number: u64, result: Result<u64>) {
-        for tid in self.waiting_at(number) {
+        for (tid, _) in self.waiters(Event::Ring(number)) {
             self.end_wait(tid, result);
         }
     }
@@ -207,7 +224,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 }
 
 /// A wait of a thread at an object with a number, until somebody has done the call, or a time.
-pub(super) fn wait_at(tid: Tid, number: u64, until: Option<u64>) -> Outcome {
+pub(super) fn wait_at_object(tid: Tid, number: u64, until: Option<u64>) -> Outcome {
     Outcome::Wait(Vec::from([Event::Ring(number), Event::Done(tid)]), until)
 }
 

@@ -207,7 +207,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
         }
         if let (Object::Queue(queue), Ok(pid)) = (&open.object, self.pid(tid)) {
-            queue.forget_notice(pid);
+            self.forget_notice(queue, pid);
         }
         self.close(open);
     }

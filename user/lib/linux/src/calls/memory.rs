@@ -1,7 +1,7 @@
 //! Memory: what is mapped where.
 
 use super::{done, number};
-use crate::errno::{EACCES, EFAULT, EINVAL, ENODEV, ENOMEM, EOVERFLOW, Result};
+use crate::errno::{EACCES, EFAULT, EINVAL, ENODEV, ENOMEM, ENOSPC, EOVERFLOW, EPERM, Result};
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
 use crate::memory::{AtFork, END, FileNumber, Kind, Move, Rights, Source};
@@ -13,8 +13,9 @@ use linux_raw_sys::general::{
     MADV_COLD, MADV_COLLAPSE, MADV_DODUMP, MADV_DOFORK, MADV_DONTFORK, MADV_DONTNEED, MADV_DONTNEED_LOCKED,
     MADV_FREE, MADV_KEEPONFORK, MADV_MERGEABLE, MADV_NORMAL, MADV_POPULATE_WRITE, MADV_REMOVE, MADV_WILLNEED,
     MADV_WIPEONFORK, MAP_ANONYMOUS, MAP_FIXED, MAP_FIXED_NOREPLACE, MAP_GROWSDOWN, MAP_PRIVATE, MAP_SHARED,
-    MAP_SHARED_VALIDATE, MAP_TYPE, MREMAP_FIXED, MREMAP_MAYMOVE, MS_ASYNC, MS_INVALIDATE, MS_SYNC, PROT_EXEC,
-    PROT_GROWSDOWN, PROT_GROWSUP, PROT_READ, PROT_WRITE, RLIMIT_AS,
+    MAP_SHARED_VALIDATE, MAP_TYPE, MCL_CURRENT, MCL_FUTURE, MCL_ONFAULT, MLOCK_ONFAULT, MREMAP_FIXED,
+    MREMAP_MAYMOVE, MS_ASYNC, MS_INVALIDATE, MS_SYNC, PKEY_ACCESS_MASK, PROT_EXEC, PROT_GROWSDOWN,
+    PROT_GROWSUP, PROT_READ, PROT_WRITE, RLIMIT_AS, RLIMIT_MEMLOCK,
 };
 use vfs::{FileSystem, Inode};
 
@@ -243,8 +244,78 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         DONE
     }
 
-    /// Nothing is paged out, so all is locked.
-    pub(crate) fn sys_lock(&mut self, _: Tid, _: [u64; 6]) -> Answer {
+    /// The processor has no keys of protection for programs, and that of a call has to be none: −1.
+    pub(crate) fn sys_pkey_mprotect(&mut self, tid: Tid, [at, len, protection, key, ..]: [u64; 6]) -> Answer {
+        let grows = PROT_GROWSDOWN | PROT_GROWSUP;
+        if key as i32 == -1 {
+            return self.sys_mprotect(tid, [at, len, protection, 0, 0, 0]);
+        }
+        // Errors of the range come first.
+        match () {
+            () if protection as u32 & grows == grows || at % PAGE != 0 => Err(EINVAL),
+            () if len == 0 => DONE,
+            () if at.checked_add(len).is_none() => Err(ENOMEM),
+            () => Err(EINVAL),
+        }
+    }
+
+    /// No key is free.
+    pub(crate) fn sys_pkey_alloc(&mut self, _: Tid, [flags, rights, ..]: [u64; 6]) -> Answer {
+        let is_good = flags == 0 && rights & !u64::from(PKEY_ACCESS_MASK) == 0;
+        Err(if is_good { ENOSPC } else { EINVAL })
+    }
+
+    /// None was given.
+    pub(crate) fn sys_pkey_free(&mut self, _: Tid, _: [u64; 6]) -> Answer {
+        Err(EINVAL)
+    }
+
+    /// Fails unless a process may lock so many bytes. Nothing is paged out, so all is locked, and nobody counts what was locked before.
+    fn may_lock(&mut self, tid: Tid, len: u64) -> Result<()> {
+        let process = self.process(tid)?;
+        let limit = process.limits[RLIMIT_MEMLOCK as usize][0];
+        match limit {
+            _ if process.owners.owner[1] == 0 => Ok(()),
+            0 => Err(EPERM),
+            _ if len > limit => Err(ENOMEM),
+            _ => Ok(()),
+        }
+    }
+
+    /// Fails unless all pages that have bytes of a range are mapped.
+    fn check_locked(&mut self, tid: Tid, at: u64, len: u64) -> Result<()> {
+        let start = at / PAGE * PAGE;
+        let len = len.wrapping_add(at % PAGE).wrapping_add(PAGE - 1) / PAGE * PAGE;
+        let end = start.checked_add(len).ok_or(EINVAL)?;
+        if end > start { self.room(tid)?.borrow().memory.check_mapped(start, len) } else { Ok(()) }
+    }
+
+    pub(crate) fn sys_mlock(&mut self, tid: Tid, [at, len, ..]: [u64; 6]) -> Answer {
+        self.may_lock(tid, len)?;
+        done(self.check_locked(tid, at, len))
+    }
+
+    pub(crate) fn sys_mlock2(&mut self, tid: Tid, [at, len, flags, ..]: [u64; 6]) -> Answer {
+        if flags as u32 & !MLOCK_ONFAULT != 0 {
+            return Err(EINVAL);
+        }
+        self.sys_mlock(tid, [at, len, 0, 0, 0, 0])
+    }
+
+    pub(crate) fn sys_munlock(&mut self, tid: Tid, [at, len, ..]: [u64; 6]) -> Answer {
+        done(self.check_locked(tid, at, len))
+    }
+
+    pub(crate) fn sys_mlockall(&mut self, tid: Tid, [flags, ..]: [u64; 6]) -> Answer {
+        let flags = flags as u32;
+        if flags & !(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) != 0 || flags & !MCL_ONFAULT == 0 {
+            return Err(EINVAL);
+        }
+        let (mapped, _) = self.room(tid)?.borrow().memory.sizes();
+        done(self.may_lock(tid, if flags & MCL_CURRENT != 0 { mapped } else { 0 }))
+    }
+
+    pub(crate) fn sys_munlockall(&mut self, _: Tid, _: [u64; 6]) -> Answer {
         DONE
     }
 }

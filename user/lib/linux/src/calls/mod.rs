@@ -1,6 +1,7 @@
 //! The calls, by their numbers.
 
 pub mod addresses;
+pub mod aio;
 pub mod alarms;
 mod clone3;
 pub mod descriptors;
@@ -21,6 +22,7 @@ pub mod locks;
 pub mod memfd;
 pub mod memory;
 pub mod messages;
+mod moved;
 pub mod named_queues;
 pub mod names;
 mod neighbours;
@@ -52,9 +54,11 @@ mod syncing;
 pub mod terminal;
 pub mod time;
 pub mod timers;
+mod waiters;
 pub mod waiting;
 mod walk;
 mod whole;
+mod xattr;
 
 use crate::errno::{ENOSYS, Result};
 use crate::frames::Bytes;
@@ -178,6 +182,12 @@ const fn about_files<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option
         nr::__NR_tee => System::sys_tee,
         nr::__NR_vmsplice => System::sys_vmsplice,
         nr::__NR_copy_file_range => System::sys_copy_file_range,
+        nr::__NR_io_setup => System::sys_io_setup,
+        nr::__NR_io_destroy => System::sys_io_destroy,
+        nr::__NR_io_submit => System::sys_io_submit,
+        nr::__NR_io_cancel => System::sys_io_cancel,
+        nr::__NR_io_getevents => System::sys_io_getevents,
+        nr::__NR_io_pgetevents => System::sys_io_pgetevents,
         nr::__NR_lseek => System::sys_lseek,
         nr::__NR_ftruncate => System::sys_ftruncate,
         nr::__NR_fallocate => System::sys_fallocate,
@@ -209,9 +219,14 @@ const fn about_files<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option
         nr::__NR_madvise => System::sys_madvise,
         nr::__NR_msync => System::sys_msync,
         nr::__NR_mincore => System::sys_mincore,
-        nr::__NR_mlock | nr::__NR_mlock2 | nr::__NR_munlock | nr::__NR_mlockall | nr::__NR_munlockall => {
-            System::sys_lock
-        }
+        nr::__NR_mlock => System::sys_mlock,
+        nr::__NR_mlock2 => System::sys_mlock2,
+        nr::__NR_munlock => System::sys_munlock,
+        nr::__NR_mlockall => System::sys_mlockall,
+        nr::__NR_munlockall => System::sys_munlockall,
+        nr::__NR_pkey_mprotect => System::sys_pkey_mprotect,
+        nr::__NR_pkey_alloc => System::sys_pkey_alloc,
+        nr::__NR_pkey_free => System::sys_pkey_free,
         _ => return None,
     })
 }
@@ -265,23 +280,31 @@ const fn about_names<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option
         nr::__NR_futimesat => System::sys_futimesat,
         nr::__NR_utime => System::sys_utime,
         nr::__NR_umask => System::sys_umask,
-        nr::__NR_getxattr
-        | nr::__NR_lgetxattr
-        | nr::__NR_fgetxattr
-        | nr::__NR_listxattr
-        | nr::__NR_llistxattr
-        | nr::__NR_flistxattr
-        | nr::__NR_setxattr
-        | nr::__NR_lsetxattr
-        | nr::__NR_fsetxattr
-        | nr::__NR_removexattr
-        | nr::__NR_lremovexattr
-        | nr::__NR_fremovexattr
-        | nr::__NR_getxattrat
+        nr::__NR_getxattrat
         | nr::__NR_listxattrat
         | nr::__NR_setxattrat
         | nr::__NR_removexattrat
-        | nr::__NR_name_to_handle_at => System::sys_xattr,
+        | nr::__NR_name_to_handle_at => System::sys_absent,
+        _ => return about_extended_attributes(number),
+    })
+}
+
+const fn about_extended_attributes<M: Machine, B: Bytes, F: FileSystem>(
+    number: u32,
+) -> Option<Call<M, B, F>> {
+    Some(match number {
+        nr::__NR_getxattr => System::sys_getxattr,
+        nr::__NR_lgetxattr => System::sys_lgetxattr,
+        nr::__NR_fgetxattr => System::sys_fgetxattr,
+        nr::__NR_setxattr => System::sys_setxattr,
+        nr::__NR_lsetxattr => System::sys_lsetxattr,
+        nr::__NR_fsetxattr => System::sys_fsetxattr,
+        nr::__NR_listxattr => System::sys_listxattr,
+        nr::__NR_llistxattr => System::sys_llistxattr,
+        nr::__NR_flistxattr => System::sys_flistxattr,
+        nr::__NR_removexattr => System::sys_removexattr,
+        nr::__NR_lremovexattr => System::sys_lremovexattr,
+        nr::__NR_fremovexattr => System::sys_fremovexattr,
         _ => return None,
     })
 }

@@ -1,21 +1,24 @@
 //! Queues of messages of POSIX: `mq_open` and its like. They have names of their own, which no file system shows, and descriptors, which are polled as all others are.
 //!
-//! A queue without a name is there until the last descriptor of it is closed. The message that was sent first comes first, of those with the highest priority.
+//! `notify` is how a process hears of a message. A queue without a name is there until the last descriptor of it is closed. The message that was sent first comes first, of those with the highest priority.
 
+mod notify;
+
+use super::ipc::Unsent;
 use super::number;
 use super::permissions::Subject;
 use crate::errno::{
-    EACCES, EAGAIN, EBADF, EBUSY, EEXIST, EFAULT, EINVAL, EMFILE, EMSGSIZE, ENOENT, ENOMEM, ENOSPC, EPERM,
+    EACCES, EAGAIN, EBADF, EEXIST, EFAULT, EINVAL, EMFILE, EMSGSIZE, ENOENT, ENOMEM, ENOSPC, EPERM,
     ETIMEDOUT, Result,
 };
 use crate::frames::{Bytes, PAGE};
 use crate::ipc::{LastingShare, OBJECTS_MAX};
 use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open};
-use crate::process::{Event, SIGNALS};
-use crate::signal::{Cause, Signal};
+use crate::process::Event;
 use crate::socket::{READABLE, WRITABLE};
 use crate::system::{Answer, DONE, Outcome, System};
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::vec;
@@ -24,8 +27,9 @@ use core::cell::{Cell, RefCell};
 use core::cmp::Reverse;
 use linux_raw_sys::general::{
     O_ACCMODE, O_CREAT, O_EXCL, O_NONBLOCK, O_RDONLY, O_WRONLY, POLLOUT, POLLWRNORM, R_OK, RLIMIT_MSGQUEUE,
-    SI_MESGQ, SIGEV_NONE, SIGEV_SIGNAL, W_OK,
+    W_OK,
 };
+use notify::Notice;
 use vfs::FileSystem;
 
 /// Longest name, with the zero behind it.
@@ -105,16 +109,6 @@ struct Message {
     _share: LastingShare,
 }
 
-/// A process that hears of the next message which comes into the queue while it is empty.
-#[derive(Clone, Copy, Debug)]
-struct Notice {
-    process: Tid,
-    /// The program that has asked, of those that the process has had: another one hears nothing, and others ask when the message has come.
-    program: u64,
-    /// Signal and its value, if it is told by one.
-    signal: Option<(Signal, u64)>,
-}
-
 /// A queue.
 #[derive(Debug)]
 pub struct NamedQueue {
@@ -131,7 +125,7 @@ pub struct NamedQueue {
     messages: RefCell<BTreeMap<(Reverse<u32>, u64), Message>>,
     /// Messages that there were.
     sent: Cell<u64>,
-    notice: Cell<Option<Notice>>,
+    notice: RefCell<Option<Notice>>,
     _charge: Charge,
     _share: LastingShare,
 }
@@ -148,13 +142,6 @@ impl NamedQueue {
         input | output
     }
 
-    /// A process has closed a descriptor, or ended: it hears of no message any more.
-    pub(crate) fn forget_notice(&self, process: Tid) {
-        if self.notice.get().is_some_and(|notice| notice.process == process) {
-            self.notice.set(None);
-        }
-    }
-
     fn attributes(&self, open: &Open) -> [u64; 8] {
         [u64::from(open.flags.get() & O_NONBLOCK), self.most[0], self.most[1], self.len(), 0, 0, 0, 0]
     }
@@ -164,7 +151,8 @@ impl NamedQueue {
     pub fn held(&self) -> usize {
         let texts =
             self.messages.borrow().values().map(|message| MESSAGE_BYTES + message.text.len()).sum::<usize>();
-        QUEUE_BYTES + self.name.len() + texts
+        let notice = self.notice.borrow().as_ref().map_or(0, Notice::held);
+        QUEUE_BYTES + self.name.len() + texts + notice
     }
 }
 
@@ -261,7 +249,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             most,
             messages: RefCell::default(),
             sent: Cell::new(0),
-            notice: Cell::new(None),
+            notice: RefCell::new(None),
             _charge: Charge { limits, owner: payer, bytes },
             _share: share,
         }))
@@ -279,21 +267,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// A wait for a message, or for room: nobody waits with a descriptor that says so, or after a time.
-    fn wait_at_queue(
-        &mut self,
-        tid: Tid,
-        open: &Open,
-        queue: &NamedQueue,
-        until: Option<u64>,
-        bits: u32,
-    ) -> Answer {
+    fn wait_at_queue(&self, open: &Open, queue: &NamedQueue, until: Option<u64>) -> Answer {
         if open.has(O_NONBLOCK) {
             return Err(EAGAIN);
         }
         if until.is_some_and(|until| until <= self.machine.now()) {
             return Err(ETIMEDOUT);
         }
-        self.thread(tid)?.bits = bits;
         Ok(Outcome::Wait(Vec::from([Event::Ring(queue.number)]), until))
     }
 
@@ -315,16 +295,31 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if len > queue.most[1] {
             return Err(EMSGSIZE);
         }
+        let kept = self.thread(tid)?.unsent.take();
+        let len = len as usize;
         if queue.len() >= queue.most[0] {
-            // An address that is wrong is told before anybody waits, and nothing is kept meanwhile.
-            if self.thread(tid)?.until.is_none() {
-                self.check_readable(tid, from, len)?;
+            // An address that is wrong is told before anything else, and who does not wait keeps nothing.
+            if kept.is_none() {
+                self.check_readable(tid, from, len as u64)?;
             }
-            return self.wait_at_queue(tid, &open, &queue, until, SENDS);
+            let wait = self.wait_at_queue(&open, &queue, until)?;
+            let unsent = match kept {
+                Some(unsent) => unsent,
+                None => {
+                    let share = self.share_of_unsent(len)?;
+                    Box::new(Unsent { kind: 0, text: self.text_at(tid, from, len)?, share })
+                }
+            };
+            let thread = self.thread(tid)?;
+            (thread.bits, thread.unsent) = (SENDS, Some(unsent));
+            return Ok(wait);
         }
-        let share = self.kept.ipc.lasting.take(&self.budget, MESSAGE_BYTES + len as usize).ok_or(ENOMEM)?;
-        let mut text = vec![0; len as usize];
-        self.read(tid, from, &mut text)?;
+        let kept = kept.map(|unsent| unsent.text);
+        let share = self.kept.ipc.lasting.take(&self.budget, MESSAGE_BYTES + len).ok_or(ENOMEM)?;
+        let text = match kept {
+            Some(text) => text,
+            None => self.text_at(tid, from, len)?,
+        };
         queue.sent.set(queue.sent.get() + 1);
         let place = (Reverse(priority as u32), queue.sent.get());
         queue.messages.borrow_mut().insert(place, Message { text, _share: share });
@@ -343,21 +338,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(())
     }
 
-    /// Somebody hears of a message if it is the only one, and nobody waits for it.
-    fn notify_of_message(&mut self, tid: Tid, queue: &NamedQueue) -> Result<()> {
-        let receivers = self.waiters(Event::Ring(queue.number));
-        if queue.len() != 1 || receivers.iter().any(|(_, bits)| *bits == RECEIVES) {
-            return Ok(());
-        }
-        let Some(Notice { process, program, signal: Some((signal, value)) }) = queue.notice.take() else {
-            return Ok(());
-        };
-        let sender = (self.pid(tid)?, self.process(tid)?.owners.owner[0]);
-        if self.processes.get(&process).is_some_and(|found| found.programs == program) {
-            // One that has ended hears nothing.
-            let _ = self.send(process, signal, Cause { code: SI_MESGQ, sender, value });
-        }
-        Ok(())
+    /// Text of a message, as a process has it.
+    fn text_at(&mut self, tid: Tid, from: u64, len: usize) -> Result<Vec<u8>> {
+        let mut text = vec![0; len];
+        self.read(tid, from, &mut text)?;
+        Ok(text)
     }
 
     pub(crate) fn sys_mq_timedreceive(
@@ -377,7 +362,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let mut messages = queue.messages.borrow_mut();
         let Some(first) = messages.first_entry() else {
             drop(messages);
-            return self.wait_at_queue(tid, &open, &queue, until, RECEIVES);
+            let wait = self.wait_at_queue(&open, &queue, until)?;
+            self.thread(tid)?.bits = RECEIVES;
+            return Ok(wait);
         };
         let (Reverse(found), _) = *first.key();
         // A message that cannot be given to the process stays.
@@ -389,34 +376,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         drop(messages);
         self.happened(queue.number, WRITABLE);
         number(Ok(message.text.len() as u64))
-    }
-
-    pub(crate) fn sys_mq_notify(&mut self, tid: Tid, [fd, event, ..]: [u64; 6]) -> Answer {
-        let pid = self.pid(tid)?;
-        let signal = match event {
-            0 => None,
-            at => {
-                let [value, kind] = self.words(tid, at).map_err(|_| EFAULT)?;
-                let (signal, kind) = (kind as u32, (kind >> 32) as u32);
-                match kind {
-                    SIGEV_NONE => Some(None),
-                    // A signal without a number is none, as in Linux.
-                    SIGEV_SIGNAL if signal <= SIGNALS as u32 => {
-                        Some((signal != 0).then_some((signal, value)))
-                    }
-                    // Threads hear by a socket of netlink, which is told of nothing that it has not asked for.
-                    _ => return Err(EINVAL),
-                }
-            }
-        };
-        let program = self.process(tid)?.programs;
-        let queue = queue_of(&*self.open_file(tid, fd)?)?;
-        match signal {
-            None => queue.forget_notice(pid),
-            Some(_) if queue.notice.get().is_some() => return Err(EBUSY),
-            Some(signal) => queue.notice.set(Some(Notice { process: pid, program, signal })),
-        }
-        DONE
     }
 
     pub(crate) fn sys_mq_getsetattr(&mut self, tid: Tid, [fd, new, old, ..]: [u64; 6]) -> Answer {

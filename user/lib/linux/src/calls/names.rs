@@ -101,7 +101,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             _ if path.ends_with(b"/.") => return Err(EINVAL),
             _ => {
                 self.is_about_directory();
-                self.store.volume.rmdir(root, &path)
+                return done(self.remove_directory(&path));
             }
         };
         done(removed.map_err(Into::into))
@@ -139,9 +139,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if self.has_watches() && self.look(&from, Last::Name)?.kind == Kind::Directory {
             self.is_about_directory();
         }
-        let root = self.store.root;
         let last = self.last_name(&to);
-        self.store.volume.rename(root, &from, &to)?;
+        self.move_name(&from, &to)?;
         self.lost_name(last);
         DONE
     }
@@ -163,7 +162,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Two names change places. Meanwhile the first has one that nobody knows.
     fn exchange(&mut self, tid: Tid, from: &[u8], to: &[u8]) -> Answer {
         self.may_move(tid, to, from)?;
-        let root = self.store.root;
         if self.look(from, Last::Name)?.inode == self.look(to, Last::Name)?.inode {
             return DONE;
         }
@@ -178,16 +176,15 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.machine.random(&mut number);
         let name = format!(".exchanged-{:032x}", u128::from_le_bytes(number));
         let aside = [from.get(..start).unwrap_or_default(), name.as_bytes()].concat();
-        let volume = &mut self.store.volume;
-        volume.rename(root, from, &aside)?;
-        if let Err(error) = volume.rename(root, to, from) {
-            let _ = volume.rename(root, &aside, from);
-            return Err(error.into());
+        self.move_name(from, &aside)?;
+        if let Err(error) = self.move_name(to, from) {
+            let _ = self.move_name(&aside, from);
+            return Err(error);
         }
-        if let Err(error) = volume.rename(root, &aside, to) {
-            let _ = volume.rename(root, from, to);
-            let _ = volume.rename(root, &aside, from);
-            return Err(error.into());
+        if let Err(error) = self.move_name(&aside, to) {
+            let _ = self.move_name(from, to);
+            let _ = self.move_name(&aside, from);
+            return Err(error);
         }
         DONE
     }
@@ -487,8 +484,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(Outcome::Value(before.into()))
     }
 
-    /// The file systems have neither extended attributes nor handles of files.
-    pub(crate) fn sys_xattr(&mut self, _: Tid, _: [u64; 6]) -> Answer {
+    /// The file systems have no handles of files, nor extended attributes for the calls that newer versions of Linux have for them.
+    pub(crate) fn sys_absent(&mut self, _: Tid, _: [u64; 6]) -> Answer {
         Err(EOPNOTSUPP)
     }
 }

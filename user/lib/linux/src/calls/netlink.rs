@@ -188,9 +188,19 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(from.len())
     }
 
+    /// Receives from a socket, and lets those go on who wait for its room.
+    fn receive_netlink(&mut self, socket: &Netlink, room: usize, peeks: bool) -> Result<(Vec<u8>, usize)> {
+        let was_full = socket.is_full();
+        let received = socket.receive(room, peeks)?;
+        if was_full && !peeks {
+            self.tell(Event::Ring(socket.number));
+        }
+        Ok(received)
+    }
+
     /// Reads as from a file.
     pub(super) fn take_netlink(&mut self, socket: &Netlink, to: &mut [u8]) -> Result<Taken> {
-        match socket.receive(to.len(), false) {
+        match self.receive_netlink(socket, to.len(), false) {
             Ok((bytes, _)) => {
                 to.iter_mut().zip(&bytes).for_each(|(to, byte)| *to = *byte);
                 Ok(Taken::Bytes(bytes.len()))
@@ -216,7 +226,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         let room = header.len().min(RECEIVED_MAX) as usize;
         let is_brief = open.has(O_NONBLOCK) || flags & MSG_DONTWAIT != 0;
-        let (bytes, whole) = match socket.receive(room, flags & MSG_PEEK != 0) {
+        let (bytes, whole) = match self.receive_netlink(socket, room, flags & MSG_PEEK != 0) {
             Err(EAGAIN) if !is_brief => {
                 let until = self.socket_deadline(tid, socket.timeouts[0].get())?;
                 return Ok((Outcome::Wait(Vec::from([Event::Ring(socket.number)]), until), false));

@@ -134,12 +134,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if path.is_empty() {
             return Err(ENOENT);
         }
+        let fd = self.reserve_descriptor(tid)?;
         let (path, flags) = self.limited_path(tid, (directory, path), &manner)?;
         let open = self.open_path(tid, &path, flags, manner.mode)?;
         if flags != manner.flags {
             open.flags.set(open.flags.get() & !O_NOFOLLOW);
         }
-        self.give_opened(tid, open, manner.flags)
+        self.give_opened(tid, open, manner.flags, fd)
     }
 
     /// The path of the directory in which a path begins. One that begins with a slash begins in the root, unless the directory stands for that.

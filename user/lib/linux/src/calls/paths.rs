@@ -1,6 +1,7 @@
 //! From a path to something open, and the working directory.
 
 use super::{HERE, number};
+use crate::budget::Share;
 use crate::errno::{
     EEXIST, EINVAL, EISDIR, ELOOP, ENAMETOOLONG, ENFILE, ENOENT, ENOTDIR, ENXIO, EOPNOTSUPP, ERANGE, ESRCH,
     Result,
@@ -16,12 +17,13 @@ use crate::system::{Answer, DONE, Outcome, System};
 use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
+use core::cell::RefCell;
 use linux_raw_sys::general::{
     AT_EMPTY_PATH, IN_ISDIR, IN_MODIFY, IN_OPEN, O_ACCMODE, O_CLOEXEC, O_CREAT, O_DIRECTORY, O_EXCL,
     O_NOFOLLOW, O_PATH, O_RDONLY, O_TRUNC, O_WRONLY, X_OK,
 };
 use vfs::path::{LINKS_MAX, Last};
-use vfs::{Attributes, FileSystem, How, Kind};
+use vfs::{Attributes, FileSystem, How, Inode, Kind};
 
 /// The bit of `O_TMPFILE` that no other flag has.
 const O_TMPFILE: u32 = 0o20_000_000;
@@ -79,14 +81,30 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(whole)
     }
 
-    /// The path of a directory in which others begin: that of a descriptor, or the working directory.
+    /// The path of a directory in which others begin: that of a descriptor, or the working directory. `ENOENT`: it is not there any more.
     pub(super) fn base(&mut self, tid: Tid, directory: u64) -> Result<Vec<u8>> {
         if directory as u32 == HERE as u32 {
-            return Ok(self.process(tid)?.directory.clone());
+            let process = self.process(tid)?;
+            return if process.is_directory_gone { Err(ENOENT) } else { Ok(process.directory.clone()) };
         }
-        match &self.open_or_place(tid, directory)?.object {
-            Object::Directory { path, .. } => Ok(path.clone()),
-            _ => Err(ENOTDIR),
+        let open = self.open_or_place(tid, directory)?;
+        let Object::Directory { path, inode } = &open.object else { return Err(ENOTDIR) };
+        let path = path.borrow().clone();
+        self.check_base(tid, &path, *inode)?;
+        Ok(path)
+    }
+
+    /// Fails unless a path without symbolic links leads to the directory that had it when it was opened: its name may be that of another one by now, or of a link to one.
+    fn check_base(&mut self, tid: Tid, path: &[u8], directory: Inode) -> Result<()> {
+        // The root stays where it is.
+        if path.is_empty() {
+            return Ok(());
+        }
+        self.look_at_links(tid, path);
+        match self.look(path, Last::Follow) {
+            Ok(found) if found.inode == directory => Ok(()),
+            Ok(_) | Err(ENOTDIR | ELOOP) => Err(ENOENT),
+            Err(error) => Err(error),
         }
     }
 
@@ -131,6 +149,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         paths.program.clone_from(&process.program);
         paths.threads.clone_from(&process.threads);
         paths.directory.clone_from(&process.directory);
+        if process.is_directory_gone {
+            paths.directory.extend_from_slice(b" (deleted)");
+        }
         let name = |number: u32, open: &Open| if Some(number) == wanted { open.name() } else { Vec::new() };
         let all = process.descriptors.iter();
         paths.descriptors = all.map(|(at, descriptor)| (at, name(at, &descriptor.open))).collect();
@@ -245,7 +266,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 if flags & O_PATH == 0 {
                     self.noticed(inode, IN_OPEN | IN_ISDIR);
                 }
-                Ok(Open::new(Object::Directory { inode, path }, flags))
+                Ok(Open::new(Object::Directory { inode, path: RefCell::new(path) }, flags))
             }
             Some(_) if flags & O_DIRECTORY != 0 => Err(ENOTDIR),
             Some(found) if found.kind == Kind::Symlink => self.open_link(tid, path, found, flags),
@@ -313,8 +334,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(ELOOP);
         }
         let (inode, path, is_directory) = match &open.object {
-            Object::File { inode, path } => (*inode, path, false),
-            Object::Directory { inode, path } => (*inode, path, true),
+            Object::File { inode, path } => (*inode, path.clone(), false),
+            Object::Directory { inode, path } => (*inode, path.borrow().clone(), true),
             _ => return Err(ENXIO),
         };
         let writes = flags & O_ACCMODE != O_RDONLY && flags & O_PATH == 0;
@@ -326,13 +347,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         let found = self.store.attributes(inode)?;
         self.may_open(tid, &found, flags)?;
-        let path = path.clone();
         let node = if flags & O_PATH == 0 { self.store.node(&found) } else { None };
         match node {
             Some(Node::Socket) => return Err(ENXIO),
             Some(Node::Pipe) => return self.open_fifo(&found, &path, flags),
             None => {}
         }
+        let share = self.share_of_open(&path)?;
         if flags & O_TRUNC != 0 && writes {
             self.unmark(inode)?;
             self.store.truncate(inode, 0)?;
@@ -342,10 +363,17 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if flags & O_PATH == 0 {
             self.noticed(inode, if is_directory { IN_OPEN | IN_ISDIR } else { IN_OPEN });
         }
-        if is_directory {
-            return Ok(Open::new(Object::Directory { inode, path }, flags));
-        }
-        Ok(Open::new(Object::File { inode, path }, flags & !(O_CREAT | O_EXCL | O_TRUNC)))
+        let (object, flags) = if is_directory {
+            (Object::Directory { inode, path: RefCell::new(path) }, flags)
+        } else {
+            (Object::File { inode, path }, flags & !(O_CREAT | O_EXCL | O_TRUNC))
+        };
+        Ok(with_share(Open::new(object, flags), share))
+    }
+
+    /// A share of the budget for what is opened with a path, before anything is made or cut off. `ENFILE`: too much is open.
+    fn share_of_open(&self, path: &[u8]) -> Result<Share> {
+        self.budget.take(path.len() + OPEN_BYTES).ok_or(ENFILE)
     }
 
     fn open_own(&mut self, tid: Tid, path: &[u8], flags: u32, mode: u32) -> Result<Rc<Open>> {
@@ -355,6 +383,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             truncate: flags & O_TRUNC != 0 && flags & O_ACCMODE != O_RDONLY,
         };
         let permissions = mode & 0o7777 & !self.process(tid)?.umask;
+        let name = plain(path);
+        let share = self.share_of_open(&name)?;
         let root = self.store.root;
         let inode = self.store.volume.open(root, path, how, permissions as u16)?;
         if how.truncate
@@ -370,7 +400,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             self.noticed(inode, IN_MODIFY);
         }
         let kept = flags & !(O_CREAT | O_EXCL | O_TRUNC | O_DIRECTORY);
-        Ok(Open::new(Object::File { inode, path: plain(path) }, kept))
+        Ok(with_share(Open::new(Object::File { inode, path: name }, kept), share))
     }
 
     /// Opens a symbolic link itself, which only a place is.
@@ -428,21 +458,27 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if let Some(answer) = self.go_on_opening(tid) {
             return answer;
         }
-        let path = self.path_at(tid, directory, path)?;
+        let path = self.path_or_empty(tid, path)?;
+        if path.is_empty() {
+            return Err(ENOENT);
+        }
+        let fd = self.reserve_descriptor(tid)?;
+        let path = self.whole_path(tid, directory, path)?;
         let open = self.open_path(tid, &path, flags, mode as u32)?;
-        self.give_opened(tid, open, flags)
+        self.give_opened(tid, open, flags, fd)
     }
 
-    /// A descriptor of something that was opened. One of a pipe with a name waits for the other end.
-    pub(super) fn give_opened(&mut self, tid: Tid, open: Rc<Open>, flags: u32) -> Answer {
+    /// A descriptor of something that was opened, with the number that was [reserved](System::reserve_descriptor) for it. One of a pipe with a name waits for the other end,
+    /// and has the number that is free then.
+    pub(super) fn give_opened(&mut self, tid: Tid, open: Rc<Open>, flags: u32, fd: u32) -> Answer {
         if let Some(answer) = self.wait_for_other_end(tid, &open, flags) {
             return answer;
         }
-        number(self.add_descriptor(tid, open, flags & O_CLOEXEC != 0, 0))
+        number(self.add_descriptor(tid, open, flags & O_CLOEXEC != 0, fd))
     }
 
     pub(crate) fn sys_getcwd(&mut self, tid: Tid, [address, len, ..]: [u64; 6]) -> Answer {
-        let mut path = self.process(tid)?.directory.clone();
+        let mut path = self.base(tid, HERE)?;
         if path.is_empty() {
             path.push(b'/');
         }
@@ -463,8 +499,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         self.may(tid, &found, X_OK)?;
         let path = self.canonical(&path)?;
-        self.process(tid)?.directory = path;
-        DONE
+        self.enter_directory(tid, path)
     }
 
     pub(crate) fn sys_fchdir(&mut self, tid: Tid, [fd, ..]: [u64; 6]) -> Answer {
@@ -472,7 +507,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let Object::Directory { path, inode } = &open.object else { return Err(ENOTDIR) };
         let found = self.store.attributes(*inode)?;
         self.may(tid, &found, X_OK)?;
-        self.process(tid)?.directory.clone_from(path);
+        let path = path.borrow().clone();
+        self.check_base(tid, &path, *inode)?;
+        self.enter_directory(tid, path)
+    }
+
+    fn enter_directory(&mut self, tid: Tid, path: Vec<u8>) -> Answer {
+        let process = self.process(tid)?;
+        (process.directory, process.is_directory_gone) = (path, false);
         DONE
     }
 
@@ -480,6 +522,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub fn other(&self, pid: Tid) -> Result<&crate::process::Process> {
         self.processes.get(&pid).ok_or(ESRCH)
     }
+}
+
+/// Something open, with its share of the budget.
+fn with_share(open: Rc<Open>, share: Share) -> Rc<Open> {
+    open.share.replace(Some(share));
+    open
 }
 
 /// Path of names, from the root on. That of the root is empty.

@@ -14,7 +14,8 @@ use vfs::FileSystem;
 const CAPABILITIES: u64 = 41;
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
-    pub(crate) fn sys_prctl(&mut self, tid: Tid, [code, argument, capability, ..]: [u64; 6]) -> Answer {
+    pub(crate) fn sys_prctl(&mut self, tid: Tid, arguments: [u64; 6]) -> Answer {
+        let [code, argument, capability, ..] = arguments;
         match code as u32 {
             PR_SET_NAME => {
                 let room = self.room(tid)?;
@@ -29,8 +30,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 name.resize(NAME_BYTES + 1, 0);
                 done(self.write(tid, argument, &name))
             }
-            PR_GET_DUMPABLE => number(Ok(1)),
-            PR_SET_DUMPABLE => DONE,
             PR_SET_PDEATHSIG if argument > SIGNALS as u64 => Err(EINVAL),
             PR_SET_PDEATHSIG => {
                 self.process(tid)?.death_signal = argument as u32;
@@ -63,9 +62,44 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             },
             PR_GET_SECCOMP => number(Ok(self.thread(tid)?.restriction.mode().into())),
             PR_SET_SECCOMP => self.set_restriction(tid, argument, capability),
-            PR_GET_KEEPCAPS | PR_GET_SECUREBITS | PR_GET_TIMING | PR_GET_THP_DISABLE => DONE,
+            PR_GET_KEEPCAPS | PR_GET_SECUREBITS | PR_GET_TIMING => DONE,
             PR_MCE_KILL_GET => number(Ok(PR_MCE_KILL_DEFAULT.into())),
             PR_GET_NO_NEW_PRIVS => number(Ok(self.process(tid)?.has_no_new_rights.into())),
+            _ => self.choose(tid, arguments),
+        }
+    }
+
+    /// Choices of a process or a thread about which it can ask, though they have no effect here.
+    fn choose(&mut self, tid: Tid, [code, argument, more @ ..]: [u64; 6]) -> Answer {
+        let has_more = more[..3] != [0; 3];
+        let process = self.process(tid)?;
+        let owner = (process.owners.owner[1], process.owners.group[1]);
+        let choices = &mut process.choices;
+        match code as u32 {
+            PR_GET_DUMPABLE => number(Ok((choices.dumpable_by == Some(owner)).into())),
+            PR_SET_DUMPABLE if argument > 1 => Err(EINVAL),
+            PR_SET_DUMPABLE => {
+                choices.dumpable_by = (argument == 1).then_some(owner);
+                DONE
+            }
+            PR_GET_THP_DISABLE if argument != 0 || has_more => Err(EINVAL),
+            PR_GET_THP_DISABLE => number(Ok(choices.has_no_large_pages.into())),
+            PR_SET_THP_DISABLE if has_more => Err(EINVAL),
+            PR_SET_THP_DISABLE => {
+                choices.has_no_large_pages = argument != 0;
+                DONE
+            }
+            PR_GET_TIMERSLACK => number(Ok(self.thread(tid)?.slack_ns[0])),
+            PR_SET_TIMERSLACK => {
+                let slack = &mut self.thread(tid)?.slack_ns;
+                // None that is given, or a negative one: that which its maker had.
+                slack[0] = if argument as i64 <= 0 { slack[1] } else { argument };
+                DONE
+            }
+            PR_GET_TID_ADDRESS => {
+                let clear = self.thread(tid)?.clear;
+                done(self.write_words(tid, argument, &[clear]))
+            }
             _ => Err(EINVAL),
         }
     }

@@ -159,8 +159,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.machine.make_thread(space, child)?;
         let mask = self.thread(tid)?.mask;
         let pending = Pending::within(self.budget.empty());
-        let restriction = self.thread(tid)?.restriction.clone();
-        let thread = Thread { share: Some(share), pending, restriction, ..Thread::new(pid, mask) };
+        let maker = self.thread(tid)?;
+        let (restriction, slack_ns) = (maker.restriction.clone(), [maker.slack_ns[0]; 2]);
+        let thread = Thread { share: Some(share), pending, restriction, slack_ns, ..Thread::new(pid, mask) };
         self.threads.insert(child, thread);
         self.process(tid)?.threads.push(child);
         if let Err(error) = self.begin_thread(tid, child, new) {
@@ -211,6 +212,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let mut thread = Thread::new(child, mask);
         thread.pending = Pending::within(self.budget.empty());
         thread.restriction = self.thread(tid)?.restriction.clone();
+        thread.slack_ns = [self.thread(tid)?.slack_ns[0]; 2];
         thread.stack = if shares { Stack::NONE } else { self.thread(tid)?.stack };
         self.processes.insert(child, process);
         self.threads.insert(child, thread);
@@ -563,11 +565,13 @@ impl Process {
             room,
             descriptors,
             directory: self.directory.clone(),
+            is_directory_gone: self.is_directory_gone,
             umask: self.umask,
             actions: self.actions,
             pending: Pending::default(),
             owners: self.owners.clone(),
             has_no_new_rights: self.has_no_new_rights,
+            choices: self.choices,
             limits: self.limits,
             name: self.name.clone(),
             program: self.program.clone(),

@@ -134,7 +134,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Begins a program with lists of arguments and variables.
     fn execute(&mut self, tid: Tid, named: Named, arguments: u64, environment: u64) -> Answer {
         let mut room = TextRoom { left: ARGUMENTS_MAX, taken: 0, share: self.budget.empty() };
-        let arguments = self.texts(tid, arguments, &mut room)?;
+        let mut arguments = self.texts(tid, arguments, &mut room)?;
+        // A program takes the first for its own name. Without one it would go on behind the end of the list, in its environment.
+        if arguments.is_empty() {
+            arguments.push(Vec::new());
+        }
         let environment = self.texts(tid, environment, &mut room)?;
         self.let_mapped_files_go();
         let program = self.find_named(tid, named, arguments)?;
@@ -418,6 +422,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     fn note_program(&mut self, pid: Tid, program: &Program, environment: &[Vec<u8>]) {
         self.forget_made_alarms(pid);
+        self.forget_contexts(pid);
         let closing = match self.processes.get_mut(&pid) {
             Some(process) => {
                 let name = program.file.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
@@ -430,6 +435,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 process.arguments_share = share.map(Rc::new);
                 (process.has_begun, process.exit_signal) = (true, SIGCHLD);
                 process.programs += 1;
+                let Owners { owner, group, .. } = &process.owners;
+                // A process that has got another owner by the program may not be looked at.
+                let is_own = owner[0] == owner[1] && group[0] == group[1];
+                process.choices.dumpable_by = is_own.then_some((owner[1], group[1]));
+                process.choices.barriers = 0;
                 for action in &mut process.actions {
                     if action.handler > 1 {
                         *action = Default::default();

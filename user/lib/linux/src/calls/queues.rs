@@ -1,10 +1,10 @@
 //! Queues of messages of System V: `msgget` and its like.
 //!
 //! A call that waits is done by whoever brings what it waits for, the longest wait first: a sender looks for a receiver of its message, and who takes a message sends those that
-//! have room then. So each of them costs one look at those that wait, however many go on by that. A message is copied out before it is taken, so an address that is wrong loses
-//! none.
+//! have room then, as they were when their calls were made. So each of them costs one look at those that wait, however many go on by that. A message is copied out before it is
+//! taken, so an address that is wrong loses none.
 
-use super::ipc::{Ipc, Kind, READS, WRITES, structure, wait_at};
+use super::ipc::{Ipc, Kind, READS, Unsent, WRITES, structure, wait_at_object};
 use super::number;
 use crate::errno::{E2BIG, EAGAIN, EIDRM, EINVAL, ENOMEM, ENOMSG, EPERM, Result};
 use crate::frames::Bytes;
@@ -15,7 +15,9 @@ use crate::ipc::numbers::{
 use crate::ipc::{Ids, LastingShare, OBJECTS_MAX, Permissions};
 use crate::machine::{Machine, Tid};
 use crate::places::shorten_queue;
+use crate::process::{Blocked, Event};
 use crate::system::{Answer, DONE, System};
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec;
@@ -113,18 +115,29 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     pub(crate) fn sys_msgsnd(&mut self, tid: Tid, [id, from, len, flags, ..]: [u64; 6]) -> Answer {
-        if let Some(result) = self.thread(tid)?.outcome.take() {
+        let thread = self.thread(tid)?;
+        if let Some(result) = thread.outcome.take() {
             return number(result);
         }
         let id = id as i32;
+        if thread.unsent.is_some() {
+            // The receiver that makes room sends it.
+            let queue = self.ipc_object::<Queue>(tid, id)?.of.number;
+            return Ok(wait_at_object(tid, queue, None));
+        }
         let (kind, text) = self.message_at(tid, id, from, len)?;
         let queue = &self.ipc_allowed::<Queue>(tid, id, WRITES)?.of;
-        if !queue.has_room(len) {
-            let is_quick = flags as u32 & IPC_NOWAIT != 0;
-            return if is_quick { Err(EAGAIN) } else { Ok(wait_at(tid, queue.number, None)) };
+        if queue.has_room(len) {
+            self.queue_message(tid, id, kind, text)?;
+            return DONE;
         }
-        self.queue_message(tid, id, kind, text)?;
-        DONE
+        if flags as u32 & IPC_NOWAIT != 0 {
+            return Err(EAGAIN);
+        }
+        let queue = queue.number;
+        let share = self.share_of_unsent(text.len())?;
+        self.thread(tid)?.unsent = Some(Box::new(Unsent { kind, text, share }));
+        Ok(wait_at_object(tid, queue, None))
     }
 
     /// A message of a process, at its address: kind and text.
@@ -157,11 +170,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Threads that wait at a queue with a call of one kind, and its arguments. The one that has waited longest comes first.
     fn waiting_with(&self, id: i32, call: u32) -> Vec<(Tid, [u64; 6])> {
         let Some(queue) = self.kept.ipc.queues.get(id) else { return Vec::new() };
-        let with = |tid: Tid| {
-            let registers = self.threads.get(&tid)?.blocked.as_ref()?.registers;
-            (registers.rax == u64::from(call)).then(|| (tid, registers.arguments()))
-        };
-        self.waiting_at(queue.of.number).into_iter().filter_map(with).collect()
+        let event = Event::Ring(queue.of.number);
+        self.waiters_by(|Blocked { registers, on, .. }| {
+            let is_one = registers.rax == u64::from(call) && on.contains(&event);
+            is_one.then(|| registers.arguments())
+        })
     }
 
     /// Gives a message to the thread that has waited longest for one like it. False if nobody has. Those that it is too long for hear of it.
@@ -196,15 +209,18 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Sends messages of threads that wait for room in a queue, as far as there is some now.
     fn send_for_others(&mut self, id: i32) {
-        for (tid, [_, from, len, ..]) in self.waiting_with(id, __NR_msgsnd) {
-            if self.kept.ipc.queues.get(id).is_some_and(|queue| queue.of.has_room(len)) {
-                let sent = self.for_other(tid, |system| {
-                    system.ipc_allowed::<Queue>(tid, id, WRITES)?;
-                    let (kind, text) = system.message_at(tid, id, from, len)?;
-                    system.queue_message(tid, id, kind, text)
-                });
-                self.end_wait(tid, sent.map(|()| 0));
-            }
+        for (tid, [_, _, len, ..]) in self.waiting_with(id, __NR_msgsnd) {
+            let has_room = self.kept.ipc.queues.get(id).is_some_and(|queue| queue.of.has_room(len));
+            let thread = self.threads.get_mut(&tid).filter(|_| has_room);
+            let Some(unsent) = thread.and_then(|thread| thread.unsent.take()) else { continue };
+            let Unsent { kind, text, share } = *unsent;
+            // The message has a share that outlasts the process in its place.
+            drop(share);
+            let sent = self.for_other(tid, |system| {
+                system.ipc_allowed::<Queue>(tid, id, WRITES)?;
+                system.queue_message(tid, id, kind, text)
+            });
+            self.end_wait(tid, sent.map(|()| 0));
         }
     }
 
@@ -220,7 +236,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let queue = &self.ipc_allowed::<Queue>(tid, id, READS)?.of;
         let Some(at) = queue.find(wish.cast_signed(), flags) else {
             let is_quick = flags & IPC_NOWAIT != 0;
-            return if is_quick { Err(ENOMSG) } else { Ok(wait_at(tid, queue.number, None)) };
+            return if is_quick { Err(ENOMSG) } else { Ok(wait_at_object(tid, queue.number, None)) };
         };
         let message = queue.messages.get(at).ok_or(ENOMSG)?;
         let whole = message.text.len() as u64;

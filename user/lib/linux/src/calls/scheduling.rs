@@ -97,8 +97,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         DONE
     }
 
-    /// Threads take turns on one processor, and each turn begins with a barrier.
-    pub(crate) fn sys_membarrier(&mut self, _: Tid, [command, flags, ..]: [u64; 6]) -> Answer {
+    /// Threads take turns on one processor, and each turn begins with a barrier. A process that has not said it would ask for those of its own may not.
+    pub(crate) fn sys_membarrier(&mut self, tid: Tid, [command, flags, ..]: [u64; 6]) -> Answer {
         use membarrier_cmd::{
             MEMBARRIER_CMD_GLOBAL, MEMBARRIER_CMD_GLOBAL_EXPEDITED, MEMBARRIER_CMD_PRIVATE_EXPEDITED,
             MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED,
@@ -111,11 +111,21 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED,
         ];
         let command = command as u32;
-        match command {
-            _ if flags as u32 != 0 => Err(EINVAL),
-            0 => number(Ok(known.iter().fold(0, |all, bit| all | *bit as u64))),
-            _ if known.iter().any(|bit| *bit as u32 == command) => DONE,
-            _ => Err(EINVAL),
+        if flags as u32 != 0 {
+            return Err(EINVAL);
+        }
+        if command == 0 {
+            return number(Ok(known.iter().fold(0, |all, bit| all | *bit as u64)));
+        }
+        let own = MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED as u32;
+        let barriers = &mut self.process(tid)?.choices.barriers;
+        match known.into_iter().find(|bit| *bit as u32 == command) {
+            None => Err(EINVAL),
+            Some(MEMBARRIER_CMD_PRIVATE_EXPEDITED) if *barriers & own == 0 => Err(EPERM),
+            Some(_) => {
+                *barriers |= command;
+                DONE
+            }
         }
     }
 

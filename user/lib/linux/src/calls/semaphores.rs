@@ -4,7 +4,7 @@
 //! changes a value does them as soon as they can be done, the longest wait first; when these have changed a value, all others are looked at once more from the first one on.
 //! Operations that the end of a process takes back are kept in the set, by process.
 
-use super::ipc::{Ipc, Kind, READS, WRITES, structure, wait_at};
+use super::ipc::{Ipc, Kind, READS, WRITES, structure, wait_at_object};
 use super::number;
 use crate::budget::{Budget, Share};
 use crate::errno::{E2BIG, EAGAIN, EFBIG, EIDRM, EINVAL, ENOMEM, ENOSPC, ERANGE, Result};
@@ -15,6 +15,7 @@ use crate::ipc::numbers::{
 };
 use crate::ipc::{Ids, OBJECTS_MAX, Permissions};
 use crate::machine::{Machine, Tid};
+use crate::process::Event;
 use crate::system::{Answer, DONE, System};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -261,7 +262,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(EAGAIN);
         }
         self.thread(tid)?.operations = Some(Box::new(Operations { all, first, set, _share: share }));
-        Ok(wait_at(tid, set, until))
+        Ok(wait_at_object(tid, set, until))
     }
 
     /// A call that waits is made again: somebody has done its operations, its time is over, or it goes on to wait.
@@ -272,7 +273,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         match (thread.outcome.take(), &thread.operations) {
             (Some(result), _) => number(result),
             (None, Some(operations)) if until.is_none_or(|until| until > now) => {
-                Ok(wait_at(tid, operations.set, until))
+                Ok(wait_at_object(tid, operations.set, until))
             }
             _ => Err(EAGAIN),
         }
@@ -282,14 +283,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// while there are no others.
     fn operate_for_others(&mut self, id: i32) {
         let Some(number) = self.kept.ipc.semaphores.get(id).map(|set| set.of.number) else { return };
-        let (mut waiting, now) = (self.waiting_at(number), self.seconds());
+        let (mut waiting, now) = (self.waiters(Event::Ring(number)), self.seconds());
         // Those that change nothing come first, as in Linux: behind others they might never find the value for which they wait.
-        waiting.sort_by_key(|tid| {
+        waiting.sort_by_key(|(tid, _)| {
             let operations = self.threads.get(tid).and_then(|thread| thread.operations.as_ref());
             operations.is_some_and(|operations| alter(&operations.all))
         });
         let (mut at, mut has_others) = (0, false);
-        while let Some(tid) = waiting.get(at).copied() {
+        while let Some((tid, _)) = waiting.get(at).copied() {
             let (Some(thread), Some(set)) =
                 (self.threads.get_mut(&tid), self.kept.ipc.semaphores.get_mut(id))
             else {
@@ -421,8 +422,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 let is_meant = |first: &Operation| {
                     u32::from(first.semaphore) == at && (first.change == 0) == (command == GETZCNT)
                 };
-                let first = |tid: Tid| Some(self.threads.get(&tid)?.operations.as_ref()?.first);
-                self.waiting_at(set).into_iter().filter_map(first).filter(is_meant).count() as u64
+                let first = |(tid, _): (Tid, u32)| Some(self.threads.get(&tid)?.operations.as_ref()?.first);
+                self.waiters(Event::Ring(set)).into_iter().filter_map(first).filter(is_meant).count() as u64
             }
         }))
     }

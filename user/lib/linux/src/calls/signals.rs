@@ -203,7 +203,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             0 => self.members(self.other(own)?.group),
             -1 => self.processes.keys().copied().filter(|pid| *pid != 1 && *pid != own).collect(),
             pid if pid < 0 => self.members(pid.unsigned_abs()),
-            pid => self.processes.get(&(pid as u32)).map(|_| pid as u32).into_iter().collect(),
+            pid => self.process_with(pid as u32).into_iter().collect(),
         };
         if meant.is_empty() {
             return Err(ESRCH);
@@ -227,6 +227,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             outcome?;
         }
         self.unless_gone(tid)
+    }
+
+    /// The process that has a number itself, or as that of one of its threads.
+    fn process_with(&self, number: Tid) -> Option<Tid> {
+        if self.processes.contains_key(&number) { Some(number) } else { self.pid(number).ok() }
     }
 
     /// Done, if the caller is still there, and goes on.

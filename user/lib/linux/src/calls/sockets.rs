@@ -186,12 +186,17 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(crate) fn close_socket(&mut self, socket: &Rc<Socket>) {
         let mut left = self.release_socket(socket);
         while let Some(open) = left.pop() {
+            // Locks belong to an open file by its place in memory, so it is closed where it is.
+            let Object::Socket(socket) = &open.object else {
+                self.close(open);
+                continue;
+            };
+            let socket = Rc::clone(socket);
             match Rc::try_unwrap(open) {
-                Ok(Open { object: Object::Socket(socket), .. }) => {
+                Ok(_) => {
                     self.watches.forget(socket.number);
                     left.extend(self.release_socket(&socket));
                 }
-                Ok(other) => self.close(Rc::new(other)),
                 Err(open) => self.left_open(open),
             }
         }
@@ -301,7 +306,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let room = usize::try_from(i32::from_le_bytes(room)).map_err(|_| EINVAL)?;
         let bytes = match &open.object {
             Object::Inet(inet) => self.inet_option(inet, level as u32, name as u32)?,
-            Object::Netlink(socket) => netlink_option(socket, level as u32, name as u32)?,
+            Object::Netlink(socket) => netlink_option(socket, level as u32, name as u32, room)?,
             _ if level as u32 != SOL_SOCKET => return Err(EOPNOTSUPP),
             _ => option(socket_of(&open)?, name as u32)?,
         };

@@ -260,7 +260,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 }
 
 /// Fails for flags of reads and writes that have an effect which calls cannot have here.
-fn check_flags(flags: u64) -> Result<()> {
+pub(super) fn check_flags(flags: u64) -> Result<()> {
     if flags as u32 & !(RWF_HIPRI | RWF_DSYNC | RWF_SYNC) != 0 { Err(EOPNOTSUPP) } else { Ok(()) }
 }
 

@@ -35,9 +35,10 @@ pub struct Stat {
     device: u64,
     inode: u64,
     links: u64,
-    mode: u32,
-    owner: u32,
-    group: u32,
+    /// Kind and permissions.
+    pub(super) mode: u32,
+    pub(super) owner: u32,
+    pub(super) group: u32,
     number: u64,
     len: u64,
     blocks: u64,
@@ -144,7 +145,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.stat_object(&open)
     }
 
-    fn stat_object(&mut self, open: &Open) -> Result<Stat> {
+    pub(super) fn stat_object(&mut self, open: &Open) -> Result<Stat> {
         match &open.object {
             Object::File { inode, .. }
             | Object::Directory { inode, .. }
@@ -191,7 +192,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Attributes of the object that a call with a directory, a path and flags means.
-    fn stat_at(&mut self, tid: Tid, directory: u64, path: u64, flags: u32) -> Result<Stat> {
+    pub(super) fn stat_at(&mut self, tid: Tid, directory: u64, path: u64, flags: u32) -> Result<Stat> {
         let path = match self.meant(tid, directory, path, flags)? {
             Meant::Open(open) => return self.stat_object(&open),
             Meant::At(path) => path,

@@ -14,11 +14,13 @@ use crate::system::{Answer, DONE, Outcome, System};
 use crate::terminal::{Change, TERMIOS_BYTES, TERMIOS2_BYTES, Window};
 use crate::terminals::SYSTEM;
 use alloc::vec;
-use linux_raw_sys::general::{O_CLOEXEC, O_NONBLOCK, SIGTTIN, SIGTTOU, TCIFLUSH, TCIOFLUSH, TCOFLUSH};
+use linux_raw_sys::general::{
+    FASYNC, O_CLOEXEC, O_NONBLOCK, SIGTTIN, SIGTTOU, TCIFLUSH, TCIOFLUSH, TCOFLUSH,
+};
 use linux_raw_sys::ioctl::{
-    FIOCLEX, FIONBIO, FIONCLEX, FIONREAD, TCFLSH, TCGETS, TCGETS2, TCSBRK, TCSBRKP, TCSETS, TCSETS2, TCSETSF,
-    TCSETSF2, TCSETSW, TCSETSW2, TCXONC, TIOCGPGRP, TIOCGPTLCK, TIOCGPTN, TIOCGPTPEER, TIOCGSID, TIOCGWINSZ,
-    TIOCNOTTY, TIOCOUTQ, TIOCPKT, TIOCSCTTY, TIOCSPGRP, TIOCSPTLCK, TIOCSWINSZ,
+    FIOASYNC, FIOCLEX, FIONBIO, FIONCLEX, FIONREAD, TCFLSH, TCGETS, TCGETS2, TCSBRK, TCSBRKP, TCSETS,
+    TCSETS2, TCSETSF, TCSETSF2, TCSETSW, TCSETSW2, TCXONC, TIOCGPGRP, TIOCGPTLCK, TIOCGPTN, TIOCGPTPEER,
+    TIOCGSID, TIOCGWINSZ, TIOCNOTTY, TIOCOUTQ, TIOCPKT, TIOCSCTTY, TIOCSPGRP, TIOCSPTLCK, TIOCSWINSZ,
 };
 use vfs::FileSystem;
 
@@ -47,6 +49,17 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 self.read(tid, argument, &mut on)?;
                 let flags = open.flags.get() & !O_NONBLOCK;
                 open.flags.set(if on == [0; 4] { flags } else { flags | O_NONBLOCK });
+                DONE
+            }
+            FIOASYNC => {
+                let mut on = [0; 4];
+                self.read(tid, argument, &mut on)?;
+                let before = open.flags.get();
+                let flags = if on == [0; 4] { before & !FASYNC } else { before | FASYNC };
+                if flags != before && !open.can_be_asynchronous() {
+                    return Err(ENOTTY);
+                }
+                open.flags.set(flags);
                 DONE
             }
             FIONREAD => {

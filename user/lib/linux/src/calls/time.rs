@@ -36,6 +36,12 @@ const IS_NOT_KEPT: u64 = 5;
 /// `getitimer` says this time then.
 pub(super) const PERIOD_MIN: u64 = 1_000_000;
 
+/// Bits of a clock of CPU time for its kind: all of it, that in programs, or that of the scheduler.
+const CPU_KIND: u32 = 3;
+
+/// The bit of a clock of CPU time that is that of a thread.
+const CPU_OF_THREAD: u32 = 4;
+
 /// Nanoseconds of `struct timespec`.
 pub fn nanoseconds([seconds, rest]: [u64; 2]) -> Result<u64> {
     if rest >= SECOND || seconds > i64::MAX as u64 {
@@ -75,8 +81,26 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             CLOCK_PROCESS_CPUTIME_ID => Ok(self.used(self.pid(tid)?)[0]),
             CLOCK_THREAD_CPUTIME_ID => Ok(self.machine.used(tid)),
+            clock if (clock as i32) < 0 => self.cpu_clock(tid, clock),
             _ => Err(EINVAL),
         }
+    }
+
+    /// CPU time of any process, or of a thread of the same process, as `clock_getcpuclockid` and `pthread_getcpuclockid` name its clock: the complement of a number, where
+    /// 0 is the thread or process itself, in front of three bits.
+    fn cpu_clock(&self, tid: Tid, clock: u32) -> Result<u64> {
+        let number = !((clock as i32) >> 3) as u32;
+        // All kinds of CPU time are one here. Three is no kind: with it, a clock is that of a device.
+        if clock & CPU_KIND == CPU_KIND {
+            return Err(EINVAL);
+        }
+        let own = self.pid(tid)?;
+        if clock & CPU_OF_THREAD != 0 {
+            let thread = if number == 0 { tid } else { number };
+            return if self.pid(thread) == Ok(own) { Ok(self.machine.used(thread)) } else { Err(EINVAL) };
+        }
+        let pid = if number == 0 || number == tid { own } else { number };
+        if self.processes.contains_key(&pid) { Ok(self.used(pid)[0]) } else { Err(EINVAL) }
     }
 
     pub(crate) fn sys_clock_gettime(&mut self, tid: Tid, [clock, to, ..]: [u64; 6]) -> Answer {
@@ -265,3 +289,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.write_words(tid, to, &words)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -321,8 +321,8 @@ fn terminal(memory: &mut dyn Memory, at: u64, request: u64) -> Option<String> {
                 sign(local & ECHO != 0)
             ))
         }
-        FIONREAD | FIONBIO | TIOCGPGRP | TIOCSPGRP | TIOCGSID | TIOCGPTN | TIOCSPTLCK | TIOCPKT
-        | TIOCOUTQ => memory.numbers(at).map(|[value]: [u32; 1]| format!("[{}]", value as i32)),
+        FIONREAD | FIONBIO | FIOASYNC | TIOCGPGRP | TIOCSPGRP | TIOCGSID | TIOCGPTN | TIOCSPTLCK
+        | TIOCPKT | TIOCOUTQ => memory.numbers(at).map(|[value]: [u32; 1]| format!("[{}]", value as i32)),
         request => interface(memory, at, request),
     }
 }

@@ -24,8 +24,11 @@ pub(super) type Page = (u64, u64);
 /// All bytes of a page.
 pub(super) const WHOLE: Range<usize> = 0..PAGE as usize;
 
-/// Pages of files that stay in frames though nobody has them mapped.
-const CACHED_MAX: usize = 8192;
+/// Pages of files in frames above which those go that nobody has mapped.
+pub(super) const CACHED_MAX: usize = 8192;
+
+/// Pages that come, at least, before it is looked again which can go: the others may all be mapped.
+const CACHED_MORE: usize = CACHED_MAX / 4;
 
 /// Files of which nothing is mapped, and that stay open all the same for their pages in the cache, at most; or as many as are mapped, if those are more.
 pub(super) const UNMAPPED_MAX: usize = 64;
@@ -279,9 +282,17 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
         }
     }
 
-    /// Whether there are files without names that [somebody has to let go](Store::let_removed_go).
-    pub fn has_removed(&self) -> bool {
-        !self.removed.is_empty()
+    /// Whether a file has lost its last name while it was open.
+    pub fn has_lost_name(&self, inode: Inode) -> bool {
+        self.removed.contains(&inode.0)
+    }
+
+    /// Whether there are files without names that are open once, and so perhaps for their pages alone: then [`Store::let_removed_go`] is called.
+    pub fn has_removed(&mut self) -> bool {
+        let volume = &self.volume;
+        self.removed.retain(|file| volume.times_open(Inode(*file)) > 0);
+        let is_open_once = |file: &u64| volume.times_open(Inode(*file)) == 1;
+        self.removed.iter().any(|file| self.mapped.contains_key(file) && is_open_once(file))
     }
 
     /// Closes files without names that are open for their pages alone, and of which nothing is mapped. What was not written yet is nobody's.
@@ -289,11 +300,20 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
         for file in self.removed.iter().copied().collect::<Vec<u64>>() {
             let is_unused = self.mapped.contains_key(&file) && !used.contains(&FileNumber(file));
             if is_unused && self.volume.times_open(Inode(file)) == 1 {
-                self.let_go(Inode(file));
+                self.let_nameless_go(Inode(file));
             }
             if self.volume.times_open(Inode(file)) == 0 {
                 self.removed.remove(&file);
             }
+        }
+    }
+
+    /// Closes a file with all of its pages, unless it is another one that has the same number now.
+    fn let_nameless_go(&mut self, inode: Inode) {
+        if self.volume.attributes(inode).is_ok_and(|found| found.links > 0) {
+            self.removed.remove(&inode.0);
+        } else {
+            self.let_go(inode);
         }
     }
 
@@ -434,8 +454,9 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
         if source.offset >= len {
             return Ok(None);
         }
-        if self.cache.len() >= CACHED_MAX {
+        if self.cache.len() >= self.cached_many {
             self.shrink();
+            self.cached_many = CACHED_MAX.max(self.cache.len() + CACHED_MORE);
         }
         let frame = match self.frames.zeroed() {
             Ok(frame) => frame,
@@ -452,3 +473,6 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
         Ok(Some(frame))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,15 +6,20 @@ use std::vec::Vec;
 use vfs::page::Plain;
 use vfs::{Attributes, Changes, Entry, FileSystem, Inode, Name, New, Ram, Result, Space};
 
-/// Files in memory, and how often others have changed them.
+/// Files in memory, how often others have changed them, and how often somebody has waited for the disk.
 #[derive(Debug)]
-pub struct Counted(Ram<Plain>, Rc<Cell<u64>>);
+pub struct Counted(Ram<Plain>, Rc<Cell<u64>>, Rc<Cell<u64>>);
 
 impl Counted {
     /// So many bytes, and the number that whoever changes something past the store makes greater.
     pub fn new(bytes: u64) -> (Counted, Rc<Cell<u64>>) {
         let others = Rc::new(Cell::new(1));
-        (Counted(Ram::new(bytes, || 7), others.clone()), others)
+        (Counted(Ram::new(bytes, || 7), others.clone(), Rc::default()), others)
+    }
+
+    /// How often somebody has waited for the disk; it goes on counting.
+    pub fn syncs(&self) -> Rc<Cell<u64>> {
+        self.2.clone()
     }
 }
 
@@ -65,6 +70,7 @@ impl FileSystem for Counted {
         self.0.truncate(inode, len)
     }
     fn sync(&mut self, inode: Inode) -> Result<()> {
+        self.2.set(self.2.get() + 1);
         self.0.sync(inode)
     }
     fn space(&mut self) -> Result<Space> {

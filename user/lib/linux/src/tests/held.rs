@@ -37,7 +37,8 @@ impl World {
             let events = thread.blocked.as_ref().filter(|blocked| blocked.on.len() > EVENTS_FREE);
             sum += events.map_or(0, |blocked| blocked.on.capacity() * size_of::<Event>())
                 + thread.polled.bytes()
-                + thread.operations.as_ref().map_or(0, |operations| operations.held());
+                + thread.operations.as_ref().map_or(0, |operations| operations.held())
+                + thread.unsent.as_ref().map_or(0, |unsent| unsent.held());
         }
         sum
     }
@@ -48,7 +49,8 @@ impl World {
         let rooms: BTreeMap<_, _> = rooms.collect();
         let tables: usize = rooms.values().map(|room| room.borrow().memory.table_bytes()).sum();
         let terminals = self.system.terminals.pairs() * PAIR_BYTES;
-        tables + self.system.store.frames.object_tables() + terminals + self.system.kept.ipc.held()
+        let (ipc, contexts) = (self.system.kept.ipc.held(), self.system.kept.aio.held());
+        tables + self.system.store.frames.object_tables() + terminals + ipc + contexts
     }
 
     /// Open files that descriptors lead to, those in messages, and those that threads wait with.

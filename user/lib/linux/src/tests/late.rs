@@ -1,5 +1,6 @@
 //! Bytes that reach their file later, and others who write to the file meanwhile.
 
+use super::counted::Counted;
 use crate::frames::PAGE;
 use crate::store::Clock;
 use crate::world::{OWN, World};
@@ -101,6 +102,25 @@ fn bytes_that_cannot_be_written_stay_late() {
     world.system.store.volume.truncate(full, 0).unwrap();
     world.now(1, __NR_fsync, &[fd]).unwrap();
     assert_eq!(other_reads(&mut world, b"/sparse", PAGE, 4), b"text");
+}
+
+/// A write through a descriptor of `O_DSYNC` or `O_SYNC` is over when the disk has its bytes, by whichever call: within the file, or behind its end.
+#[test]
+fn a_synchronous_write_waits_for_the_disk() {
+    let (files, _) = Counted::new(8 << 20);
+    let syncs = files.syncs();
+    let mut world = World::on(files);
+    world.file(b"/f", &[b'.'; 100], 0o644);
+    for (flags, expected) in [(0, 0), (O_DSYNC, 1), (O_SYNC, 1), (O_DSYNC | O_APPEND, 1)] {
+        let fd = world.open(1, "/f", O_WRONLY | flags).unwrap();
+        let before = syncs.get();
+        assert_eq!(world.write(1, fd, b"text"), Some(Ok(4)));
+        assert_eq!(syncs.get() - before, expected, "{flags:#x}");
+        let end = world.now(1, __NR_lseek, &[fd, 0, SEEK_END.into()]).unwrap();
+        let before = syncs.get();
+        assert_eq!(world.now(1, __NR_pwrite64, &[fd, OWN + PAGE, 4, end]), Ok(4));
+        assert_eq!(syncs.get() - before, expected, "{flags:#x}");
+    }
 }
 
 #[test]

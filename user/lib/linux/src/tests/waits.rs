@@ -6,6 +6,7 @@ use crate::machine::Tid;
 use crate::process::Status;
 use abi::state::register;
 use linux_raw_sys::general as nr;
+use linux_raw_sys::prctl::PR_SET_PDEATHSIG;
 
 /// A signal comes while a thread waits for a page, and is taken when it has that.
 #[test]
@@ -90,27 +91,64 @@ fn a_signal_is_taken_by_another_thread() {
     }
 }
 
-/// Each of a row of processes cannot handle the end of the next one, and ends by it. All of them take no more room than one.
-#[test]
-fn ends_that_follow_from_one_another_need_little_room() {
-    const COUNT: u32 = 240;
-    let row = || {
+/// The last of a row of processes, each of which has made the next one.
+const LAST: Tid = 240;
+
+/// Makes a row of processes from 2 to [`LAST`], by `clone` with these flags; each does something when it begins. One of them exits, by which all end. How the first and the
+/// last one have ended. All ends together take no more room than one: the stack here is small.
+fn row_ends(flags: u32, begin: impl Fn(&mut World, Tid) + Send + 'static, exits: Tid) -> [Option<Status>; 2] {
+    let row = move || {
         let mut world = World::new(512, 256);
         world.good(1, nr::__NR_fork, &[]);
-        let stack = world.put_words(2, 0, &[DATA + (1 << 24), 0, 2 * PAGE]);
-        world.good(2, nr::__NR_sigaltstack, &[stack, 0]);
-        let action = world.put_words(2, 64, &[CODE, nr::SA_ONSTACK.into(), 0, 0]);
-        world.good(2, nr::__NR_rt_sigaction, &[nr::SIGCHLD.into(), action, 0, 8]);
-        for parent in 2..COUNT {
-            assert_eq!(world.good(parent, nr::__NR_fork, &[]), u64::from(parent) + 1);
+        begin(&mut world, 2);
+        for parent in 2..LAST {
+            assert_eq!(world.good(parent, nr::__NR_clone, &[flags.into()]), u64::from(parent) + 1);
+            begin(&mut world, parent + 1);
         }
-        assert_eq!(world.call(COUNT, nr::__NR_exit_group, &[0]), Did::Gone);
+        assert_eq!(world.call(exits, nr::__NR_exit_group, &[0]), Did::Gone);
         world.check();
-        assert_eq!(world.system.processes[&2].ended, Some(Status::killed(nr::SIGSEGV)));
         assert_eq!(world.system.threads.len(), 1);
+        [2, LAST].map(|pid| world.system.processes.get(&pid).and_then(|process| process.ended))
     };
     let thread = std::thread::Builder::new().stack_size(256 << 10).spawn(row).unwrap();
-    thread.join().unwrap();
+    thread.join().unwrap()
+}
+
+/// Each of a row of processes cannot handle the end of the next one, and ends by it.
+#[test]
+fn ends_that_follow_from_one_another_need_little_room() {
+    let begin = |world: &mut World, tid: Tid| {
+        if tid == 2 {
+            let stack = world.put_words(2, 0, &[DATA + (1 << 24), 0, 2 * PAGE]);
+            world.good(2, nr::__NR_sigaltstack, &[stack, 0]);
+            let action = world.put_words(2, 64, &[CODE, nr::SA_ONSTACK.into(), 0, 0]);
+            world.good(2, nr::__NR_rt_sigaction, &[nr::SIGCHLD.into(), action, 0, 8]);
+        }
+    };
+    let [first, _] = row_ends(nr::SIGCHLD, begin, LAST);
+    assert_eq!(first, Some(Status::killed(nr::SIGSEGV)));
+}
+
+/// Each of a row of processes hears of the end of the next one by a signal that ends it.
+#[test]
+fn ends_by_signals_of_children_need_little_room() {
+    for signal in [nr::SIGUSR1, nr::SIGKILL] {
+        let [first, _] = row_ends(signal, |_, _| {}, LAST);
+        assert_eq!(first, Some(Status::killed(signal)));
+    }
+}
+
+/// Each of a row of processes ends by a signal when the one before has ended.
+#[test]
+fn ends_by_signals_of_parents_need_little_room() {
+    for signal in [nr::SIGUSR1, nr::SIGKILL] {
+        let ends = row_ends(nr::SIGCHLD, move |world, tid| ends_with_parent(world, tid, signal), 2);
+        assert_eq!(ends, [Some(Status::exited(0)), Some(Status::killed(signal))]);
+    }
+}
+
+fn ends_with_parent(world: &mut World, tid: Tid, signal: u32) {
+    assert_eq!(world.good(tid, nr::__NR_prctl, &[PR_SET_PDEATHSIG.into(), signal.into()]), 0);
 }
 
 /// A signal comes for a thread that has made a call of which nobody knows yet.

@@ -63,6 +63,22 @@ fn who_came_first_is_woken_first() {
     assert_eq!(threads.map(|tid| world.answer(tid)), [Some(Ok(0)), Some(Ok(0)), None]);
 }
 
+/// Those that come while no time passes have their order, and one that is moved comes behind those that wait there already.
+#[test]
+fn turns_need_no_time() {
+    let mut world = World::new();
+    let threads = [(); 3].map(|()| world.thread(1));
+    for (tid, at) in [(threads[0], WORDS[0]), (threads[2], WORDS[1]), (threads[1], WORDS[1])] {
+        assert_eq!(world.futex(tid, at, WAIT, 0), None);
+    }
+    let op = FUTEX_CMP_REQUEUE_PRIVATE.into();
+    assert_eq!(world.now(1, __NR_futex, &[WORDS[0], op, 0, 1, WORDS[1], 0]), Ok(1));
+    for tid in [threads[2], threads[1], threads[0]] {
+        assert_eq!(world.futex(1, WORDS[1], WAKE, 1), Some(Ok(1)));
+        assert_eq!(world.answer(tid), Some(Ok(0)));
+    }
+}
+
 /// D2: a waiter that was moved stays where it is when its call is made again.
 #[test]
 fn moved_waiters_stay_where_they_are() {

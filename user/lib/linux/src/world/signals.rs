@@ -1,7 +1,7 @@
 //! Signals that meet calls: those that a call has blocked for its time, those that stop a process or let it go on, and those that end who sends them.
 
 use super::{HANDLER, OWN, World};
-use crate::errno::{EINTR, EINVAL, EPERM};
+use crate::errno::{EINTR, EINVAL, EPERM, ESRCH};
 use crate::frames::PAGE;
 use crate::machine::Tid;
 use crate::process::Status;
@@ -171,6 +171,19 @@ fn programs_that_begin_hear_of_children_as_usual() {
     world.exit(child);
     assert!(!world.is_over(parent));
     assert_eq!(world.status(parent, child), Some(0));
+}
+
+/// `kill` takes the number of any thread for that of its process: all of that gets the signal.
+#[test]
+fn a_process_has_the_numbers_of_its_threads() {
+    let mut world = World::new();
+    let child = world.fork(1);
+    let thread = world.thread(child);
+    assert_eq!(world.now(1, __NR_kill, &[thread.into(), 0]), Ok(0));
+    assert_eq!(world.now(1, __NR_kill, &[(thread + 1).into(), 0]), Err(ESRCH));
+    world.signal(1, thread, SIGTERM);
+    assert_eq!(world.status(1, child), Some(SIGTERM));
+    assert_eq!(world.now(1, __NR_kill, &[thread.into(), 0]), Err(ESRCH));
 }
 
 #[test]

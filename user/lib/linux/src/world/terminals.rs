@@ -401,3 +401,27 @@ fn a_call_that_ends_its_process_keeps_nothing() {
     assert_eq!(world.status(1, child), Some(Status::killed(SIGINT).0));
     assert!(world.system.terminals.get(1).is_none());
 }
+
+/// A read that does not wait leaves nothing to the next one, whose time begins with it.
+#[test]
+fn each_read_has_its_own_time() {
+    let mut world = World::new();
+    let (_, name) = world.pair(1);
+    let slave = world.open_now(1, &name);
+    world.now(1, __NR_ioctl, &[slave, TCGETS.into(), ARGUMENT]).unwrap();
+    let mut settings = [0; 36];
+    world.system.read(1, ARGUMENT, &mut settings).unwrap();
+    // No lines: whatever there is after a second.
+    settings[12..16].fill(0);
+    (settings[17 + VTIME as usize], settings[17 + VMIN as usize]) = (10, 0);
+    world.put(1, ARGUMENT, &settings);
+    world.now(1, __NR_ioctl, &[slave, TCSETS.into(), ARGUMENT]).unwrap();
+    assert_eq!(world.read(1, slave, 9), Some(Err(EAGAIN)));
+    world.wait(500_000_000);
+    world.now(1, __NR_fcntl, &[slave, F_SETFL.into(), O_RDWR.into()]).unwrap();
+    assert_eq!(world.read(1, slave, 9), None);
+    world.wait(900_000_000);
+    assert_eq!(world.answer(1), None);
+    world.wait(100_000_000);
+    assert_eq!(world.answer(1), Some(Ok(0)));
+}

@@ -1,7 +1,7 @@
 //! Advice about copies and holes. Errors that are expected are Linux's own.
 
 use crate::calls::rig::{FIRST, Rig};
-use crate::errno::{EACCES, EBADF, EINVAL, ENOMEM, EOPNOTSUPP, EPERM, Errno};
+use crate::errno::{EACCES, EBADF, EINVAL, ENOMEM, ENOSPC, EOPNOTSUPP, EPERM, Errno};
 use crate::frames::PAGE;
 use crate::machine::Tid;
 use crate::memory::{Fault, Rights};
@@ -210,4 +210,74 @@ fn memory_behind_descriptors_has_holes() {
     assert_eq!(rig.call(nr::__NR_fcntl, &[fd, F_ADD_SEALS.into(), F_SEAL_WRITE.into()]), 0);
     assert_eq!(hole(&mut rig, HOLE, 0, PAGE), error(EPERM));
     assert_eq!(rig.call(nr::__NR_fallocate, &[77, 0, 0, PAGE]), error(EBADF));
+}
+
+/// A processor without keys of protection for programs: none can be had, and none is one.
+#[test]
+fn no_keys_of_protection_are_there() {
+    let mut rig = Rig::begun();
+    let at = map(&mut rig, 2, ANYWHERE, u64::MAX);
+    let none = u64::from(u32::MAX);
+    for (at, len, rights, key, expected) in [
+        (at, PAGE, PROT_READ, none, 0),
+        (at, PAGE, PROT_READ, u64::MAX, 0),
+        (at, PAGE, PROT_READ, 0, error(EINVAL)),
+        (at, PAGE, PROT_READ, 1, error(EINVAL)),
+        (at + 1, 0, PROT_READ, 1, error(EINVAL)),
+        (at, 0, PROT_READ, 1, 0),
+        (at, 0, PROT_GROWSDOWN | PROT_GROWSUP, 1, error(EINVAL)),
+        (at, u64::MAX, PROT_READ, 1, error(ENOMEM)),
+    ] {
+        let outcome = rig.call(nr::__NR_pkey_mprotect, &[at, len, rights.into(), key]);
+        assert_eq!(outcome, expected, "{len:#x}, {rights}, {key}");
+    }
+    assert!(rig.system.write(FIRST, at, &[1]).is_err());
+    for (flags, rights, expected) in [(0, 0, ENOSPC), (0, 3, ENOSPC), (1, 0, EINVAL), (0, 4, EINVAL)] {
+        assert_eq!(rig.call(nr::__NR_pkey_alloc, &[flags, rights]), error(expected), "{flags}, {rights}");
+    }
+    assert_eq!(rig.call(nr::__NR_pkey_free, &[0]), error(EINVAL));
+}
+
+/// All memory is locked, so calls say whether it is there, and whether somebody may.
+#[test]
+fn memory_that_is_there_is_locked() {
+    let mut rig = Rig::begun();
+    let at = map(&mut rig, 3, ANYWHERE, u64::MAX);
+    assert_eq!(rig.call(nr::__NR_munmap, &[at + PAGE, PAGE]), 0);
+    for (start, len, expected) in [
+        (at, PAGE, 0),
+        (at + 5, 10, 0),
+        (at + PAGE - 1, 2, error(ENOMEM)),
+        (at, 3 * PAGE, error(ENOMEM)),
+        (at + 2 * PAGE, 1, 0),
+        (at + PAGE, 0, 0),
+        (8, 0, error(ENOMEM)),
+    ] {
+        for call in [nr::__NR_mlock, nr::__NR_mlock2, nr::__NR_munlock] {
+            assert_eq!(rig.call(call, &[start, len, 0]), expected, "{call}, {start:#x}, {len}");
+        }
+    }
+    assert_eq!([1, 2].map(|flags| rig.call(nr::__NR_mlock2, &[at, PAGE, flags])), [0, error(EINVAL)]);
+    for (flags, expected) in [(0, EINVAL), (MCL_ONFAULT, EINVAL), (8 | MCL_CURRENT, EINVAL)] {
+        assert_eq!(rig.call(nr::__NR_mlockall, &[flags.into()]), error(expected), "{flags}");
+    }
+    assert_eq!([1, 2, 3, 7].map(|flags| rig.call(nr::__NR_mlockall, &[flags])), [0; 4]);
+    assert_eq!(rig.call(nr::__NR_munlockall, &[]), 0);
+    // Others than `root` have a limit.
+    let limits = rig.room(16);
+    let limit = |rig: &mut Rig, bytes: u64| {
+        rig.system.write_words(FIRST, limits, &[bytes, 1 << 20]).unwrap();
+        assert_eq!(rig.call(nr::__NR_setrlimit, &[RLIMIT_MEMLOCK.into(), limits]), 0);
+    };
+    limit(&mut rig, 0);
+    assert_eq!(rig.call(nr::__NR_mlock, &[at, PAGE]), 0);
+    assert_eq!(rig.call(nr::__NR_setuid, &[5]), 0);
+    assert_eq!(rig.call(nr::__NR_mlock, &[at, PAGE]), error(EPERM));
+    assert_eq!(rig.call(nr::__NR_mlockall, &[MCL_FUTURE.into()]), error(EPERM));
+    assert_eq!(rig.call(nr::__NR_munlock, &[at, PAGE]), 0);
+    limit(&mut rig, PAGE);
+    assert_eq!(rig.call(nr::__NR_mlock, &[at, PAGE]), 0);
+    assert_eq!(rig.call(nr::__NR_mlock, &[at, PAGE + 1]), error(ENOMEM));
+    assert_eq!(rig.call(nr::__NR_mlockall, &[MCL_CURRENT.into()]), error(ENOMEM));
+    assert_eq!(rig.call(nr::__NR_mlockall, &[MCL_FUTURE.into()]), 0);
 }

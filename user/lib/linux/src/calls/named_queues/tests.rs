@@ -179,7 +179,8 @@ fn one_process_hears_of_the_next_message() {
     let by_signal = [7, SIGUSR1.into()];
     assert_eq!(notify(&mut world, child, by_signal), Ok(0));
     assert_eq!(notify(&mut world, 1, by_signal), Err(EBUSY));
-    assert_eq!(notify(&mut world, 1, [0, u64::from(SIGEV_THREAD) << 32]), Err(EINVAL));
+    assert_eq!(notify(&mut world, 1, [0, u64::from(SIGEV_THREAD) << 32]), Err(EFAULT));
+    assert_eq!(notify(&mut world, 1, [0, u64::from(SIGEV_THREAD_ID) << 32]), Err(EINVAL));
     assert_eq!(notify(&mut world, 1, [0, 65]), Err(EINVAL));
     let send = |world: &mut World| world.now(1, nr::__NR_mq_timedsend, &[fd, OWN, 4, 0, 0]).unwrap();
     let receive = |world: &mut World| world.now(1, nr::__NR_mq_timedreceive, &[fd, OWN + PAGE, 8192, 0, 0]);
@@ -289,7 +290,7 @@ fn attributes_are_flags() {
     assert_eq!(rig.call(nr::__NR_mq_getsetattr, &[0, 0, old]), error(EBADF));
 }
 
-/// A sender that finds no room is told so, or waits, whatever is left of the budget, and keeps nothing meanwhile.
+/// A sender that finds no room is told so, whatever is left of the budget. One that waits has a share of it for its message, and hears that there is none.
 #[test]
 fn who_finds_no_room_takes_none() {
     let mut rig = Rig::begun();
@@ -313,9 +314,11 @@ fn who_finds_no_room_takes_none() {
             assert_eq!(rig.call(nr::__NR_mq_timedsend, &sends(fd, at)), error(EFAULT));
         }
     }
-    assert_eq!(rig.try_by(child, nr::__NR_mq_timedsend, &sends(fd, DATA)), None);
+    assert_eq!(rig.try_by(child, nr::__NR_mq_timedsend, &sends(fd, DATA)), Some(error(ENOMEM)));
     assert_eq!((rig.system.budget.used(), rig.system.kept.ipc.lasting.bytes()), (used, lasting));
     rig.system.budget.set_max(max);
+    assert_eq!(rig.try_by(child, nr::__NR_mq_timedsend, &sends(fd, DATA)), None);
+    assert_eq!(rig.system.kept.ipc.lasting.bytes(), lasting);
     assert_eq!(receive(&mut rig, fd), Ok((b"full".to_vec(), 1)));
     assert_eq!((rig.answer(child), attributes(&mut rig, fd)[3]), (Some(0), 3));
 }
@@ -364,4 +367,30 @@ fn messages_have_limits() {
     let after = (rig.system.kept.ipc.lasting.bytes(), rig.system.budget.used());
     assert_eq!(after.0, before.0);
     assert!(after.1 <= before.1 + 4096, "{after:?}, {before:?}");
+}
+
+/// A message that waits for room is what it was when the call was made.
+#[test]
+fn who_waits_for_room_sends_what_there_was() {
+    let mut rig = Rig::begun();
+    let fd = small(&mut rig, 0);
+    for text in [&b"one"[..], b"two", b"three"] {
+        assert_eq!(send(&mut rig, FIRST, fd, text, 0), Some(0));
+    }
+    let (thread, held) = (rig.thread(), rig.system.budget.used());
+    let at = rig.put(b"before");
+    let wait = |rig: &mut Rig, at: u64| rig.try_by(thread, nr::__NR_mq_timedsend, &[fd, at, 6, 5, 0]);
+    assert_eq!(wait(&mut rig, 8), Some(error(EFAULT)));
+    assert_eq!(wait(&mut rig, at), None);
+    assert!(rig.system.budget.used() > held + 6);
+    rig.system.write(FIRST, at, b"behind").unwrap();
+    assert_eq!(receive(&mut rig, fd), Ok((b"one".to_vec(), 0)));
+    assert_eq!(rig.answer(thread), Some(0));
+    assert_eq!(receive(&mut rig, fd), Ok((b"before".to_vec(), 5)));
+    // A sender that does not wait keeps nothing, and hears of a wrong address first.
+    assert_eq!(send(&mut rig, FIRST, fd, b"four", 0), Some(0));
+    assert_eq!(rig.call(nr::__NR_fcntl, &[fd, F_SETFL.into(), O_NONBLOCK.into()]), 0);
+    let before = rig.system.budget.used();
+    assert_eq!(wait(&mut rig, 8), Some(error(EFAULT)));
+    assert_eq!((wait(&mut rig, at), rig.system.budget.used()), (Some(error(EAGAIN)), before));
 }

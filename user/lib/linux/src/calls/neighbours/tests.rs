@@ -200,3 +200,50 @@ fn a_process_takes_those_below_it() {
         assert_eq!(rig.system.processes[&reaper].is_reaper, wants);
     }
 }
+
+/// Choices can be asked about by the process or the thread that has made them, and those that it makes have them, too.
+#[test]
+fn choices_are_kept() {
+    let mut rig = Rig::begun();
+    let (at, word) = (rig.room(8), rig.room(8));
+    let prctl = |rig: &mut Rig, tid, code: u32, arguments: [u64; 2]| {
+        rig.call_by(tid, __NR_prctl, &[code.into(), arguments[0], arguments[1]])
+    };
+    for (code, arguments, expected) in [
+        (PR_GET_DUMPABLE, [0, 0], 1),
+        (PR_SET_DUMPABLE, [2, 0], error(EINVAL)),
+        (PR_SET_DUMPABLE, [0, 0], 0),
+        (PR_GET_DUMPABLE, [0, 0], 0),
+        (PR_SET_DUMPABLE, [1, 0], 0),
+        (PR_GET_DUMPABLE, [0, 0], 1),
+        (PR_GET_THP_DISABLE, [0, 0], 0),
+        (PR_GET_THP_DISABLE, [1, 0], error(EINVAL)),
+        (PR_SET_THP_DISABLE, [1, 1], error(EINVAL)),
+        (PR_SET_THP_DISABLE, [1, 0], 0),
+        (PR_GET_THP_DISABLE, [0, 0], 1),
+        (PR_GET_TIMERSLACK, [0, 0], 50_000),
+        (PR_SET_TIMERSLACK, [7, 0], 0),
+        (PR_GET_TIMERSLACK, [0, 0], 7),
+        (PR_GET_TID_ADDRESS, [8, 0], error(EFAULT)),
+    ] {
+        assert_eq!(prctl(&mut rig, FIRST, code, arguments), expected, "{code}, {arguments:?}");
+    }
+    assert_eq!(rig.call(__NR_set_tid_address, &[word]), i64::from(FIRST));
+    assert_eq!(prctl(&mut rig, FIRST, PR_GET_TID_ADDRESS, [at, 0]), 0);
+    assert_eq!(rig.system.words(FIRST, at), Ok([word]));
+    let (thread, child) = (rig.thread(), rig.fork());
+    for tid in [thread, child] {
+        assert_eq!(prctl(&mut rig, tid, PR_GET_TIMERSLACK, [0, 0]), 7);
+        assert_eq!(prctl(&mut rig, tid, PR_GET_THP_DISABLE, [0, 0]), 1);
+        assert_eq!(prctl(&mut rig, tid, PR_SET_TIMERSLACK, [9, 0]), 0);
+        assert_eq!(prctl(&mut rig, tid, PR_SET_TIMERSLACK, [u64::MAX, 0]), 0);
+        assert_eq!(prctl(&mut rig, tid, PR_GET_TIMERSLACK, [0, 0]), 7, "as it began");
+    }
+    assert_eq!(prctl(&mut rig, FIRST, PR_SET_TIMERSLACK, [0, 0]), 0);
+    assert_eq!(prctl(&mut rig, FIRST, PR_GET_TIMERSLACK, [0, 0]), 50_000);
+    // Another owner may not be looked at before he says so.
+    assert_eq!(rig.call_by(child, __NR_setuid, &[5]), 0);
+    assert_eq!(prctl(&mut rig, child, PR_GET_DUMPABLE, [0, 0]), 0);
+    assert_eq!(prctl(&mut rig, child, PR_SET_DUMPABLE, [1, 0]), 0);
+    assert_eq!(prctl(&mut rig, child, PR_GET_DUMPABLE, [0, 0]), 1);
+}

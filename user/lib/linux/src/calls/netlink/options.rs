@@ -49,8 +49,8 @@ const WITHOUT_EFFECT: [u32; 11] = [
     SO_MARK,
 ];
 
-/// Bytes of an option.
-pub fn netlink_option(socket: &Netlink, level: u32, name: u32) -> Result<Vec<u8>> {
+/// Bytes of an option, of which a program has room for so many: a number of netlink is told as a whole or not at all (`EINVAL`).
+pub fn netlink_option(socket: &Netlink, level: u32, name: u32, room: usize) -> Result<Vec<u8>> {
     let value = match (level, name) {
         (SOL_SOCKET, SO_TYPE) => socket.kind,
         (SOL_SOCKET, SO_DOMAIN) => AF_NETLINK,
@@ -67,7 +67,12 @@ pub fn netlink_option(socket: &Netlink, level: u32, name: u32) -> Result<Vec<u8>
         (SOL_SOCKET, SO_ACCEPTCONN) => 0,
         (SOL_SOCKET, name) if WITHOUT_EFFECT.contains(&name) => 0,
         (SOL_NETLINK, NETLINK_LIST_MEMBERSHIPS) => return Ok(socket.groups()),
-        (SOL_NETLINK, name) if SWITCHES.contains(&name) => socket.has(name).into(),
+        (SOL_NETLINK, name) if SWITCHES.contains(&name) => {
+            if room < size_of::<u32>() {
+                return Err(EINVAL);
+            }
+            socket.has(name).into()
+        }
         _ => return Err(ENOPROTOOPT),
     };
     Ok(value.to_le_bytes().to_vec())

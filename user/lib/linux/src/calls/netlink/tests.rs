@@ -375,6 +375,27 @@ fn options_are_kept() {
     assert_eq!(net.rig.poll(fd), 0x304);
 }
 
+/// A number of netlink is told as a whole, or not at all; an option of all sockets as far as there is room.
+#[test]
+fn options_of_netlink_need_their_room() {
+    let mut net = Net::begun();
+    let fd = net.socket();
+    let mut told = |level: u32, name: u32, room: u32| {
+        let (to, len) = (net.rig.room(16), net.rig.put(&room.to_le_bytes()));
+        let outcome = net.call(nr::__NR_getsockopt, &[fd, level.into(), name.into(), to, len]);
+        (outcome, net.rig.half(len))
+    };
+    for name in [NETLINK_PKTINFO, NETLINK_CAP_ACK, NETLINK_EXT_ACK] {
+        for room in 0..4 {
+            assert_eq!(told(SOL_NETLINK, name, room), (error(EINVAL), room));
+        }
+        assert_eq!((told(SOL_NETLINK, name, 4), told(SOL_NETLINK, name, 9)), ((0, 4), (0, 4)));
+    }
+    // That there is none such comes first.
+    assert_eq!(told(SOL_NETLINK, 13, 0), (error(ENOPROTOOPT), 0));
+    assert_eq!(told(SOL_SOCKET, SO_TYPE, 2), (0, 2));
+}
+
 #[test]
 fn answers_without_room_are_lost() {
     let mut net = Net::begun();

@@ -3,6 +3,7 @@
 use crate::calls::HERE;
 use crate::calls::rig::{FIRST, Rig};
 use linux_raw_sys::general::*;
+use std::vec;
 use vfs::How;
 
 /// Makes a file.
@@ -44,6 +45,20 @@ fn a_program_is_named_by_its_directory() {
     assert_eq!(rig.system.processes[&FIRST].program, b"/bin/test");
     assert_eq!(begin(&mut rig, bin, "link", 0), None);
     assert_eq!(begin(&mut rig, 77, "/bin/test", AT_SYMLINK_NOFOLLOW), None);
+}
+
+/// A list of arguments may be empty, or missing: the program has one argument then, as Linux gives it, which is empty.
+#[test]
+fn a_program_has_at_least_one_argument() {
+    let mut rig = Rig::begun();
+    for is_missing in [true, false] {
+        let path = rig.put(b"/bin/test\0");
+        let none = if is_missing { 0 } else { rig.put(&0u64.to_le_bytes()) };
+        let outcome = rig.try_by(FIRST, __NR_execve, &[path, none, none]);
+        assert!(outcome.is_none_or(|outcome| outcome >= 0));
+        let arguments = core::mem::take(&mut rig.system.processes.get_mut(&FIRST).unwrap().arguments);
+        assert_eq!(arguments.map(|texts| texts.to_vec()), [vec![0], vec![]]);
+    }
 }
 
 /// The file need not have a name any more.

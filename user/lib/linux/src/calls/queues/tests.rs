@@ -270,3 +270,34 @@ fn messages_have_limits() {
     }
     assert_eq!(rig.system.kept.ipc.lasting.bytes(), before);
 }
+
+/// A message that waits for room is what it was when the call was made, whatever its memory has by then.
+#[test]
+fn who_waits_for_room_sends_what_there_was() {
+    let mut rig = Rig::begun();
+    let id = queue(&mut rig);
+    let large = vec![7; 8192];
+    for _ in 0..2 {
+        assert_eq!(send(&mut rig, FIRST, id, (1, &large), 0), Some(0));
+    }
+    let thread = rig.thread();
+    // Pages that the test needs are there, so tables of them do not grow.
+    rig.get(FIRST, DATA, 1 << 17);
+    let at = rig.put(&[&5u64.to_le_bytes()[..], b"before"].concat());
+    let wait = |rig: &mut Rig, at: u64| rig.try_by(thread, nr::__NR_msgsnd, &[id, at, 6, 0]);
+    let held = rig.system.budget.used();
+    assert_eq!(wait(&mut rig, at), None);
+    assert!(rig.system.budget.used() > held + 6);
+    rig.system.write(FIRST, at, &[&9u64.to_le_bytes()[..], b"behind"].concat()).unwrap();
+    assert_eq!(receive(&mut rig, id, 1, MSG_NOERROR).map(|(kind, _)| kind), Ok(1));
+    assert_eq!(rig.answer(thread), Some(0));
+    assert_eq!(receive(&mut rig, id, 5, 0), Ok((5, b"before".to_vec())));
+    // An address that is wrong is told at once, and so is memory that there is not.
+    assert_eq!(send(&mut rig, FIRST, id, (1, &large), 0), Some(0));
+    assert_eq!(rig.system.budget.used(), held);
+    assert_eq!(wait(&mut rig, 8), Some(error(EFAULT)));
+    let budget = rig.system.budget.clone();
+    budget.set_max(held);
+    assert_eq!(wait(&mut rig, at), Some(error(ENOMEM)));
+    assert_eq!(budget.used(), held);
+}

@@ -9,6 +9,7 @@ use crate::socket::{Kind, Socket};
 use linux_raw_sys::general::{self as nr, O_CLOEXEC, O_NONBLOCK, SIGPIPE};
 use linux_raw_sys::ioctl::{FIONREAD, TIOCOUTQ};
 use linux_raw_sys::net::*;
+use std::rc::Rc;
 use std::vec;
 use std::vec::Vec;
 
@@ -319,6 +320,26 @@ fn descriptors_on_the_way_are_closed_with_the_queue() {
     assert_eq!(rig.system.sockets.traffic.files(), 0);
 }
 
+/// A lock belongs to an open file by its place in memory. Here that place is not used again, whatever the allocator likes best.
+#[test]
+fn locks_of_a_file_on_the_way_end_with_it() {
+    let exclusive = u64::from(nr::LOCK_EX | nr::LOCK_NB);
+    for kind in KINDS {
+        let mut rig = Rig::begun();
+        let [one, other] = pair(&mut rig, kind);
+        let file = rig.open("/tmp/lock") as u64;
+        assert_eq!(rig.call(nr::__NR_flock, &[file, exclusive]), 0);
+        let place = Rc::downgrade(&rig.system.open_file(FIRST, file).unwrap());
+        assert_eq!(pass(&mut rig, one, &[file]), 1);
+        assert_eq!(rig.call(nr::__NR_close, &[file]), 0);
+        let again = rig.open("/tmp/lock") as u64;
+        assert_eq!(rig.call(nr::__NR_flock, &[again, exclusive]), error(EAGAIN));
+        assert_eq!(rig.call(nr::__NR_close, &[other]), 0);
+        assert!(place.upgrade().is_none());
+        assert_eq!(rig.call(nr::__NR_flock, &[again, exclusive]), 0);
+    }
+}
+
 #[test]
 fn a_peek_leaves_descriptors_and_shows_copies() {
     let mut rig = Rig::begun();
@@ -443,7 +464,7 @@ fn sockets_are_limited() {
     };
     let made = make(2000);
     assert_eq!(made.len(), 2000);
-    let before = made.iter().map(std::rc::Rc::strong_count).sum::<usize>();
+    let before = made.iter().map(Rc::strong_count).sum::<usize>();
     assert_eq!(before, 2000);
     drop(made);
     let all = make(10_000);

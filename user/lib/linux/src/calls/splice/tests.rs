@@ -221,7 +221,9 @@ fn all_threads_are_alike() {
     assert_eq!(ends(&mut rig, 9), [error(EINVAL); 2]);
     assert_eq!(rig.call(__NR_sched_rr_get_interval, &[0, at]), 0);
     assert_eq!(rig.call(__NR_membarrier, &[0, 0]), 0x1f);
+    assert_eq!(rig.call(__NR_membarrier, &[8, 0]), error(EPERM), "it has not said that it would");
     assert_eq!([16, 8, 1].map(|command| rig.call(__NR_membarrier, &[command, 0])), [0; 3]);
+    assert_eq!(rig.call(__NR_membarrier, &[8, 1]), error(EINVAL));
     assert_eq!(rig.call(__NR_membarrier, &[32, 0]), error(EINVAL));
     assert_eq!(rig.call(__NR_personality, &[0xffff_ffff]), 0);
     assert_eq!(rig.call(__NR_personality, &[8]), error(EINVAL));

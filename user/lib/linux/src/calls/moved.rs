@@ -1,0 +1,86 @@
+//! Directories that are moved or removed while processes work in them, or have them open: the paths of both follow. Of what others move nothing is known here.
+
+use crate::errno::Result;
+use crate::frames::Bytes;
+use crate::machine::Machine;
+use crate::open::{OPEN_BYTES, Object, Open};
+use crate::store::PATH_MAX;
+use crate::system::System;
+use alloc::vec::Vec;
+use vfs::path::Last;
+use vfs::{FileSystem, Kind};
+
+/// The end of a path that leads to a directory, or into it, behind the path of that.
+fn rest<'path>(path: &'path [u8], directory: &[u8]) -> Option<&'path [u8]> {
+    path.strip_prefix(directory).filter(|rest| rest.is_empty() || rest.starts_with(b"/"))
+}
+
+/// A directory that is open has another path now. If that would be too long, it keeps the old one, which does not lead there.
+fn follow(open: &Open, before: &[u8], after: &[u8]) {
+    let Object::Directory { path, .. } = &open.object else { return };
+    let mut path = path.borrow_mut();
+    let Some(new) = rest(&path, before).map(|rest| [after, rest].concat()) else { return };
+    let mut share = open.share.borrow_mut();
+    if new.len() < PATH_MAX && share.as_mut().is_none_or(|share| share.resize(new.len() + OPEN_BYTES)) {
+        *path = new;
+    }
+}
+
+impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    /// Path of a directory without symbolic links. None: a path leads to something else, or nowhere.
+    fn directory_at(&mut self, path: &[u8]) -> Option<Vec<u8>> {
+        let found = self.look(path, Last::Name).ok()?;
+        if found.kind == Kind::Directory { self.canonical(path).ok() } else { None }
+    }
+
+    /// Moves a name, and replaces what had the new one.
+    pub(super) fn move_name(&mut self, from: &[u8], to: &[u8]) -> Result<()> {
+        let moved = self.directory_at(from);
+        let root = self.store.root;
+        self.store.volume.rename(root, from, to)?;
+        let Some(before) = moved else { return Ok(()) };
+        match self.directory_at(to) {
+            Some(after) if after == before => {}
+            Some(after) => {
+                // It may have taken the place of an empty one.
+                self.lose_directory(&after);
+                self.follow_directory(&before, &after);
+            }
+            // Its path is too long.
+            None => self.lose_directory(&before),
+        }
+        Ok(())
+    }
+
+    /// Removes a directory.
+    pub(super) fn remove_directory(&mut self, path: &[u8]) -> Result<()> {
+        let removed = self.directory_at(path);
+        let root = self.store.root;
+        self.store.volume.rmdir(root, path)?;
+        if let Some(removed) = removed {
+            self.lose_directory(&removed);
+        }
+        Ok(())
+    }
+
+    /// A directory is not there any more, nor what was in it. Processes there find nothing, whatever has its path later.
+    fn lose_directory(&mut self, path: &[u8]) {
+        for process in self.processes.values_mut() {
+            process.is_directory_gone |= rest(&process.directory, path).is_some();
+        }
+    }
+
+    /// A directory has another path now.
+    fn follow_directory(&mut self, before: &[u8], after: &[u8]) {
+        for process in self.processes.values_mut() {
+            if let Some(rest) = rest(&process.directory, before).filter(|_| !process.is_directory_gone) {
+                let path = [after, rest].concat();
+                process.is_directory_gone = path.len() >= PATH_MAX;
+                if !process.is_directory_gone {
+                    process.directory = path;
+                }
+            }
+            process.descriptors.iter().for_each(|(_, descriptor)| follow(&descriptor.open, before, after));
+        }
+    }
+}

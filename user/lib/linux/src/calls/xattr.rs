@@ -1,0 +1,165 @@
+//! Extended attributes: no file has any, and none is given one. Calls answer as those of Linux do on a file system without them, so there is something to look at first: the
+//! file, the name of the attribute, its value, and who may do what with names of that kind. A list of attributes is empty.
+
+use super::HERE;
+use super::permissions::Subject;
+use super::stat::Stat;
+use crate::errno::{E2BIG, EACCES, EINVAL, ENAMETOOLONG, ENODATA, EOPNOTSUPP, EPERM, ERANGE, Result};
+use crate::frames::Bytes;
+use crate::machine::{Machine, Tid};
+use crate::system::{Answer, DONE, System};
+use alloc::vec;
+use alloc::vec::Vec;
+use linux_raw_sys::general::{
+    AT_SYMLINK_NOFOLLOW, R_OK, S_IFDIR, S_IFMT, S_IFREG, S_ISVTX, W_OK, XATTR_CREATE, XATTR_NAME_MAX,
+    XATTR_REPLACE, XATTR_SIZE_MAX,
+};
+use vfs::FileSystem;
+
+/// Bytes of the longest name, with the zero behind it.
+const NAME_BYTES: usize = XATTR_NAME_MAX as usize + 1;
+
+/// Names of this kind are those of the system, and of its security.
+const OF_SYSTEM: &[u8] = b"system.";
+/// See [`OF_SYSTEM`]: `root` alone writes these.
+const OF_SECURITY: &[u8] = b"security.";
+/// Names of this kind are for `root`.
+const TRUSTED: &[u8] = b"trusted.";
+/// Names of this kind are for whoever may read and write the file, if that is a file or a directory.
+const OF_USER: &[u8] = b"user.";
+
+impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
+    /// Attributes of an open file whose extended ones are asked for. A place has none.
+    fn stat_file(&mut self, tid: Tid, fd: u64) -> Result<Stat> {
+        let open = self.open_file(tid, fd)?;
+        self.stat_object(&open)
+    }
+
+    /// The name of an attribute. `ERANGE`: it is empty, or too long.
+    fn attribute_name(&mut self, tid: Tid, at: u64) -> Result<Vec<u8>> {
+        let room = self.room(tid)?;
+        let name = self.store.text(&mut room.borrow_mut().memory, at, NAME_BYTES);
+        match name {
+            Err(ENAMETOOLONG) => Err(ERANGE),
+            Ok(name) if name.is_empty() => Err(ERANGE),
+            name => name,
+        }
+    }
+
+    /// Fails unless a thread may read an attribute of a file (`R_OK`), or write it (`W_OK`), as far as file systems have no say in that.
+    fn may_access_attribute(&mut self, tid: Tid, stat: &Stat, name: &[u8], wanted: u32) -> Result<()> {
+        let subject = self.subject(tid)?;
+        let writes = wanted == W_OK;
+        let refused = Err(if writes { EPERM } else { ENODATA });
+        if name.starts_with(OF_SYSTEM) {
+            return Ok(());
+        }
+        if name.starts_with(OF_SECURITY) {
+            return if writes && subject.is_some() { Err(EPERM) } else { Ok(()) };
+        }
+        if name.starts_with(TRUSTED) {
+            return if subject.is_some() { refused } else { Ok(()) };
+        }
+        if name.starts_with(OF_USER) {
+            let kind = stat.mode & S_IFMT;
+            let is_sticky = kind == S_IFDIR && stat.mode & S_ISVTX != 0;
+            let is_other = subject.as_ref().is_some_and(|subject| subject.owner != stat.owner);
+            if kind != S_IFREG && kind != S_IFDIR || writes && is_sticky && is_other {
+                return refused;
+            }
+        }
+        let may = |subject: &Subject| subject.may(stat.mode, (stat.owner, stat.group), wanted);
+        if subject.as_ref().is_none_or(may) { Ok(()) } else { Err(EACCES) }
+    }
+
+    /// Reads the attribute of a file: there is none.
+    fn get_attribute(&mut self, tid: Tid, stat: &Stat, name: u64) -> Answer {
+        let name = self.attribute_name(tid, name)?;
+        self.may_access_attribute(tid, stat, &name, R_OK)?;
+        Err(EOPNOTSUPP)
+    }
+
+    /// Gives a file an attribute: it does not get it.
+    fn set_attribute(&mut self, tid: Tid, stat: &Stat, [name, value, len, flags]: [u64; 4]) -> Answer {
+        if flags as u32 & !(XATTR_CREATE | XATTR_REPLACE) != 0 {
+            return Err(EINVAL);
+        }
+        let name = self.attribute_name(tid, name)?;
+        if len > XATTR_SIZE_MAX.into() {
+            return Err(E2BIG);
+        }
+        self.read(tid, value, &mut vec![0; len as usize])?;
+        self.may_access_attribute(tid, stat, &name, W_OK)?;
+        Err(EOPNOTSUPP)
+    }
+
+    /// Takes an attribute from a file, which has none.
+    fn remove_attribute(&mut self, tid: Tid, stat: &Stat, name: u64) -> Answer {
+        let name = self.attribute_name(tid, name)?;
+        self.may_access_attribute(tid, stat, &name, W_OK)?;
+        Err(EOPNOTSUPP)
+    }
+
+    pub(crate) fn sys_getxattr(&mut self, tid: Tid, [path, name, ..]: [u64; 6]) -> Answer {
+        let stat = self.stat_at(tid, HERE, path, 0)?;
+        self.get_attribute(tid, &stat, name)
+    }
+
+    pub(crate) fn sys_lgetxattr(&mut self, tid: Tid, [path, name, ..]: [u64; 6]) -> Answer {
+        let stat = self.stat_at(tid, HERE, path, AT_SYMLINK_NOFOLLOW)?;
+        self.get_attribute(tid, &stat, name)
+    }
+
+    pub(crate) fn sys_fgetxattr(&mut self, tid: Tid, [fd, name, ..]: [u64; 6]) -> Answer {
+        let stat = self.stat_file(tid, fd)?;
+        self.get_attribute(tid, &stat, name)
+    }
+
+    pub(crate) fn sys_setxattr(&mut self, tid: Tid, [path, name, value, len, flags, _]: [u64; 6]) -> Answer {
+        let stat = self.stat_at(tid, HERE, path, 0)?;
+        self.set_attribute(tid, &stat, [name, value, len, flags])
+    }
+
+    pub(crate) fn sys_lsetxattr(&mut self, tid: Tid, [path, name, value, len, flags, _]: [u64; 6]) -> Answer {
+        let stat = self.stat_at(tid, HERE, path, AT_SYMLINK_NOFOLLOW)?;
+        self.set_attribute(tid, &stat, [name, value, len, flags])
+    }
+
+    pub(crate) fn sys_fsetxattr(&mut self, tid: Tid, [fd, name, value, len, flags, _]: [u64; 6]) -> Answer {
+        let stat = self.stat_file(tid, fd)?;
+        self.set_attribute(tid, &stat, [name, value, len, flags])
+    }
+
+    pub(crate) fn sys_listxattr(&mut self, tid: Tid, [path, ..]: [u64; 6]) -> Answer {
+        self.stat_at(tid, HERE, path, 0)?;
+        DONE
+    }
+
+    pub(crate) fn sys_llistxattr(&mut self, tid: Tid, [path, ..]: [u64; 6]) -> Answer {
+        self.stat_at(tid, HERE, path, AT_SYMLINK_NOFOLLOW)?;
+        DONE
+    }
+
+    pub(crate) fn sys_flistxattr(&mut self, tid: Tid, [fd, ..]: [u64; 6]) -> Answer {
+        self.stat_file(tid, fd)?;
+        DONE
+    }
+
+    pub(crate) fn sys_removexattr(&mut self, tid: Tid, [path, name, ..]: [u64; 6]) -> Answer {
+        let stat = self.stat_at(tid, HERE, path, 0)?;
+        self.remove_attribute(tid, &stat, name)
+    }
+
+    pub(crate) fn sys_lremovexattr(&mut self, tid: Tid, [path, name, ..]: [u64; 6]) -> Answer {
+        let stat = self.stat_at(tid, HERE, path, AT_SYMLINK_NOFOLLOW)?;
+        self.remove_attribute(tid, &stat, name)
+    }
+
+    pub(crate) fn sys_fremovexattr(&mut self, tid: Tid, [fd, name, ..]: [u64; 6]) -> Answer {
+        let stat = self.stat_file(tid, fd)?;
+        self.remove_attribute(tid, &stat, name)
+    }
+}
+
+#[cfg(test)]
+mod tests;
