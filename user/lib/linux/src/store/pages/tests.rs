@@ -79,7 +79,7 @@ fn pages_that_nobody_has_mapped_go() {
     }
 }
 
-/// What is mapped is looked for in all processes when a file without names may go: not as long as somebody has it open, nor when others are closed.
+/// The search for mappings of a file without names runs when that file may go: not as long as somebody has it open, nor when others are closed.
 #[test]
 fn a_file_without_names_is_looked_for_when_it_may_go() {
     let mut store = Store::new(Blank, Ram::new(1 << 20, || 0));
