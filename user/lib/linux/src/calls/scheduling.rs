@@ -34,6 +34,31 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if is_there { Ok(()) } else { Err(ESRCH) }
     }
 
+    pub(crate) fn sys_sched_yield(&mut self, _: Tid, _: [u64; 6]) -> Answer {
+        DONE
+    }
+
+    pub(crate) fn sys_sched_getaffinity(&mut self, tid: Tid, [_, len, to, ..]: [u64; 6]) -> Answer {
+        if len < 8 {
+            return Err(EINVAL);
+        }
+        self.write_words(tid, to, &[1])?;
+        number(Ok(8))
+    }
+
+    pub(crate) fn sys_sched_setaffinity(&mut self, _: Tid, _: [u64; 6]) -> Answer {
+        DONE
+    }
+
+    /// All have one priority, which this call says as 20 less it.
+    pub(crate) fn sys_getpriority(&mut self, _: Tid, _: [u64; 6]) -> Answer {
+        number(Ok(20))
+    }
+
+    pub(crate) fn sys_setpriority(&mut self, _: Tid, _: [u64; 6]) -> Answer {
+        DONE
+    }
+
     pub(crate) fn sys_sched_getscheduler(&mut self, _: Tid, [thread, ..]: [u64; 6]) -> Answer {
         done(self.check_thread(thread))
     }
