@@ -12,6 +12,7 @@ use crate::process::{
     Event, LIMITS, PROCESS_BYTES, PROCESSES_MAX, Process, Room, SIGNALS, Status, THREAD_BYTES, Thread,
 };
 use crate::signal::{self, Action, Cause, Pending, Stack};
+use crate::start::FIRST;
 use crate::system::{Answer, DONE, Outcome, System};
 use abi::ThreadState;
 use abi::state::{STATE_GS, register};
@@ -19,9 +20,9 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::RefCell;
 use linux_raw_sys::general::{
-    self, CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID, CLONE_DETACHED, CLONE_PARENT_SETTID, CLONE_PIDFD,
-    CLONE_SETTLS, CLONE_SIGHAND, CLONE_THREAD, CLONE_VFORK, CLONE_VM, CSIGNAL, SIGCHLD, WCONTINUED, WEXITED,
-    WNOHANG, WNOWAIT, WSTOPPED, WUNTRACED,
+    self, CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID, CLONE_DETACHED, CLONE_PARENT, CLONE_PARENT_SETTID,
+    CLONE_PIDFD, CLONE_SETTLS, CLONE_SIGHAND, CLONE_THREAD, CLONE_VFORK, CLONE_VM, CSIGNAL, SIGCHLD,
+    WCONTINUED, WEXITED, WNOHANG, WNOWAIT, WSTOPPED, WUNTRACED,
 };
 use vfs::FileSystem;
 
@@ -111,6 +112,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Makes a thread or a process.
     pub(super) fn make(&mut self, tid: Tid, new: New) -> Answer {
         let flags = new.flags;
+        // A sibling of the first process would be nobody's child.
+        if flags & CLONE_PARENT != 0 && self.pid(tid)? == FIRST {
+            return Err(EINVAL);
+        }
         if flags & NAMESPACES != 0 {
             return Err(EPERM);
         }
@@ -197,9 +202,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         };
         let space = room.borrow().space;
         let now = self.machine.now();
-        let mut process = self.other(pid)?.copy(pid, (room, descriptors, share), now);
+        let maker = self.other(pid)?;
+        let is_sibling = new.flags & CLONE_PARENT != 0;
+        let parent = if is_sibling { maker.parent } else { pid };
+        let mut process = maker.copy(parent, (room, descriptors, share), now);
+        process.is_adopted = is_sibling && maker.is_adopted;
+        process.exit_signal = if is_sibling { maker.exit_signal } else { new.exit_signal };
         process.pending = Pending::within(self.budget.empty());
-        process.exit_signal = new.exit_signal;
         if new.clears_handlers {
             process
                 .actions
@@ -570,3 +579,6 @@ impl Process {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
