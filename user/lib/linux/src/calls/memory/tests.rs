@@ -281,3 +281,44 @@ fn memory_that_is_there_is_locked() {
     assert_eq!(rig.call(nr::__NR_mlockall, &[MCL_CURRENT.into()]), error(ENOMEM));
     assert_eq!(rig.call(nr::__NR_mlockall, &[MCL_FUTURE.into()]), 0);
 }
+
+/// A mapping with `MAP_32BIT`, or an error.
+fn map_low(rig: &mut Rig, hint: u64, len: u64) -> i64 {
+    rig.call(nr::__NR_mmap, &[hint, len, PROT_READ.into(), (ANYWHERE | MAP_32BIT).into(), u64::MAX, 0])
+}
+
+#[test]
+fn low_addresses_are_given_from_the_lowest_on() {
+    const LOW: i64 = 0x4000_0000;
+    const PAGES: i64 = PAGE as i64;
+    let mut rig = Rig::begun();
+    let all = [1, PAGE, 3 * PAGE].map(|len| map_low(&mut rig, 0, len));
+    assert_eq!(all, [LOW, LOW + PAGES, LOW + 2 * PAGES]);
+    assert_eq!(rig.call(nr::__NR_munmap, &[all[1] as u64, 2 * PAGE]), 0);
+    assert_eq!(map_low(&mut rig, 0, 3 * PAGE), LOW + 5 * PAGES, "the hole is too small");
+    assert_eq!(map_low(&mut rig, 0, 2 * PAGE), LOW + PAGES);
+    // What is wished is taken if it is below, also before the place that is searched.
+    assert_eq!(map_low(&mut rig, 0x3000_0fff, PAGE), 0x3000_0000);
+    assert_eq!(map_low(&mut rig, 0x7fff_f000, PAGE), 0x7fff_f000);
+    assert_eq!(map_low(&mut rig, 0x7fff_f000, PAGE), LOW + 8 * PAGES, "it is there already");
+    assert_eq!(map_low(&mut rig, 0x7fff_e000, 2 * PAGE), LOW + 9 * PAGES);
+    assert_eq!(map_low(&mut rig, 0x8000_0000, PAGE), LOW + 11 * PAGES);
+    // One that is there where the search begins.
+    assert_eq!(rig.call(nr::__NR_munmap, &[LOW as u64, 64 * PAGE]), 0);
+    let fixed = u64::from(ANYWHERE | MAP_FIXED | MAP_32BIT);
+    let at = rig.call(nr::__NR_mmap, &[LOW as u64 - PAGE, 2 * PAGE, 0, fixed, u64::MAX, 0]);
+    assert_eq!(at, LOW - PAGES);
+    assert_eq!(map_low(&mut rig, 0, PAGE), LOW + PAGES);
+}
+
+#[test]
+fn low_addresses_have_an_end() {
+    let mut rig = Rig::begun();
+    for (len, outcome) in [(0, EINVAL), (0x4000_1000, ENOMEM), (1 << 47, ENOMEM), (u64::MAX, ENOMEM)] {
+        assert_eq!(map_low(&mut rig, 0, len), error(outcome), "{len:#x}");
+    }
+    assert_eq!(map_low(&mut rig, 0, 0x4000_0000), 0x4000_0000);
+    assert_eq!(map_low(&mut rig, 0, PAGE), error(ENOMEM));
+    // Others have their places as before.
+    assert!(map(&mut rig, 1, ANYWHERE, u64::MAX) > 0x8000_0000);
+}
