@@ -6,6 +6,7 @@
 
 mod access;
 mod forks;
+mod names;
 mod pages;
 mod recent;
 mod rights;
@@ -17,6 +18,8 @@ use crate::frames::{Bytes, Frame, Frames, PAGE};
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::ops::Range;
 pub use forks::AtFork;
+use names::Names;
+pub use names::{NAME_BYTES, Name};
 use pages::Pages;
 use recent::Recent;
 pub use rights::Rights;
@@ -61,13 +64,15 @@ pub struct Kind {
     pub source: Option<Source>,
     /// Its state in a copy.
     pub at_fork: AtFork,
+    /// The name that its program has given to it.
+    pub name: Name,
 }
 
 impl Kind {
     /// Private memory of zeros.
     pub const fn private(rights: Rights) -> Kind {
-        let at_fork = AtFork::COPIED;
-        Kind { rights, is_shared: false, grows_down: false, is_read_only: false, source: None, at_fork }
+        let (at_fork, name) = (AtFork::COPIED, Name::NONE);
+        Kind { rights, is_shared: false, grows_down: false, is_read_only: false, source: None, at_fork, name }
     }
 
     /// The kind `bytes` further up.
@@ -125,6 +130,8 @@ pub struct Memory {
     share: Option<Share>,
     /// Objects without a file of which something is mapped.
     objects: BTreeSet<FileNumber>,
+    /// Names of regions.
+    names: Names,
 }
 
 /// The next multiple of a page; none if there is none.
@@ -150,7 +157,7 @@ impl Memory {
     /// Bytes that its tables count for.
     pub fn table_bytes(&self) -> usize {
         let objects = self.objects.len() * shared::USE_BYTES;
-        self.regions.len() * REGION_BYTES + self.pages.bytes() + objects
+        self.regions.len() * REGION_BYTES + self.pages.bytes() + objects + self.names.bytes()
     }
 
     /// Fails if there is no room for more regions.
@@ -515,6 +522,7 @@ impl Memory {
     /// Gives all of it back, of an address space that is gone or has nothing mapped.
     pub fn clear<B: Bytes>(&mut self, frames: &mut Frames<B>) {
         self.regions.clear();
+        self.names = Names::default();
         self.leave_all_objects(frames);
         self.recent.forget();
         self.pages.take_all(|frame| frames.leave(frame));

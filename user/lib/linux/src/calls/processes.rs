@@ -20,9 +20,9 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::RefCell;
 use linux_raw_sys::general::{
-    self, CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID, CLONE_DETACHED, CLONE_PARENT, CLONE_PARENT_SETTID,
-    CLONE_PIDFD, CLONE_SETTLS, CLONE_SIGHAND, CLONE_THREAD, CLONE_VFORK, CLONE_VM, CSIGNAL, SIGCHLD,
-    WCONTINUED, WEXITED, WNOHANG, WNOWAIT, WSTOPPED, WUNTRACED,
+    self, CAP_SYS_RESOURCE, CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID, CLONE_DETACHED, CLONE_PARENT,
+    CLONE_PARENT_SETTID, CLONE_PIDFD, CLONE_SETTLS, CLONE_SIGHAND, CLONE_THREAD, CLONE_VFORK, CLONE_VM,
+    CSIGNAL, SIGCHLD, WCONTINUED, WEXITED, WNOHANG, WNOWAIT, WSTOPPED, WUNTRACED,
 };
 use vfs::FileSystem;
 
@@ -165,8 +165,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let mask = self.thread(tid)?.mask;
         let pending = Pending::within(self.budget.empty());
         let maker = self.thread(tid)?;
-        let (restriction, slack_ns) = (maker.restriction.clone(), [maker.slack_ns[0]; 2]);
-        let thread = Thread { share: Some(share), pending, restriction, slack_ns, ..Thread::new(pid, mask) };
+        let thread = Thread {
+            share: Some(share),
+            pending,
+            restriction: maker.restriction.clone(),
+            capabilities: maker.capabilities,
+            slack_ns: [maker.slack_ns[0]; 2],
+            ..Thread::new(pid, mask)
+        };
         self.threads.insert(child, thread);
         self.process(tid)?.threads.push(child);
         if let Err(error) = self.begin_thread(tid, child, new) {
@@ -220,9 +226,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let mask = self.thread(tid)?.mask;
         let mut thread = Thread::new(child, mask);
         thread.pending = Pending::within(self.budget.empty());
-        thread.restriction = self.thread(tid)?.restriction.clone();
-        thread.slack_ns = [self.thread(tid)?.slack_ns[0]; 2];
-        thread.stack = if shares { Stack::NONE } else { self.thread(tid)?.stack };
+        let maker = self.thread(tid)?;
+        (thread.restriction, thread.capabilities) = (maker.restriction.clone(), maker.capabilities);
+        thread.slack_ns = [maker.slack_ns[0]; 2];
+        thread.stack = if shares { Stack::NONE } else { maker.stack };
         self.processes.insert(child, process);
         self.threads.insert(child, thread);
         self.store.view.borrow_mut().processes.insert(child, Default::default());
@@ -485,11 +492,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let pid = if pid == 0 { self.pid(tid)? } else { pid as u32 };
         let index = usize::try_from(kind).ok().filter(|kind| *kind < LIMITS).ok_or(EINVAL)?;
         let new = if from == 0 { None } else { Some(self.words::<2>(tid, from)?) };
-        let is_all = self.process(tid)?.owners.owner[1] == 0;
+        let is_all = self.can(tid, CAP_SYS_RESOURCE);
         if !self.processes.contains_key(&pid) {
             return Err(ESRCH);
         }
-        self.may_inspect(tid, pid).map_err(|_| EPERM)?;
+        if !is_all {
+            self.may_inspect(tid, pid).map_err(|_| EPERM)?;
+        }
         let process = self.processes.get_mut(&pid).ok_or(ESRCH)?;
         let before = process.limits[index];
         if let Some(new) = new {
