@@ -17,7 +17,7 @@ use crate::system::{Answer, Outcome, System};
 use alloc::rc::Rc;
 use alloc::vec;
 use alloc::vec::Vec;
-use linux_raw_sys::general::{O_NONBLOCK, RLIMIT_NOFILE, SIGPIPE};
+use linux_raw_sys::general::{CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN, O_NONBLOCK, RLIMIT_NOFILE, SIGPIPE};
 use linux_raw_sys::net::{
     AF_UNIX, MSG_CMSG_CLOEXEC, MSG_CTRUNC, MSG_DONTWAIT, MSG_ERRQUEUE, MSG_NOSIGNAL, MSG_OOB, MSG_PEEK,
     MSG_TRUNC, MSG_WAITALL, SCM_CREDENTIALS, SCM_RIGHTS, SOL_SOCKET,
@@ -185,7 +185,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                     if body.len() != CREDENTIALS_BYTES {
                         return Err(EINVAL);
                     }
-                    if told != own && own.owner != 0 {
+                    if told != own && !self.may_tell(tid, told)? {
                         return Err(EPERM);
                     }
                     enclosed.credentials = told;
@@ -196,6 +196,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             rest = rest.get(len.next_multiple_of(8)..).unwrap_or_default();
         }
         Ok(enclosed)
+    }
+
+    /// Whether a thread may tell others that it is somebody: itself, with any of its owners and groups, or whoever it could become.
+    fn may_tell(&mut self, tid: Tid, told: Credentials) -> Result<bool> {
+        let is_own = told.pid == self.pid(tid)?;
+        let owners = &self.process(tid)?.owners;
+        let (has_owner, has_group) = (owners.owner.contains(&told.owner), owners.group.contains(&told.group));
+        Ok((is_own || self.can(tid, CAP_SYS_ADMIN))
+            && (has_owner || self.can(tid, CAP_SETUID))
+            && (has_group || self.can(tid, CAP_SETGID)))
     }
 
     fn enclose_files(&mut self, tid: Tid, body: &[u8], enclosed: &mut Enclosed) -> Result<()> {

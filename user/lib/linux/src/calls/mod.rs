@@ -3,6 +3,7 @@
 pub mod addresses;
 pub mod aio;
 pub mod alarms;
+mod capabilities;
 mod clone3;
 pub mod descriptors;
 mod directories;

@@ -99,10 +99,11 @@ impl Stack {
         }
     }
 
-    /// A listener at a port, with room for so many connections that nobody has accepted. Its owner may have connections there already.
+    /// A listener at a port, with room for so many connections that nobody has accepted, or for fewer if the owner gets not twice as many sockets: so many are left
+    /// for connections that it accepts. Its owner may have connections there already.
     pub fn listen(&mut self, owner: u64, at: SocketAddr, backlog: usize) -> Result<Id, Refusal> {
-        let backlog = backlog.clamp(1, BACKLOG_MAX);
-        self.table.room(owner, backlog)?;
+        let wanted = backlog.clamp(1, BACKLOG_MAX);
+        let backlog = (self.table.room(owner, 2 * wanted)? / 2).max(1);
         let port = match at.port() {
             0 => self.table.free_port(&self.sockets, false)?,
             port => port,

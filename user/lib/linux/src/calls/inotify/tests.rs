@@ -326,3 +326,43 @@ fn queues_and_lists_have_ends() {
     }
     assert_eq!(watcher.watch("/tmp/o", IN_MODIFY), error(ENOSPC));
 }
+
+/// However many subdirectories a directory has, and files with other names elsewhere, its watch hears of what is done by its names, and of nothing else.
+#[test]
+fn large_directories_lose_nothing() {
+    let mut watcher = Watcher::new();
+    watcher.make("/tmp/o/x");
+    for number in 0..300 {
+        assert_eq!(watcher.at(__NR_mkdir, &std::format!("/tmp/w/d{number}"), &[0o755]), 0);
+        watcher.two(__NR_link, "/tmp/o/x", &std::format!("/tmp/w/l{number}"));
+    }
+    let mut made = 0;
+    loop {
+        let events = watcher.events();
+        if events.is_empty() {
+            break;
+        }
+        assert!(events.iter().all(|event| event.1 & !IN_ISDIR == IN_CREATE), "{events:?}");
+        made += events.len();
+    }
+    assert_eq!(made, 600);
+    // And so does one that begins now.
+    watcher.rig.call(__NR_close, &[watcher.fd]);
+    watcher.fd = watcher.rig.call(__NR_inotify_init1, &[IN_NONBLOCK.into()]) as u64;
+    assert_eq!(watcher.watch("/tmp/w", IN_ALL_EVENTS), 1);
+    for (name, kind) in [("d299", IN_ISDIR), ("l7", 0), ("f", 0)] {
+        assert_eq!(watcher.at(__NR_chmod, &std::format!("/tmp/w/{name}"), &[0o700]), 0);
+        assert_eq!(watcher.events(), [seen(1, IN_ATTRIB | kind, name)]);
+    }
+    let fd = watcher.open("/tmp/w/l9", O_WRONLY);
+    watcher.rig.write(fd, b"y");
+    watcher.close(fd);
+    assert_eq!(watcher.events(), [IN_OPEN, IN_MODIFY, IN_CLOSE_WRITE].map(|bits| seen(1, bits, "l9")));
+    watcher.make("/tmp/o/x");
+    watcher.make("/tmp/o/y");
+    assert_eq!(watcher.at(__NR_chmod, "/tmp/o/x", &[0o600]), 0);
+    assert_eq!(watcher.events(), [], "what is done by other names is not for it");
+    // A path that ends without a name leads to something that has one.
+    assert_eq!(watcher.at(__NR_chmod, "/tmp/w/d7/.", &[0o700]), 0);
+    assert_eq!(watcher.events(), [seen(1, IN_ATTRIB | IN_ISDIR, "d7")]);
+}
