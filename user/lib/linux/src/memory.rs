@@ -475,6 +475,10 @@ impl Memory {
             return Err(EFAULT);
         }
         let kind = region.kind.from(from.start - first);
+        // Each of its bytes has a place in what it shows.
+        if kind.source.is_some_and(|source| source.offset.checked_add(len).is_none()) {
+            return Err(EINVAL);
+        }
         let old_len = from.end - from.start;
         // The new one, and pieces on both sides of what is taken out of regions: here, and where it goes. Nothing may fail once pages have been taken.
         self.check_regions(frames, if matches!(to, Move::To(_)) { 3 } else { 2 })?;

@@ -20,6 +20,7 @@ mod interfaces;
 pub mod ipc;
 mod lengths;
 pub mod locks;
+mod many_messages;
 pub mod memfd;
 pub mod memory;
 pub mod messages;

@@ -4,7 +4,7 @@ use crate::calls::rig::{FIRST, Rig};
 use crate::errno::{EACCES, EBADF, EFAULT, EINVAL, ENOMEM, ENOSPC, EOPNOTSUPP, EPERM, Errno};
 use crate::frames::PAGE;
 use crate::machine::Tid;
-use crate::memory::{Fault, Rights};
+use crate::memory::{Fault, Kind, Rights, Source};
 use crate::special::{OfProcess, Special};
 use linux_raw_sys::general::{self as nr, *};
 use linux_raw_sys::prctl::{PR_SET_VMA, PR_SET_VMA_ANON_NAME};
@@ -418,4 +418,38 @@ fn names_are_forgotten() {
         let expected = if number < 255 { 0 } else { error(ENOMEM) };
         assert_eq!(name(&mut rig, at + number * PAGE, 1, text), expected, "{number}");
     }
+}
+
+/// Memory that shows the last pages that there can be does not grow beyond them, however it was made longer before.
+#[test]
+fn mappings_end_where_places_do() {
+    let mut rig = Rig::begun();
+    let file = rig.system.store.frames.make_object(None).unwrap();
+    let source = Some(Source { file, offset: 0u64.wrapping_sub(3 * PAGE) });
+    let kind = Kind { is_shared: true, source, ..Kind::private(Rights::READ_WRITE) };
+    let room = rig.system.room(FIRST).unwrap();
+    let at = 0x1000_0000;
+    let mapped = room.borrow_mut().memory.map(&mut rig.system.store.frames, Some(at), PAGE, kind, false);
+    assert_eq!(mapped, Ok(at));
+    let remap = |rig: &mut Rig, old: u64, pages: [u64; 2], flags: u32, to: u64| {
+        let [before, after] = pages.map(|pages| pages * PAGE);
+        rig.call(nr::__NR_mremap, &[old, before, after, flags.into(), to])
+    };
+    for pages in [3, 4, 1 << 30] {
+        assert_eq!(remap(&mut rig, at, [1, pages], MREMAP_MAYMOVE, 0), error(EINVAL), "{pages} pages");
+        assert_eq!(remap(&mut rig, at, [1, pages], 0, 0), error(EINVAL));
+    }
+    let both = MREMAP_MAYMOVE | MREMAP_FIXED;
+    assert_eq!(remap(&mut rig, at, [1, 3], both, 0x2000_0000), error(EINVAL));
+    assert_eq!(remap(&mut rig, at, [1, 2], 0, 0), at as i64);
+    fill(&mut rig, at, 2, 5);
+    // The end of it, by itself, has no more places.
+    assert_eq!(remap(&mut rig, at + PAGE, [1, 2], MREMAP_MAYMOVE, 0), error(EINVAL));
+    let moved = remap(&mut rig, at + PAGE, [1, 1], both, 0x2000_0000) as u64;
+    assert_eq!(moved, 0x2000_0000);
+    assert_eq!(seen(&mut rig, FIRST, moved - PAGE), [None, Some(5), None]);
+    // Memory of zeros has no places that could end.
+    let other = map(&mut rig, 1, ANYWHERE, u64::MAX);
+    assert!(remap(&mut rig, other, [1, 1 << 20], MREMAP_MAYMOVE, 0) > 0);
+    rig.system.store.frames.leave_object(file);
 }
