@@ -275,18 +275,21 @@ impl Wire {
 
     /// Sends a frame of the stack's to where it belongs. A segment that the card is to cut has pieces of this size, and a datagram to a group goes as it says.
     fn send(&mut self, mut frame: Vec<u8>, size: Option<NonZeroU16>, passage: Option<Passage>) {
+        let Some(&[first, ..]) = frame.first_chunk::<6>() else { return };
+        let is_for_many = first & 1 != 0;
+        let note = if is_for_many { Passage::take_note(&mut frame, &self.addresses) } else { None };
+        let passage = passage.or(note);
         if let Some(passage) = passage {
             frames::set_hops(&mut frame, passage.hops);
         }
         self.ends.sent(&frame);
-        let Some(&[first, ..]) = frame.first_chunk::<6>() else { return };
         if Neighbours::is_for_nobody(&frame) && frame[..6] != self.own {
             return self.lose(&frame);
         }
-        if first & 1 != 0 {
+        if is_for_many {
             self.neighbours.sent(&frame);
         }
-        let stays = (frame[..6] == self.own || first & 1 != 0) && passage.is_none_or(|passage| passage.loops);
+        let stays = (frame[..6] == self.own || is_for_many) && passage.is_none_or(|passage| passage.loops);
         let goes = frame[..6] != self.own && passage.is_none_or(|passage| passage.hops > 0);
         let leaves = self.own != NO_CARD && goes && !is_martian(&frame);
         match (leaves, stays) {
