@@ -1,38 +1,62 @@
-//! Neighbours: machines of this network, of which the stack has to be told something.
+//! Neighbours: machines of this network, for which the stack asks, and of which it has to be told something.
 //!
-//! `smoltcp` 0.14 asks for a neighbour once in a second, for as long as some socket has something for it, and that socket sends nothing else meanwhile. So a datagram to a machine that is not there would keep its
-//! socket from all others for ever. A neighbour that has been asked for in vain for a while is therefore said to be nowhere: at a hardware address that nobody has. Sockets send there what they have for it; the wire drops that,
-//! has its senders told, and asks for the neighbour again in the stack's words.
+//! `smoltcp` 0.14 asks for one neighbour in a second, for as long as some socket has something for it, and that socket sends nothing else meanwhile. So programs that send to machines which are not
+//! there would keep the first frames of all others waiting, for ever. Therefore the stack asks by itself, as soon as something is to go to a neighbour: the answer reaches the crate as any other, and the crate looks at
+//! the neighbours that it knows before it thinks of its limit. A neighbour is asked for once in a second, whoever wants it: a question of the crate's that comes earlier is not sent. Programs share the places in the table, so that
+//! one with many neighbours leaves some for others.
 //!
-//! The surprise is how the stack comes to forget after some seconds that somebody is nowhere, since it believes what it hears of a neighbour for a minute: it hears of this in the past.
+//! A datagram to a machine that is not there would keep its socket from all others for ever. A neighbour that has been asked for in vain is therefore said to be nowhere: at a hardware address that nobody has. Sockets send there
+//! what they have for it; the wire drops that, has its senders told, and asks for the neighbour again.
+//!
+//! The surprise is how the crate comes to forget after some seconds that somebody is nowhere, since it believes what it hears of a neighbour for a minute: it hears of this in the past.
 
+use crate::advertisements::NEVER;
+use crate::discovery::{Message, group, group_hardware, options};
 use crate::frames::{self, v4_at, v6_at};
 use crate::once::Once;
 use crate::stack::Stack;
-use crate::wire::{ARP, HEADER, ICMPV6, IPV6};
+use crate::wire::{ARP, HEADER, ICMPV6, IPV6, NEIGHBOURS};
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use smoltcp::iface::Interface;
 use smoltcp::time::{Duration, Instant};
-use smoltcp::wire::{ArpOperation, ArpRepr, EthernetAddress, NdiscNeighborFlags, NdiscRepr};
+use smoltcp::wire::{
+    ArpOperation, ArpPacket, ArpRepr, EthernetAddress, Icmpv6Message, IpAddress, NdiscNeighborFlags,
+    NdiscRepr,
+};
 
-/// How long a neighbour may take to answer, and how often it is asked for before it is given up.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// See [`PATIENCE`].
-const TIMES_MIN: u32 = 3;
+/// Time between two questions for a neighbour, at least, and for how long it may answer the last one.
+const AGAIN: Duration = Duration::from_secs(1);
 
-/// Time between two questions for a neighbour, at most: others may be asked for meanwhile. When more has passed it has answered since then, or nobody needed it.
-const PAUSE_MAX: Duration = Duration::from_secs(6);
+/// Questions for a neighbour before it is given up.
+const TIMES: u32 = 3;
 
-/// How long the stack believes what it hears of a neighbour, and how long that one is nowhere: long enough for others to be asked for, some of which are not there either.
+/// How long the crate believes what it hears of a neighbour, and how long that one is nowhere.
 const BELIEVED: Duration = Duration::from_secs(60);
 /// See [`BELIEVED`].
 const NOWHERE_FOR: Duration = Duration::from_secs(10);
 
-/// Time between two questions of the wire's for a neighbour that is nowhere, at least.
-const AGAIN: Duration = Duration::from_secs(1);
+/// How long nobody has to be asked for a neighbour after its answer: half of the time in which the crate forgets it, so that there is time to ask again.
+pub(crate) const SURE: Duration = Duration::from_secs(30);
 
-/// Neighbours that are remembered of each kind, at most. The stack asks for one in a second, so there are fewer.
-const REMEMBERED_MAX: usize = 32;
+/// Neighbours that are asked for at a time, at most, for one program, and for the stack itself: routers, and those for which the crate has asked, one in a second.
+pub(crate) const OWN_MAX: usize = 16;
+/// See [`OWN_MAX`].
+const STACK_MAX: usize = 8;
+
+/// Neighbours that are asked for at a time for all programs, at most.
+pub(crate) const PROGRAMS_MAX: usize = 64;
+
+/// Neighbours that are asked for until a program with so many has no other asked for. So those with many leave something for others, which mostly want one.
+const PLENTY: usize = 48;
+/// See [`PLENTY`].
+const FEW_MAX: usize = 2;
+
+/// Neighbours of which it is remembered that they have answered, at most: there is room for so many in the crate, beside this machine's own addresses.
+const KNOWN_MAX: usize = 24;
+
+/// Neighbours that are nowhere and are remembered, at most.
+const SILENT_MAX: usize = 64;
 
 /// First bytes of hardware addresses at which nobody is, each for one machine and by its second bit of somebody's own making. The last byte tells them apart.
 const NOWHERE: [u8; 5] = *b"nobod";
@@ -44,8 +68,15 @@ const SOLICIT_AT: usize = HEADER + 40;
 /// See [`SOLICIT`].
 const TARGET_AT: usize = HEADER + 48;
 
+/// Bytes of such a message in front of its options, and kinds of these: hardware address of the sender of a question, and of the neighbour in an answer.
+const HEAD: usize = 24;
+/// See [`HEAD`].
+const SENDER: u8 = 1;
+/// See [`HEAD`].
+const TARGET: u8 = 2;
+
 /// The neighbour for whose hardware address a frame asks.
-fn wanted(frame: &[u8]) -> Option<IpAddr> {
+pub(crate) fn wanted(frame: &[u8]) -> Option<IpAddr> {
     let kind = frame.get(12..HEADER)?;
     if kind == ARP {
         let is_question = frame.get(HEADER + 6..HEADER + 8) == Some(&[0, 1]);
@@ -55,6 +86,34 @@ fn wanted(frame: &[u8]) -> Option<IpAddr> {
         v6_at(frame, TARGET_AT).filter(|_| is_question)
     } else {
         None
+    }
+}
+
+/// A frame by which this machine asks for a neighbour. `None` if that is in none of its networks, or if there is no address from which it could be asked.
+pub(crate) fn question(interface: &Interface, own: EthernetAddress, neighbour: IpAddr) -> Option<Vec<u8>> {
+    let address = IpAddress::from(neighbour);
+    let is_near = interface.ip_addrs().iter().any(|cidr| cidr.contains_addr(&address));
+    let from = IpAddr::from(interface.get_source_address(&address)?);
+    if !is_near || from.is_loopback() {
+        return None;
+    }
+    match (from, neighbour) {
+        (IpAddr::V4(from), IpAddr::V4(neighbour)) => Some(frames::arp(
+            [own, EthernetAddress::BROADCAST],
+            ArpRepr::EthernetIpv4 {
+                operation: ArpOperation::Request,
+                source_hardware_addr: own,
+                source_protocol_addr: from,
+                target_hardware_addr: EthernetAddress([0; 6]),
+                target_protocol_addr: neighbour,
+            },
+        )),
+        (IpAddr::V6(from), IpAddr::V6(neighbour)) => {
+            let to = group(neighbour);
+            let asked = NdiscRepr::NeighborSolicit { target_addr: neighbour, lladdr: Some(own.into()) };
+            Some(frames::about_network([own, group_hardware(to)], from, to, &frames::message(asked)))
+        }
+        _ => None,
     }
 }
 
@@ -82,13 +141,100 @@ pub(crate) fn told(own: EthernetAddress, hardware: EthernetAddress, address: IpA
     }
 }
 
-/// A neighbour for which the stack has asked.
+/// Word of a neighbour by which the crate learns at which hardware address it is: an answer, or a question for this machine.
+struct Answer {
+    address: IpAddr,
+    hardware: EthernetAddress,
+}
+
+impl Answer {
+    /// That of a frame. `None` if there is none, or if it is not for this machine, which has these addresses.
+    fn of(frame: &[u8], own: EthernetAddress, addresses: &[IpAddr]) -> Option<Answer> {
+        let kind = frame.get(12..HEADER)?;
+        let is_about_neighbour = kind == IPV6
+            && frame.get(HEADER + 6) == Some(&ICMPV6)
+            && frame.get(SOLICIT_AT).is_some_and(|message| NEIGHBOURS.contains(message));
+        let answer = if kind == ARP {
+            Answer::of_v4(frame.get(HEADER..)?, addresses)?
+        } else if is_about_neighbour {
+            Answer::of_v6(frame)?
+        } else {
+            return None;
+        };
+        let is_mine = frame[0] & 1 != 0 || frame[..6] == own.0;
+        (is_mine && answer.hardware.is_unicast()).then_some(answer)
+    }
+
+    fn of_v4(packet: &[u8], addresses: &[IpAddr]) -> Option<Answer> {
+        let said = ArpRepr::parse(&ArpPacket::new_checked(packet).ok()?).ok()?;
+        let ArpRepr::EthernetIpv4 {
+            operation,
+            source_hardware_addr: hardware,
+            source_protocol_addr: from,
+            target_protocol_addr: to,
+            ..
+        } = said
+        else {
+            return None;
+        };
+        let is_known = matches!(operation, ArpOperation::Request | ArpOperation::Reply);
+        let is_for_many = from.is_unspecified() || from.is_multicast() || from.is_broadcast();
+        let is_usable = is_known && !is_for_many && addresses.contains(&to.into());
+        is_usable.then_some(Answer { address: from.into(), hardware })
+    }
+
+    fn of_v6(frame: &[u8]) -> Option<Answer> {
+        let Message { from, kind, bytes, .. } = Message::of(frame)?;
+        let wanted = match kind {
+            Icmpv6Message::NeighborSolicit => SENDER,
+            Icmpv6Message::NeighborAdvert => TARGET,
+            _ => return None,
+        };
+        let hardware = options(bytes.get(HEAD..)?)?.into_iter().find_map(|option| match *option {
+            [kind, 1, ref hardware @ ..] if kind == wanted => <[u8; 6]>::try_from(hardware).ok(),
+            _ => None,
+        })?;
+        let is_usable = !from.is_unspecified() && !from.is_multicast();
+        is_usable.then_some(Answer { address: from.into(), hardware: EthernetAddress(hardware) })
+    }
+}
+
+/// Reason for which a neighbour is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reason {
+    /// It is to stay known. If it does not answer, nothing follows from that.
+    Refresh,
+    /// Something waits for it. If it does not answer, it is nowhere.
+    Waiting,
+}
+
+/// A neighbour that is asked for.
 #[derive(Debug)]
 struct Asked {
     address: IpAddr,
-    first: Instant,
-    last: Instant,
+    /// The program for which it is asked for; `None`: the stack itself.
+    owner: Option<u64>,
+    reason: Reason,
+    question: Vec<u8>,
+    /// Questions that were sent, and when the next one is due, or the end.
     times: u32,
+    due: Instant,
+    /// Whether it has answered. Then it is here so that it is not asked for again at once.
+    is_there: bool,
+}
+
+impl Asked {
+    fn is_due(&self, now: Instant) -> bool {
+        !self.is_there && self.due <= now
+    }
+}
+
+/// A neighbour that has answered.
+#[derive(Debug)]
+struct Known {
+    address: IpAddr,
+    /// The turn since which it is known. `None`: the next one.
+    since: Option<Instant>,
 }
 
 /// A neighbour that is nowhere.
@@ -97,26 +243,41 @@ struct Silent {
     address: IpAddr,
     /// Last byte of the hardware address at which it is said to be.
     number: u8,
-    /// The stack's question for it, and when it was asked last.
+    /// The question for it, and when it may be asked again.
     question: Vec<u8>,
-    asked: Instant,
+    again: Instant,
     until: Instant,
     /// Says whether the stack has heard of it.
     is_told: bool,
 }
 
-/// Neighbours that have not answered yet, and those that are nowhere.
+/// Neighbours that are asked for, those that are known, and those that are nowhere.
 #[derive(Debug)]
 pub(crate) struct Neighbours {
     now: Instant,
     asked: Vec<Asked>,
+    /// From the one on that has been known for the longest.
+    known: Vec<Known>,
+    /// From the one on that has been nowhere for the longest.
     silent: Vec<Silent>,
     next: u8,
+    /// The last address to which something was sent and for which nobody had to be asked, and until when that is so.
+    recent: (IpAddr, Instant),
+    /// Until when the crate asks for nobody.
+    limited_until: Instant,
 }
 
 impl Default for Neighbours {
     fn default() -> Neighbours {
-        Neighbours { now: Instant::ZERO, asked: Vec::new(), silent: Vec::new(), next: 0 }
+        Neighbours {
+            now: Instant::ZERO,
+            asked: Vec::new(),
+            known: Vec::new(),
+            silent: Vec::new(),
+            next: 0,
+            recent: (Ipv6Addr::UNSPECIFIED.into(), Instant::ZERO),
+            limited_until: Instant::ZERO,
+        }
     }
 }
 
@@ -124,52 +285,172 @@ impl Neighbours {
     /// A turn begins.
     pub fn begin(&mut self, now: Instant) {
         self.now = now;
-        self.asked.retain(|asked| now <= asked.last + PAUSE_MAX);
-        self.silent.retain(|silent| now < silent.until);
+        self.asked.retain(|asked| !asked.is_there || now < asked.due);
+        self.known.retain_mut(|known| now < *known.since.get_or_insert(now) + BELIEVED);
+        self.silent.retain(|silent| now < silent.until.max(silent.again));
     }
 
-    /// Forgets all, as the stack does.
-    pub fn forget(&mut self) {
-        self.asked.clear();
+    /// The crate has forgotten all neighbours. Those that are asked for are asked for again, by these questions; those for which there is none any more are not.
+    pub fn forget(&mut self, question: impl Fn(IpAddr) -> Option<Vec<u8>>) {
+        self.known.clear();
         self.silent.clear();
+        self.recent.1 = Instant::ZERO;
+        self.asked.retain_mut(|asked| {
+            let Some(question) = question(asked.address) else { return false };
+            (asked.question, asked.times, asked.is_there) = (question, 0, false);
+            true
+        });
     }
 
-    /// A machine is there, whatever else the stack forgets, so it has not been asked for in vain.
+    /// Says whether nobody has to be asked for what goes to an address, as it was a moment ago.
+    pub fn is_settled(&self, to: IpAddr) -> bool {
+        self.recent.0 == to && self.now < self.recent.1
+    }
+
+    /// Nobody has to be asked for what goes to an address: it stays in this machine, or is for many.
+    pub fn settle(&mut self, to: IpAddr) {
+        self.recent = (to, self.now + SURE);
+    }
+
+    /// Reason for which a neighbour is to be asked for, by which something goes to an address. `None`: it is known where it is, or that it is nowhere.
+    pub fn reason(&mut self, to: IpAddr, neighbour: IpAddr) -> Option<Reason> {
+        if let Some(silent) = self.silent.iter_mut().find(|silent| silent.address == neighbour) {
+            // The crate may have forgotten it for lack of room.
+            silent.is_told &= self.now >= silent.until;
+            return None;
+        }
+        let Some(known) = self.known.iter().find(|known| known.address == neighbour) else {
+            return Some(Reason::Waiting);
+        };
+        let sure_until = known.since.unwrap_or(self.now) + SURE;
+        if sure_until <= self.now {
+            return Some(Reason::Refresh);
+        }
+        self.recent = (to, sure_until);
+        None
+    }
+
+    /// Says whether a neighbour is asked for, or has been in the last second. Then there is one more reason to go on.
+    fn is_asked(&mut self, neighbour: IpAddr, reason: Reason) -> bool {
+        let Some(asked) = self.asked.iter_mut().find(|asked| asked.address == neighbour) else {
+            return false;
+        };
+        asked.reason = asked.reason.max(reason);
+        true
+    }
+
+    /// Says whether another neighbour may be asked for, for a program or for the stack itself.
+    fn has_room(&self, owner: Option<u64>) -> bool {
+        let own = self.asked.iter().filter(|asked| asked.owner == owner).count();
+        let all = self.asked.iter().filter(|asked| asked.owner.is_some()).count();
+        match owner {
+            None => own < STACK_MAX,
+            Some(_) => own < OWN_MAX && (all < PLENTY || all < PROGRAMS_MAX && own < FEW_MAX),
+        }
+    }
+
+    /// Says whether a neighbour may be asked for: it has not been in the last second, and there is room. One that is nowhere is asked for when something is dropped that was to go there.
+    pub fn may_ask(&mut self, owner: Option<u64>, reason: Reason, neighbour: IpAddr) -> bool {
+        let is_nowhere = self.silent.iter().any(|silent| silent.address == neighbour);
+        !is_nowhere && !self.is_asked(neighbour, reason) && self.has_room(owner)
+    }
+
+    /// A neighbour is asked for from the next turn on.
+    pub fn ask(&mut self, owner: Option<u64>, reason: Reason, address: IpAddr, question: Vec<u8>) {
+        let (times, due, is_there) = (0, Instant::ZERO, false);
+        self.asked.push(Asked { address, owner, reason, question, times, due, is_there });
+    }
+
+    /// When something is due.
+    pub fn due(&self) -> Instant {
+        let waiting = self.asked.iter().filter(|asked| !asked.is_there);
+        waiting.map(|asked| asked.due).min().unwrap_or(NEVER)
+    }
+
+    /// Does what is due. Gives the frames by which it is asked now.
+    pub fn turn(&mut self) -> Vec<Vec<u8>> {
+        let now = self.now;
+        if now < self.due() {
+            return Vec::new();
+        }
+        let mut questions = Vec::new();
+        for asked in self.asked.iter_mut().filter(|asked| asked.times < TIMES && asked.is_due(now)) {
+            (asked.times, asked.due) = (asked.times + 1, now + AGAIN);
+            questions.push(asked.question.clone());
+        }
+        let in_vain = self.asked.extract_if(.., |asked| asked.is_due(now));
+        let missed: Vec<Asked> = in_vain.filter(|asked| asked.reason == Reason::Waiting).collect();
+        missed.into_iter().for_each(|asked| self.give_up(asked));
+        questions
+    }
+
+    /// A neighbour has been asked for in vain: it is nowhere.
+    fn give_up(&mut self, Asked { address, question, .. }: Asked) {
+        if self.silent.len() >= SILENT_MAX {
+            let idle = self.silent.iter().position(|silent| silent.again <= self.now);
+            self.silent.remove(idle.unwrap_or(0));
+        }
+        self.known.retain(|known| known.address != address);
+        self.next = self.next.wrapping_add(1);
+        let (number, again, until) = (self.next, self.now, self.now + NOWHERE_FOR);
+        self.silent.push(Silent { address, number, question, again, until, is_told: false });
+    }
+
+    /// A machine is there, though it may not have answered yet: so it has not been asked for in vain, and is not given up before something waits for it once more.
     pub fn heard(&mut self, address: IpAddr) {
-        self.asked.retain(|asked| asked.address != address);
+        let is_meant = |asked: &&mut Asked| asked.address == address && asked.reason == Reason::Waiting;
+        if let Some(asked) = self.asked.iter_mut().find(is_meant) {
+            (asked.reason, asked.times) = (Reason::Refresh, 0);
+        }
     }
 
-    /// Says whether some have not answered yet.
+    /// Says whether some may not have answered yet.
     pub fn awaits(&self) -> bool {
         !self.asked.is_empty()
     }
 
-    /// Looks at a frame of the stack's that is for several machines.
-    pub fn sent(&mut self, frame: &[u8]) {
-        let Some(address) = wanted(frame) else { return };
-        let now = self.now;
-        let Some(place) = self.asked.iter().position(|asked| asked.address == address) else {
-            if self.asked.len() < REMEMBERED_MAX {
-                self.asked.push(Asked { address, first: now, last: now, times: 1 });
-            }
-            return;
-        };
-        let asked = &mut self.asked[place];
-        (asked.last, asked.times) = (now, asked.times + 1);
-        let is_silent = asked.times >= TIMES_MIN && asked.first + PATIENCE <= now;
-        if is_silent && self.silent.len() < REMEMBERED_MAX {
-            self.asked.remove(place);
-            self.silent.retain(|silent| silent.address != address);
-            self.next = self.next.wrapping_add(1);
-            self.silent.push(Silent {
-                address,
-                number: self.next,
-                question: frame.into(),
-                asked: now,
-                until: now + NOWHERE_FOR,
-                is_told: false,
-            });
+    /// Looks at a frame of the card's that the stack gets. Gives a frame that the stack is to get before it, if that says where a neighbour is which was nowhere: the crate believes
+    /// an answer of IPv6 only if that says that it replaces what was known.
+    pub fn hears(&mut self, frame: &[u8], own: EthernetAddress, addresses: &[IpAddr]) -> Option<Vec<u8>> {
+        let Answer { address, hardware } = Answer::of(frame, own, addresses)?;
+        if let Some(asked) = self.asked.iter_mut().find(|asked| asked.address == address) {
+            asked.is_there = true;
         }
+        self.known.retain(|known| known.address != address);
+        if self.known.len() >= KNOWN_MAX {
+            self.known.remove(0);
+        }
+        self.known.push(Known { address, since: None });
+        let place = self.silent.iter().position(|silent| silent.address == address)?;
+        self.silent.remove(place);
+        Some(told(own, hardware, address))
+    }
+
+    /// Looks at a frame of the crate's that is for several machines. False if it is not to be sent, since it asks for a neighbour that has been asked for in the last second.
+    pub fn passes(&mut self, frame: &[u8]) -> bool {
+        let Some(address) = wanted(frame) else { return true };
+        let (now, due) = (self.now, self.now + AGAIN);
+        self.limited_until = due;
+        // The crate has forgotten what is known of it.
+        self.known.retain(|known| known.address != address);
+        self.recent.1 = Instant::ZERO;
+        if self.silent.iter().any(|silent| silent.address == address && now < silent.again) {
+            return false;
+        }
+        self.silent.retain(|silent| silent.address != address);
+        if self.is_asked(address, Reason::Waiting) {
+            return false;
+        }
+        if self.has_room(None) {
+            let (owner, reason, question) = (None, Reason::Waiting, frame.into());
+            self.asked.push(Asked { address, owner, reason, question, times: 1, due, is_there: false });
+        }
+        true
+    }
+
+    /// Says whether the crate asks for nobody at the moment, since it has asked for somebody in the last second.
+    pub fn is_limited(&self) -> bool {
+        self.now < self.limited_until
     }
 
     /// Says whether a frame is for a neighbour that is nowhere.
@@ -181,19 +462,19 @@ impl Neighbours {
     pub fn again(&mut self, frame: &[u8]) -> Option<Vec<u8>> {
         let number = frame.get(NOWHERE.len())?;
         let silent = self.silent.iter_mut().find(|silent| silent.number == *number)?;
-        if self.now < silent.asked + AGAIN {
+        if self.now < silent.again {
             return None;
         }
-        silent.asked = self.now;
+        silent.again = self.now + AGAIN;
         Some(silent.question.clone())
     }
 
-    /// The next neighbour that is nowhere and of which the stack has not heard yet, with its hardware address.
-    fn untold(&mut self) -> Option<(IpAddr, EthernetAddress)> {
+    /// The next neighbour that is nowhere and of which the stack has not heard yet: its hardware address, and until when it is there.
+    fn untold(&mut self) -> Option<(IpAddr, EthernetAddress, Instant)> {
         let silent = self.silent.iter_mut().find(|silent| !silent.is_told)?;
         silent.is_told = true;
         let [a, b, c, d, e] = NOWHERE;
-        Some((silent.address, EthernetAddress([a, b, c, d, e, silent.number])))
+        Some((silent.address, EthernetAddress([a, b, c, d, e, silent.number]), silent.until))
     }
 }
 
@@ -202,9 +483,9 @@ impl Stack {
     pub(crate) fn follow_neighbours(&mut self) -> bool {
         let own = EthernetAddress(self.wire.own());
         let mut has_heard = false;
-        while let Some((address, hardware)) = self.wire.neighbours.untold() {
+        while let Some((address, hardware, until)) = self.wire.neighbours.untold() {
             let mut once = Once::new(told(own, hardware, address));
-            let in_the_past = self.now - (BELIEVED - NOWHERE_FOR);
+            let in_the_past = until - BELIEVED;
             self.interface.poll_ingress_single(in_the_past, &mut once, &mut self.sockets);
             has_heard = true;
         }

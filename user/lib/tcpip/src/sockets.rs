@@ -7,11 +7,12 @@
 //! **A connection that is begun and not made** has a place of its listener's. If all are taken, the oldest that has had its place for a while
 //! loses it: whoever begins and does not go on keeps others away no longer than that.
 //!
-//! In reading order: this file, what all kinds have; `table`, their numbers and owners; `ways`, what can go where; `streams`; `datagrams`; `groups`, datagrams for several; `echoes`; `queries`, names.
+//! In reading order: this file, what all kinds have; `table`, their numbers and owners; `ways`, what can go where; `hops`, neighbours on the way; `streams`; `datagrams`; `groups`, datagrams for several; `echoes`; `queries`, names.
 
 mod datagrams;
 mod echoes;
 mod groups;
+mod hops;
 mod queries;
 mod streams;
 mod table;

@@ -274,6 +274,7 @@ impl Stack {
         let (from, sending) = (own.origin(to.ip()), own.sending);
         self.leads(from, to.ip())?;
         self.bind_any(id)?;
+        self.seek(id, to.ip());
         let from = self.noted(from, to.ip(), sending.passage);
         let (socket, own) = self.udp(id)?;
         let mut about = udp::UdpMetadata::from(IpEndpoint::from(to));

@@ -136,14 +136,16 @@ impl Stack {
             return Err(Refusal::Bad);
         }
         let Entry::Tcp(handle) = *self.entry(id)? else { return Err(Refusal::Bad) };
-        let to = IpEndpoint::from(to);
+        let (peer, to) = (to.ip(), IpEndpoint::from(to));
         let from = match from.port() {
             0 => IpEndpoint::new(address, self.table.free_port(&self.sockets, false)?),
             port => self.unused(id, IpEndpoint::new(address, port), to)?,
         };
         let mut once = self.once_for(from, to);
         let socket = self.sockets.get_mut::<tcp::Socket>(handle);
-        socket.connect(once.context(), to, from).map_err(|_| Refusal::Unreachable)
+        socket.connect(once.context(), to, from).map_err(|_| Refusal::Unreachable)?;
+        self.seek(id, peer);
+        Ok(())
     }
 
     /// The address of this machine from which a connection begins. The address that is none means any.
