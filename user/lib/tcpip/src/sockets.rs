@@ -90,7 +90,7 @@ pub enum Refusal {
     NotFound,
     /// Nobody has the port that a datagram was for.
     Refused,
-    /// Nobody answers at the address that a datagram was for, so it was not sent.
+    /// Nobody answers at the address that a datagram was for, so it was not sent; or at the one of a connection, so it was given up.
     Silent,
 }
 

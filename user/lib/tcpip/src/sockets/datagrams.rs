@@ -162,8 +162,9 @@ impl Stack {
         }
     }
 
-    /// Tells sockets of datagrams that were refused or dropped.
+    /// Tells sockets of datagrams that were refused or dropped, and of connections that are not made.
     pub(crate) fn follow_refusals(&mut self) {
+        self.end_silent();
         for refused in self.wire.refusals.take() {
             for slot in self.table.slots.values_mut() {
                 let Entry::Udp(own) = &mut slot.entry else { continue };

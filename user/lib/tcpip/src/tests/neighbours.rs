@@ -324,6 +324,31 @@ fn who_answers_is_asked_for_seldom() {
     }
 }
 
+/// A connection to a machine that is not there is given up when it has been asked for in vain. Then its socket may have another one.
+#[test]
+fn who_connects_hears_that_nobody_answers() {
+    for [silent, other] in KINDS {
+        let mut pair = Pair::new(0);
+        let listener = pair.hosts[1].stack.listen(1, end(other), 2).unwrap();
+        let id = pair.hosts[0].stack.open(1, Kind::Tcp).unwrap();
+        pair.hosts[0].stack.connect(id, end(silent)).unwrap();
+        pair.run(200);
+        assert_eq!(pair.hosts[0].stack.state(id).unwrap().0, State::Connecting, "it may still answer");
+        pair.run(200);
+        let stack = &mut pair.hosts[0].stack;
+        assert_eq!((stack.state(id), stack.ready(id)), (Err(Refusal::Silent), Ok(BOTH)), "{silent}");
+        stack.connect(id, end(other)).unwrap();
+        pair.run(4);
+        assert_eq!(pair.hosts[0].stack.state(id).unwrap().0, State::Open, "{other}");
+        assert!(pair.hosts[1].stack.accept(listener).is_ok());
+        // One that is made does not end at once when the other machine goes.
+        pair.loss = 1;
+        pair.hosts[0].stack.write(id, b"x").unwrap();
+        pair.run(1000);
+        assert_eq!(pair.hosts[0].stack.state(id).unwrap().0, State::Open);
+    }
+}
+
 /// A datagram that was to go from an address that the machine has lost, or by a router, waits for nothing.
 #[test]
 fn a_lost_address_keeps_nothing_waiting() {
