@@ -244,10 +244,11 @@ impl Stack {
             self.greet();
             self.follow_refusals();
             self.deal();
+            // Before sockets send: the crate would ask for those that have just been given up.
+            let is_nobody_there = self.follow_neighbours();
             // Once and not until nothing is sent, which would be another look at each socket: the next round sends more.
             let sent = self.interface.poll_egress(self.now, &mut self.wire, &mut self.sockets);
             self.follow_groups();
-            let is_nobody_there = self.follow_neighbours();
             self.table.look_after(self.now, &mut self.sockets);
             self.follow_dhcp();
             self.follow_names();
