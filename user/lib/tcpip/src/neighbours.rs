@@ -11,18 +11,18 @@
 //! The surprise is how the crate comes to forget after some seconds that somebody is nowhere, since it believes what it hears of a neighbour for a minute: it hears of this in the past.
 
 use crate::advertisements::NEVER;
-use crate::discovery::{Message, group, group_hardware, options};
+use crate::discovery::{ALL, Message, group, group_hardware};
 use crate::frames::{self, v4_at, v6_at};
 use crate::once::Once;
-use crate::stack::Stack;
+use crate::stack::{ADDRESSES_MAX, Stack};
 use crate::wire::{ARP, HEADER, ICMPV6, IPV6, NEIGHBOURS};
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use smoltcp::config::IFACE_NEIGHBOR_CACHE_COUNT;
 use smoltcp::iface::Interface;
 use smoltcp::time::{Duration, Instant};
 use smoltcp::wire::{
-    ArpOperation, ArpPacket, ArpRepr, EthernetAddress, Icmpv6Message, IpAddress, NdiscNeighborFlags,
-    NdiscRepr,
+    ArpOperation, ArpPacket, ArpRepr, EthernetAddress, Icmpv6Packet, IpAddress, NdiscNeighborFlags, NdiscRepr,
 };
 
 /// Time between two questions for a neighbour, at least, and for how long it may answer the last one.
@@ -52,11 +52,14 @@ const PLENTY: usize = 48;
 /// See [`PLENTY`].
 const FEW_MAX: usize = 2;
 
-/// Neighbours of which it is remembered that they have answered, at most: there is room for so many in the crate, beside this machine's own addresses.
-const KNOWN_MAX: usize = 24;
+/// Neighbours of which it is remembered that they have answered, at most.
+const KNOWN_MAX: usize = 48;
 
-/// Neighbours that are nowhere and are remembered, at most.
-const SILENT_MAX: usize = 64;
+/// Neighbours that are nowhere and are remembered, at most: as many as may be given up at once.
+const SILENT_MAX: usize = PROGRAMS_MAX + STACK_MAX;
+
+// The crate has room for all of them, and for this machine's own addresses. If it forgot one that is nowhere, what is for that one would wait for the crate's turn to ask.
+const _: () = assert!(KNOWN_MAX + SILENT_MAX + ADDRESSES_MAX <= IFACE_NEIGHBOR_CACHE_COUNT);
 
 /// First bytes of hardware addresses at which nobody is, each for one machine and by its second bit of somebody's own making. The last byte tells them apart.
 const NOWHERE: [u8; 5] = *b"nobod";
@@ -67,13 +70,6 @@ const SOLICIT: u8 = 135;
 const SOLICIT_AT: usize = HEADER + 40;
 /// See [`SOLICIT`].
 const TARGET_AT: usize = HEADER + 48;
-
-/// Bytes of such a message in front of its options, and kinds of these: hardware address of the sender of a question, and of the neighbour in an answer.
-const HEAD: usize = 24;
-/// See [`HEAD`].
-const SENDER: u8 = 1;
-/// See [`HEAD`].
-const TARGET: u8 = 2;
 
 /// The neighbour for whose hardware address a frame asks.
 pub(crate) fn wanted(frame: &[u8]) -> Option<IpAddr> {
@@ -157,7 +153,7 @@ impl Answer {
         let answer = if kind == ARP {
             Answer::of_v4(frame.get(HEADER..)?, addresses)?
         } else if is_about_neighbour {
-            Answer::of_v6(frame)?
+            Answer::of_v6(frame, addresses)?
         } else {
             return None;
         };
@@ -183,19 +179,18 @@ impl Answer {
         is_usable.then_some(Answer { address: from.into(), hardware })
     }
 
-    fn of_v6(frame: &[u8]) -> Option<Answer> {
-        let Message { from, kind, bytes, .. } = Message::of(frame)?;
-        let wanted = match kind {
-            Icmpv6Message::NeighborSolicit => SENDER,
-            Icmpv6Message::NeighborAdvert => TARGET,
+    fn of_v6(frame: &[u8], addresses: &[IpAddr]) -> Option<Answer> {
+        let Message { from, to, bytes, .. } = Message::of(frame)?;
+        let (target, hardware) = match NdiscRepr::parse(&Icmpv6Packet::new_checked(bytes).ok()?).ok()? {
+            NdiscRepr::NeighborSolicit { target_addr, lladdr } => (target_addr, lladdr?),
+            NdiscRepr::NeighborAdvert { target_addr, lladdr, .. } => (target_addr, lladdr?),
             _ => return None,
         };
-        let hardware = options(bytes.get(HEAD..)?)?.into_iter().find_map(|option| match *option {
-            [kind, 1, ref hardware @ ..] if kind == wanted => <[u8; 6]>::try_from(hardware).ok(),
-            _ => None,
-        })?;
-        let is_usable = !from.is_unspecified() && !from.is_multicast();
-        is_usable.then_some(Answer { address: from.into(), hardware: EthernetAddress(hardware) })
+        let hardware = EthernetAddress(hardware.as_bytes().try_into().ok()?);
+        let is_one = |address: Ipv6Addr| !address.is_unspecified() && !address.is_multicast();
+        let is_own = |own: &IpAddr| matches!(*own, IpAddr::V6(own) if own == to || group(own) == to);
+        let is_for_us = to == ALL || addresses.iter().any(is_own);
+        (is_for_us && is_one(from) && is_one(target)).then_some(Answer { address: from.into(), hardware })
     }
 }
 
@@ -221,6 +216,8 @@ struct Asked {
     due: Instant,
     /// Whether it has answered. Then it is here so that it is not asked for again at once.
     is_there: bool,
+    /// Whether it has sent something else.
+    is_heard: bool,
 }
 
 impl Asked {
@@ -251,9 +248,16 @@ struct Silent {
     is_told: bool,
 }
 
+impl Silent {
+    fn is_untold(&self, now: Instant) -> bool {
+        !self.is_told && now < self.until
+    }
+}
+
 /// Neighbours that are asked for, those that are known, and those that are nowhere.
 #[derive(Debug)]
 pub(crate) struct Neighbours {
+    /// When this turn has begun, or the last one: what a program does between two turns may be much later.
     now: Instant,
     asked: Vec<Asked>,
     /// From the one on that has been known for the longest.
@@ -261,8 +265,10 @@ pub(crate) struct Neighbours {
     /// From the one on that has been nowhere for the longest.
     silent: Vec<Silent>,
     next: u8,
-    /// The last address to which something was sent and for which nobody had to be asked, and until when that is so.
-    recent: (IpAddr, Instant),
+    /// Neighbours of which something was known when something was sent to them, since the last turn, each with a program that has done so.
+    sought: Vec<(u64, IpAddr)>,
+    /// The last address to which something was sent since the last turn and for which nobody had to be asked at once.
+    recent: Option<IpAddr>,
     /// Until when the crate asks for nobody.
     limited_until: Instant,
 }
@@ -275,7 +281,8 @@ impl Default for Neighbours {
             known: Vec::new(),
             silent: Vec::new(),
             next: 0,
-            recent: (Ipv6Addr::UNSPECIFIED.into(), Instant::ZERO),
+            sought: Vec::new(),
+            recent: None,
             limited_until: Instant::ZERO,
         }
     }
@@ -284,7 +291,7 @@ impl Default for Neighbours {
 impl Neighbours {
     /// A turn begins.
     pub fn begin(&mut self, now: Instant) {
-        self.now = now;
+        (self.now, self.recent) = (now, None);
         self.asked.retain(|asked| !asked.is_there || now < asked.due);
         self.known.retain_mut(|known| now < *known.since.get_or_insert(now) + BELIEVED);
         self.silent.retain(|silent| now < silent.until.max(silent.again));
@@ -294,40 +301,67 @@ impl Neighbours {
     pub fn forget(&mut self, question: impl Fn(IpAddr) -> Option<Vec<u8>>) {
         self.known.clear();
         self.silent.clear();
-        self.recent.1 = Instant::ZERO;
+        self.recent = None;
         self.asked.retain_mut(|asked| {
             let Some(question) = question(asked.address) else { return false };
-            (asked.question, asked.times, asked.is_there) = (question, 0, false);
+            (asked.question, asked.times) = (question, 0);
+            (asked.is_there, asked.is_heard) = (false, false);
             true
         });
     }
 
     /// Says whether nobody has to be asked for what goes to an address, as it was a moment ago.
     pub fn is_settled(&self, to: IpAddr) -> bool {
-        self.recent.0 == to && self.now < self.recent.1
+        self.recent == Some(to)
     }
 
-    /// Nobody has to be asked for what goes to an address: it stays in this machine, or is for many.
+    /// Nobody has to be asked at once for what goes to an address.
     pub fn settle(&mut self, to: IpAddr) {
-        self.recent = (to, self.now + SURE);
+        self.recent = Some(to);
     }
 
-    /// Reason for which a neighbour is to be asked for, by which something goes to an address. `None`: it is known where it is, or that it is nowhere.
-    pub fn reason(&mut self, to: IpAddr, neighbour: IpAddr) -> Option<Reason> {
-        if let Some(silent) = self.silent.iter_mut().find(|silent| silent.address == neighbour) {
+    /// Says whether something is known of a neighbour to which a program sends something. Then it is looked at in the next turn: what is known may be too old, and only a turn knows the time.
+    pub fn notes(&mut self, owner: u64, neighbour: IpAddr) -> bool {
+        let is_noted = self.known.iter().any(|known| known.address == neighbour)
+            || self.silent.iter().any(|silent| silent.address == neighbour);
+        if is_noted && self.sought.iter().all(|&(_, sought)| sought != neighbour) {
+            self.sought.push((owner, neighbour));
+        }
+        is_noted
+    }
+
+    /// The next neighbour that is to be looked at, and a program that has sent something to it.
+    pub fn sought(&mut self) -> Option<(u64, IpAddr)> {
+        let (owner, neighbour) = self.sought.pop()?;
+        if let Some(silent) = self.nowhere(neighbour) {
             // The crate may have forgotten it for lack of room.
-            silent.is_told &= self.now >= silent.until;
+            silent.is_told = false;
+        }
+        Some((owner, neighbour))
+    }
+
+    /// Reason for which a neighbour is to be asked for. `None`: it is known where it is, or that it is nowhere.
+    pub fn reason(&mut self, neighbour: IpAddr) -> Option<Reason> {
+        if self.nowhere(neighbour).is_some() {
             return None;
         }
-        let Some(known) = self.known.iter().find(|known| known.address == neighbour) else {
-            return Some(Reason::Waiting);
-        };
-        let sure_until = known.since.unwrap_or(self.now) + SURE;
-        if sure_until <= self.now {
-            return Some(Reason::Refresh);
+        match self.known.iter().find(|known| known.address == neighbour) {
+            Some(known) if self.now < known.since.unwrap_or(self.now) + SURE => None,
+            Some(_) => Some(Reason::Refresh),
+            None => Some(Reason::Waiting),
         }
-        self.recent = (to, sure_until);
-        None
+    }
+
+    /// What there is of a neighbour that is nowhere.
+    fn nowhere(&mut self, neighbour: IpAddr) -> Option<&mut Silent> {
+        let now = self.now;
+        self.silent.iter_mut().find(|silent| silent.address == neighbour && now < silent.until)
+    }
+
+    /// Forgets that a neighbour has been nowhere, which is over. Says when it may be asked for: it may have been a moment ago.
+    fn release(&mut self, neighbour: IpAddr) -> Instant {
+        let place = self.silent.iter().position(|silent| silent.address == neighbour);
+        place.map_or(Instant::ZERO, |place| self.silent.remove(place).again)
     }
 
     /// Says whether a neighbour is asked for, or has been in the last second. Then there is one more reason to go on.
@@ -336,6 +370,10 @@ impl Neighbours {
             return false;
         };
         asked.reason = asked.reason.max(reason);
+        if asked.is_there && reason == Reason::Waiting {
+            // It has answered, and the crate has forgotten that already, or has not believed it.
+            (asked.times, asked.is_there) = (0, false);
+        }
         true
     }
 
@@ -351,14 +389,14 @@ impl Neighbours {
 
     /// Says whether a neighbour may be asked for: it has not been in the last second, and there is room. One that is nowhere is asked for when something is dropped that was to go there.
     pub fn may_ask(&mut self, owner: Option<u64>, reason: Reason, neighbour: IpAddr) -> bool {
-        let is_nowhere = self.silent.iter().any(|silent| silent.address == neighbour);
-        !is_nowhere && !self.is_asked(neighbour, reason) && self.has_room(owner)
+        self.nowhere(neighbour).is_none() && !self.is_asked(neighbour, reason) && self.has_room(owner)
     }
 
     /// A neighbour is asked for from the next turn on.
     pub fn ask(&mut self, owner: Option<u64>, reason: Reason, address: IpAddr, question: Vec<u8>) {
-        let (times, due, is_there) = (0, Instant::ZERO, false);
-        self.asked.push(Asked { address, owner, reason, question, times, due, is_there });
+        let (times, due) = (0, self.release(address));
+        let (is_there, is_heard) = (false, false);
+        self.asked.push(Asked { address, owner, reason, question, times, due, is_there, is_heard });
     }
 
     /// When something is due.
@@ -387,7 +425,7 @@ impl Neighbours {
     /// A neighbour has been asked for in vain: it is nowhere.
     fn give_up(&mut self, Asked { address, question, .. }: Asked) {
         if self.silent.len() >= SILENT_MAX {
-            let idle = self.silent.iter().position(|silent| silent.again <= self.now);
+            let idle = self.silent.iter().position(|silent| silent.is_told && silent.again <= self.now);
             self.silent.remove(idle.unwrap_or(0));
         }
         self.known.retain(|known| known.address != address);
@@ -396,11 +434,11 @@ impl Neighbours {
         self.silent.push(Silent { address, number, question, again, until, is_told: false });
     }
 
-    /// A machine is there, though it may not have answered yet: so it has not been asked for in vain, and is not given up before something waits for it once more.
+    /// A machine is there, though it may not have answered yet: so it has not been asked for in vain, and is given up only if it does not answer as many questions more.
     pub fn heard(&mut self, address: IpAddr) {
-        let is_meant = |asked: &&mut Asked| asked.address == address && asked.reason == Reason::Waiting;
+        let is_meant = |asked: &&mut Asked| asked.address == address && !asked.is_heard;
         if let Some(asked) = self.asked.iter_mut().find(is_meant) {
-            (asked.reason, asked.times) = (Reason::Refresh, 0);
+            (asked.times, asked.is_heard) = (0, true);
         }
     }
 
@@ -426,26 +464,29 @@ impl Neighbours {
         Some(told(own, hardware, address))
     }
 
-    /// Looks at a frame of the crate's that is for several machines. False if it is not to be sent, since it asks for a neighbour that has been asked for in the last second.
+    /// Looks at a frame of the crate's that is for several machines. False if it is not to be sent, since it asks for a neighbour that has been asked for in the last second, or is nowhere.
     pub fn passes(&mut self, frame: &[u8]) -> bool {
         let Some(address) = wanted(frame) else { return true };
-        let (now, due) = (self.now, self.now + AGAIN);
-        self.limited_until = due;
+        let (now, next) = (self.now, self.now + AGAIN);
+        self.limited_until = next;
         // The crate has forgotten what is known of it.
         self.known.retain(|known| known.address != address);
-        self.recent.1 = Instant::ZERO;
-        if self.silent.iter().any(|silent| silent.address == address && now < silent.again) {
+        if let Some(silent) = self.nowhere(address) {
+            silent.is_told = false;
             return false;
         }
-        self.silent.retain(|silent| silent.address != address);
         if self.is_asked(address, Reason::Waiting) {
             return false;
         }
+        let again = self.release(address);
+        let is_due = again <= now;
         if self.has_room(None) {
             let (owner, reason, question) = (None, Reason::Waiting, frame.into());
-            self.asked.push(Asked { address, owner, reason, question, times: 1, due, is_there: false });
+            let (times, due) = if is_due { (1, next) } else { (0, again) };
+            let (is_there, is_heard) = (false, false);
+            self.asked.push(Asked { address, owner, reason, question, times, due, is_there, is_heard });
         }
-        true
+        is_due
     }
 
     /// Says whether the crate asks for nobody at the moment, since it has asked for somebody in the last second.
@@ -469,9 +510,15 @@ impl Neighbours {
         Some(silent.question.clone())
     }
 
-    /// The next neighbour that is nowhere and of which the stack has not heard yet: its hardware address, and until when it is there.
+    /// Says whether there is a neighbour that is nowhere and of which the stack has not heard yet.
+    pub fn has_untold(&self) -> bool {
+        self.silent.iter().any(|silent| silent.is_untold(self.now))
+    }
+
+    /// The next of these: its hardware address, and until when it is there.
     fn untold(&mut self) -> Option<(IpAddr, EthernetAddress, Instant)> {
-        let silent = self.silent.iter_mut().find(|silent| !silent.is_told)?;
+        let now = self.now;
+        let silent = self.silent.iter_mut().find(|silent| silent.is_untold(now))?;
         silent.is_told = true;
         let [a, b, c, d, e] = NOWHERE;
         Some((silent.address, EthernetAddress([a, b, c, d, e, silent.number]), silent.until))
@@ -479,16 +526,13 @@ impl Neighbours {
 }
 
 impl Stack {
-    /// Lets the stack hear who is nowhere. Says whether there was somebody.
-    pub(crate) fn follow_neighbours(&mut self) -> bool {
+    /// Lets the stack hear who is nowhere.
+    pub(crate) fn follow_neighbours(&mut self) {
         let own = EthernetAddress(self.wire.own());
-        let mut has_heard = false;
         while let Some((address, hardware, until)) = self.wire.neighbours.untold() {
             let mut once = Once::new(told(own, hardware, address));
             let in_the_past = until - BELIEVED;
             self.interface.poll_ingress_single(in_the_past, &mut once, &mut self.sockets);
-            has_heard = true;
         }
-        has_heard
     }
 }

@@ -95,6 +95,11 @@ impl Refusals {
         }
     }
 
+    /// Whether there are some.
+    pub fn has_some(&self) -> bool {
+        !self.datagrams.is_empty() || !self.begun.is_empty()
+    }
+
     /// Takes all datagrams.
     pub fn take(&mut self) -> Vec<Refused> {
         core::mem::take(&mut self.datagrams)

@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const CHOKED: Duration = Duration::from_millis(1);
 
 /// Addresses of an interface, at most.
-const ADDRESSES_MAX: usize = 8;
+pub(crate) const ADDRESSES_MAX: usize = 8;
 
 /// Addresses that are tried when nobody gives one, at most: each is one that somebody else may have taken likewise.
 const TRIES_MAX: u16 = 10;
@@ -236,6 +236,7 @@ impl Stack {
             }
             self.seek_routers();
         }
+        self.seek_again();
         self.wire.ask();
         for _ in 0..ROUNDS_MAX {
             while self.interface.poll_ingress_single(self.now, &mut self.wire, &mut self.sockets)
@@ -245,14 +246,14 @@ impl Stack {
             self.follow_refusals();
             self.deal();
             // Before sockets send: the crate would ask for those that have just been given up.
-            let is_nobody_there = self.follow_neighbours();
+            self.follow_neighbours();
             // Once and not until nothing is sent, which would be another look at each socket: the next round sends more.
             let sent = self.interface.poll_egress(self.now, &mut self.wire, &mut self.sockets);
             self.follow_groups();
             self.table.look_after(self.now, &mut self.sockets);
             self.follow_dhcp();
             self.follow_names();
-            if sent == PollResult::None && !is_nobody_there && !self.wire.has_more() {
+            if sent == PollResult::None && !self.wire.has_more() {
                 break;
             }
         }

@@ -183,7 +183,8 @@ impl Wire {
 
     /// Whether there is something that the stack has not seen.
     pub fn has_more(&self) -> bool {
-        !self.looped.is_empty() || !self.incoming.is_empty() || !self.returned.is_empty()
+        let has_frames = !self.looped.is_empty() || !self.incoming.is_empty() || !self.returned.is_empty();
+        has_frames || self.refusals.has_some() || self.neighbours.has_untold()
     }
 
     /// Says whether the stack may send something.

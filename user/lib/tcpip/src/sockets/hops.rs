@@ -30,27 +30,43 @@ impl Stack {
         }
     }
 
-    /// Sees to it that the neighbour is known by which something of a socket's goes to an address. Most often it is, and has been a moment ago.
+    /// Sees to it that the neighbour is known by which something of a socket's goes to an address.
     pub(super) fn seek(&mut self, id: Id, to: IpAddr) {
         if !self.wire.neighbours.is_settled(to)
             && let Ok(owner) = self.owner(id)
         {
-            self.seek_for(Some(owner), Reason::Waiting, to);
+            self.seek_as(owner, to);
         }
     }
 
     /// Sees to it that the neighbours are known by which a program's questions for names go to their servers.
     pub(super) fn seek_servers(&mut self, owner: u64) {
         for server in self.status.servers.clone() {
-            self.seek_for(Some(owner), Reason::Waiting, server);
+            self.seek_as(owner, server);
         }
     }
 
-    /// Sees to it that the neighbour is known by which something goes to an address, for a program or for the stack itself, for this reason at most.
-    fn seek_for(&mut self, owner: Option<u64>, most: Reason, to: IpAddr) {
-        let Some(neighbour) = self.hop(to) else { return self.wire.neighbours.settle(to) };
-        if let Some(reason) = self.wire.neighbours.reason(to, neighbour) {
-            self.ask_for(owner, reason.min(most), neighbour);
+    /// Sees to it that the neighbour is known by which something of a program's goes to an address. If nothing is known of it, it is asked for; if something is, it is looked at in the next turn.
+    fn seek_as(&mut self, owner: u64, to: IpAddr) {
+        match self.hop(to) {
+            Some(neighbour) if !self.wire.neighbours.notes(owner, neighbour) => {
+                self.ask_for(Some(owner), Reason::Waiting, neighbour);
+            }
+            _ => self.wire.neighbours.settle(to),
+        }
+    }
+
+    /// Asks for the neighbours to which something was sent since the last turn and of which something was known then, if that is too old.
+    pub(crate) fn seek_again(&mut self) {
+        while let Some((owner, neighbour)) = self.wire.neighbours.sought() {
+            self.seek_neighbour(owner, Reason::Waiting, neighbour);
+        }
+    }
+
+    /// Asks for a neighbour for a program, if there is a reason, and for this one at most.
+    fn seek_neighbour(&mut self, owner: u64, most: Reason, neighbour: IpAddr) {
+        if let Some(reason) = self.wire.neighbours.reason(neighbour) {
+            self.ask_for(Some(owner), reason.min(most), neighbour);
         }
     }
 
@@ -100,7 +116,9 @@ impl Stack {
         }
         for (owner, to) in all {
             // It may have nothing to send, so it is not known whether somebody waits.
-            self.seek_for(Some(owner), Reason::Refresh, to);
+            if let Some(neighbour) = self.hop(to) {
+                self.seek_neighbour(owner, Reason::Refresh, neighbour);
+            }
         }
     }
 }

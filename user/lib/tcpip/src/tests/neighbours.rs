@@ -14,10 +14,11 @@ use lan::{FAR, FAR_V6};
 use std::collections::BTreeMap;
 use std::vec::Vec;
 
-const BOTH: u32 = readiness::READABLE | readiness::WRITABLE;
+/// Bits of a socket that is ready for everything.
+pub const BOTH: u32 = readiness::READABLE | readiness::WRITABLE;
 
 /// Ends of each kind: one at an address that nobody has, and one of the other machine's.
-const KINDS: [[&str; 2]; 2] = [["10.1.0.77:9", "10.1.0.2:9"], ["[fe80::77]:9", "[fe80::ff:fe00:102]:9"]];
+pub const KINDS: [[&str; 2]; 2] = [["10.1.0.77:9", "10.1.0.2:9"], ["[fe80::77]:9", "[fe80::ff:fe00:102]:9"]];
 
 /// Ends at addresses that nobody has, four of each kind.
 const ABSENT: [&str; 8] = [
@@ -32,19 +33,19 @@ const ABSENT: [&str; 8] = [
 ];
 
 /// Sockets of a program's, each of which sends to one of these.
-fn lost(host: &mut Host) -> [(Id, SocketAddr); 8] {
+pub fn lost(host: &mut Host) -> [(Id, SocketAddr); 8] {
     ABSENT.map(|to| (host.stack.open(9, Kind::Udp).unwrap(), end(to)))
 }
 
 /// Each of them sends something, if there is room.
-fn send_all(host: &mut Host, lost: &[(Id, SocketAddr)]) {
+pub fn send_all(host: &mut Host, lost: &[(Id, SocketAddr)]) {
     for &(id, to) in lost {
         let _ = host.stack.send_to(id, to, b"x");
     }
 }
 
 /// Neighbours for which a host asks, of all that it has to send.
-fn asked(host: &mut Host) -> Vec<IpAddr> {
+pub fn asked(host: &mut Host) -> Vec<IpAddr> {
     let frames = core::iter::from_fn(|| host.stack.pop());
     frames.filter_map(|frame| wanted(&frame)).collect()
 }
@@ -64,7 +65,8 @@ fn exchange(pair: &mut Pair, us: u64) -> Vec<IpAddr> {
     questions
 }
 
-fn udp(host: &mut Host) -> Id {
+/// A socket for datagrams.
+pub fn udp(host: &mut Host) -> Id {
     host.stack.open(1, Kind::Udp).unwrap()
 }
 
