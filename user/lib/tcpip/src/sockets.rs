@@ -7,11 +7,12 @@
 //! **A connection that is begun and not made** has a place of its listener's. If all are taken, the oldest that has had its place for a while
 //! loses it: whoever begins and does not go on keeps others away no longer than that.
 //!
-//! In reading order: this file, what all kinds have; `limits`, how many each owner gets; `table`, their numbers and owners; `ways`, what can go where; `streams`; `datagrams`; `groups`, datagrams for several; `echoes`; `queries`, names.
+//! In reading order: this file, what all kinds have; `limits`, how many each owner gets; `table`, their numbers and owners; `ways`, what can go where; `hops`, neighbours on the way; `streams`; `datagrams`; `groups`, datagrams for several; `echoes`; `queries`, names.
 
 mod datagrams;
 mod echoes;
 mod groups;
+mod hops;
 mod limits;
 mod queries;
 mod streams;
@@ -76,7 +77,7 @@ pub enum Refusal {
     NotFound,
     /// Nobody has the port that a datagram was for.
     Refused,
-    /// Nobody answers at the address that a datagram was for, so it was not sent.
+    /// Nobody answers at the address that a datagram was for, so it was not sent; or at the one of a connection, so it was given up.
     Silent,
 }
 

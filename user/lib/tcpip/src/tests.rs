@@ -17,6 +17,7 @@ mod pairs;
 mod refusals;
 mod routers;
 mod secrets;
+mod silent;
 mod streams;
 
 use crate::random::SEED;

@@ -34,6 +34,8 @@ pub(super) struct Slot {
     pub entry: Entry,
     /// Says whether its owner has it no more, so that it does not count as his. Its port is his still.
     pub is_left: bool,
+    /// Says whether its connection was given up, since nobody answers at the address that it was to.
+    pub is_silent: bool,
 }
 
 impl Slot {
@@ -114,7 +116,7 @@ impl Table {
     /// Adds an entry.
     pub(super) fn insert(&mut self, owner: u64, entry: Entry) -> Id {
         let id = self.id();
-        self.slots.insert(id, Slot { owner, entry, is_left: false });
+        self.slots.insert(id, Slot { owner, entry, is_left: false, is_silent: false });
         id
     }
 
