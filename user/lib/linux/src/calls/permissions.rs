@@ -20,11 +20,8 @@ use vfs::path::Last;
 use vfs::{Attributes, Changes, FileSystem, Inode, Kind};
 
 /// Capabilities with which a thread passes all that is checked here.
-const OF_FILES: Set = 1 << CAP_CHOWN
-    | 1 << CAP_DAC_OVERRIDE
-    | 1 << CAP_DAC_READ_SEARCH
-    | 1 << CAP_FOWNER
-    | 1 << CAP_FSETID;
+const OF_FILES: Set =
+    1 << CAP_CHOWN | 1 << CAP_DAC_OVERRIDE | 1 << CAP_DAC_READ_SEARCH | 1 << CAP_FOWNER | 1 << CAP_FSETID;
 
 /// Owners for which something is checked, and capabilities.
 #[derive(Clone, Debug)]
