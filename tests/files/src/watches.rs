@@ -109,19 +109,10 @@ fn linked(folder: &Path, found: &mut BTreeMap<u64, BTreeSet<String>>) {
     }
 }
 
-/// Names with which events come here.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Names {
-    /// All that a file has.
-    All,
-    /// Those by which it was opened, as on Linux.
-    OfPath,
-}
-
-/// Linux tells a directory of what is done by the name in there. With all names it hears here of what is done by another name, too.
-fn alike(here: &[Told], linux: &[Told], folder: &Path, with: Names) -> bool {
-    if here == linux || with == Names::OfPath {
-        return here == linux;
+/// Linux tells a directory of what is done by the name in there. Here it hears of what is done by another name, too.
+fn alike(here: &[Told], linux: &[Told], folder: &Path) -> bool {
+    if here == linux {
+        return true;
     }
     let mut names = BTreeMap::new();
     linked(folder, &mut names);
@@ -134,16 +125,13 @@ fn alike(here: &[Told], linux: &[Told], folder: &Path, with: Names) -> bool {
 }
 
 /// Runs programs here and on Linux, with watches on both sides.
-fn compare<F: FileSystem>(name: &str, with: Names, programs: u64, make: impl Fn() -> F) {
+fn compare<F: FileSystem>(name: &str, programs: u64, make: impl Fn() -> F) {
     let (mut told, mut equal) = (0, 0);
     for seed in 1..=programs {
         let mut random = Random(seed ^ 0x1234_5678);
         let has_links = random.chance(2);
         let folder = Folder::new(&format!("watches-{name}-{seed}"));
         let mut volume = Volume::new(make());
-        if with == Names::OfPath {
-            volume.tell_by_path();
-        }
         let root = volume.root();
         // ext4 begins with a directory of its own.
         let _ = volume.rmdir(root, b"lost+found");
@@ -166,7 +154,7 @@ fn compare<F: FileSystem>(name: &str, with: Names, programs: u64, make: impl Fn(
             all.retain(|watch| {
                 let ours = watch.here(&mut here.volume);
                 let linux = watch.linux(&ours);
-                let fits = alike(&ours, &linux, &folder.0, with);
+                let fits = alike(&ours, &linux, &folder.0);
                 assert!(fits, "seed {seed}, step {number}: {step:?}: {ours:?}, Linux {linux:?}");
                 told += ours.len();
                 equal += usize::from(ours == linux && !ours.is_empty());
@@ -184,18 +172,12 @@ fn compare<F: FileSystem>(name: &str, with: Names, programs: u64, make: impl Fn(
 
 #[test]
 fn ram_and_inotify_agree() {
-    compare("ram", Names::All, programs(), || Ram::<Plain>::new(16 << 20, || 0));
+    compare("ram", programs(), || Ram::<Plain>::new(16 << 20, || 0));
 }
 
 #[test]
 fn ext4_and_inotify_agree() {
-    compare("ext4", Names::All, programs() / 5, ext4);
-}
-
-/// With the names by which files are opened there is no difference at all.
-#[test]
-fn ram_by_paths_and_inotify_agree() {
-    compare("paths", Names::OfPath, programs(), || Ram::<Plain>::new(16 << 20, || 0));
+    compare("ext4", programs() / 5, ext4);
 }
 
 /// State of an entry that its directory's watches tell of, as it was when it was looked at last.

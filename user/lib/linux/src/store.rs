@@ -95,7 +95,6 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
         let view = Rc::new(RefCell::new(View::default()));
         let mut volume = Volume::new(Namespace::new(files, view.clone()));
         volume.limit_names(NAMES_MAX);
-        volume.tell_by_path();
         let root = volume.root();
         Store {
             frames: Frames::new(bytes),

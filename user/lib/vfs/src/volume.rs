@@ -6,7 +6,6 @@
 //! watches has no name.
 
 mod links;
-mod names;
 
 use crate::page::{PAGE, Paged, Sent};
 use crate::path::{self, Last, Place};
@@ -23,6 +22,11 @@ pub const FILE_MAX: u64 = i64::MAX as u64;
 
 /// Most bytes of a symbolic link's target: those of a path, so that it can be read again.
 pub const TARGET_MAX: usize = 4095;
+
+/// Entries of a directory that are looked at when it is watched, at most, so many at a time.
+const WATCH_ENTRIES_MAX: usize = 1024;
+/// See [`WATCH_ENTRIES_MAX`].
+const WATCH_ENTRIES: usize = 64;
 
 /// How a file is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -41,23 +45,24 @@ pub struct Volume<F> {
     fs: F,
     open: BTreeMap<Inode, Opened>,
     watches: Watches,
-    /// Whether events [come with the names](Volume::tell_by_path) by which something was opened.
-    is_by_path: bool,
 }
+
+/// Names of inodes in a directory.
+type Names = Vec<(Inode, Vec<u8>)>;
 
 /// An inode that is open.
 #[derive(Default, Debug)]
 struct Opened {
     /// How often.
     count: usize,
-    /// A directory in which it has a name, if one is known: the last by which it was opened, or that it got since. If it has one name alone, that is there.
+    /// Of a file: a directory in which it has a name, if one is known. If it has one name alone, that is there.
     directory: Option<Inode>,
 }
 
 impl<F: FileSystem> Volume<F> {
     /// The file system in use, with nothing open.
     pub const fn new(fs: F) -> Volume<F> {
-        Volume { fs, open: BTreeMap::new(), watches: Watches::new(), is_by_path: false }
+        Volume { fs, open: BTreeMap::new(), watches: Watches::new() }
     }
 
     /// The file system, not in use any more.
@@ -100,18 +105,10 @@ impl<F: FileSystem> Volume<F> {
 
     /// Opens a directory.
     pub fn enter(&mut self, base: Inode, path: &[u8]) -> Result<Inode> {
-        if !self.is_by_path {
-            return match self.find(base, path, Last::Follow)? {
-                (inode, Kind::Directory) => self.opened(inode),
-                _ => Err(Error::NotDirectory),
-            };
+        match self.find(base, path, Last::Follow)? {
+            (inode, Kind::Directory) => self.opened(inode),
+            _ => Err(Error::NotDirectory),
         }
-        let place = self.walk(base, path, Last::Follow)?;
-        let (inode, Kind::Directory) = place.existing()? else { return Err(Error::NotDirectory) };
-        self.opened(inode)?;
-        // If its name is not found, its directory's watches miss something, and nobody else does.
-        let _ = self.entered(&place, inode);
-        Ok(inode)
     }
 
     /// Opens what is open once more.
@@ -132,9 +129,6 @@ impl<F: FileSystem> Volume<F> {
         opened.count -= 1;
         if opened.count == 0 {
             self.open.remove(&inode);
-            if self.is_by_path {
-                self.watches.forget(inode);
-            }
             let reaped = self.reap(inode);
             self.fs.release(inode);
             reaped?;
@@ -249,7 +243,10 @@ impl<F: FileSystem> Volume<F> {
             let (from, to) = ((directory, name.bytes()), (to_directory, to_name.bytes()));
             self.watches.moved(inode, from, to, replaced);
         }
-        self.renamed(inode, directory, (to_directory, to_name));
+        if self.watches.has(to_directory) && self.may_change(inode).unwrap_or(true) {
+            self.watches.know(inode, to_directory, to_name.bytes());
+        }
+        self.named(inode, to_directory, to_name);
         replaced.into_iter().for_each(|replaced| self.lost_name(replaced));
         self.reap_if_closed(to.found)
     }
@@ -386,6 +383,45 @@ impl<F: FileSystem> Volume<F> {
         self.watches.of(inode)
     }
 
+    /// Names in a directory of inodes that can change without it: those that are open, or have other names. Says whether these are all of them.
+    fn names_that_matter(&mut self, directory: Inode) -> Result<(Names, bool)> {
+        let mut names = Vec::new();
+        let (mut cursor, mut count) = (0, 0);
+        while count < WATCH_ENTRIES_MAX {
+            let entries = self.fs.readdir(directory, cursor, WATCH_ENTRIES)?;
+            let Some(last) = entries.last() else { return Ok((names, true)) };
+            cursor = last.next;
+            count += entries.len();
+            for entry in entries {
+                if self.may_change(entry.inode)? {
+                    names.push((entry.inode, entry.name));
+                }
+            }
+        }
+        Ok((names, false))
+    }
+
+    fn may_change(&mut self, inode: Inode) -> Result<bool> {
+        Ok(self.open.contains_key(&inode) || self.fs.attributes(inode)?.links > 1)
+    }
+
+    /// An inode has this name, and is known to have it if it is open.
+    fn named(&mut self, inode: Inode, directory: Inode, name: Name) {
+        if let Some(opened) = self.open.get_mut(&inode) {
+            opened.directory = Some(directory);
+            self.watches.know(inode, directory, name.bytes());
+        }
+    }
+
+    /// An inode has a name in a directory no more.
+    fn unnamed(&mut self, inode: Inode, directory: Inode) {
+        if let Some(opened) = self.open.get_mut(&inode)
+            && opened.directory == Some(directory)
+        {
+            opened.directory = None;
+        }
+    }
+
     fn removed(&mut self, inode: Inode, directory: Inode, name: Name) {
         self.unnamed(inode, directory);
         if !self.watches.is_empty() {
@@ -402,6 +438,26 @@ impl<F: FileSystem> Volume<F> {
                 Ok(_) => self.watches.tell_itself(inode, Change::Attributes),
                 Err(_) => self.watches.lose(inode),
             }
+        }
+    }
+
+    /// Contents or attributes of an inode have changed.
+    fn touched(&mut self, inode: Inode, change: Change) {
+        if self.watches.is_empty() {
+            return;
+        }
+        self.watches.changed(inode, change);
+        if !self.watches.is_partial() {
+            return;
+        }
+        let names = match self.fs.attributes(inode) {
+            Ok(found) if found.kind == Kind::Directory => 1,
+            Ok(found) => found.links as usize,
+            Err(_) => usize::MAX,
+        };
+        if names > self.watches.count_names(inode) {
+            let known = self.open.get(&inode).and_then(|opened| opened.directory);
+            self.watches.lose_partial(known.filter(|_| names == 1));
         }
     }
 
@@ -430,7 +486,7 @@ impl<F: FileSystem> Volume<F> {
         let inode = self.fs.create(directory, name, new, permissions & 0o7777)?;
         if self.watches.has(directory) {
             self.watches.made(directory, name.bytes());
-            if new == New::Directory && !self.is_by_path {
+            if new == New::Directory {
                 self.watches.know(inode, directory, name.bytes());
             }
         }

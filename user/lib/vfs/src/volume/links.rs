@@ -43,10 +43,8 @@ impl<F: FileSystem> Volume<F> {
         let (directory, name) = place.entry()?;
         self.fs.link(inode, directory, name)?;
         if !self.watches.is_empty() {
-            if !self.is_by_path {
-                for (directory, name) in from.into_iter().chain([(directory, name)]) {
-                    self.watches.know(inode, directory, name.bytes());
-                }
+            for (directory, name) in from.into_iter().chain([(directory, name)]) {
+                self.watches.know(inode, directory, name.bytes());
             }
             self.watches.made(directory, name.bytes());
             self.watches.tell_itself(inode, Change::Attributes);
