@@ -111,7 +111,7 @@ fn the_host_is_answered(world: &'static World, machine: &str) -> Verdict {
 }
 
 /// The server's share of the usual description, and one for a thousand connections, both ends of which are here.
-const USUAL: &str = "kernel-share = 8\nmemory = \"16 MiB\"\nuses = [\"console\", \"link\"]";
+const USUAL: &str = "kernel-share = 8\nmemory = \"40 MiB\"\nuses = [\"console\", \"link\"]";
 const MUCH: &str =
     "arguments = \"2200 2100\"\nkernel-share = 64\nmemory = \"128 MiB\"\nuses = [\"console\", \"link\"]";
 

@@ -483,7 +483,9 @@ impl Host {
     fn step(&mut self, id: Id, talk: &mut Talk) -> Step {
         match self.stack.state(id) {
             Ok((State::Connecting, _)) => return Step::GoesOn,
-            Ok((State::Closed, _)) if matches!(talk, Talk::Echoes(0, 0)) => return Step::Refused,
+            Ok((State::Closed, _)) | Err(Refusal::Silent) if matches!(talk, Talk::Echoes(0, 0)) => {
+                return Step::Refused;
+            }
             _ => {}
         }
         if let Talk::Holds(has_spoken) = talk

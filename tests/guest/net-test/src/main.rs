@@ -25,8 +25,10 @@ use rt::time::{now_ns, sleep};
 
 rt::entry!(main);
 
-/// Sockets that a program may have.
-const OWN_MAX: usize = 32;
+/// Sockets that a program gets while others have few. Those of one that has just ended may still be there.
+const OWN_LEAST: usize = 40;
+/// See [`OWN_LEAST`].
+const OWN_MAX: usize = 65;
 
 /// Threads of a greedy program: more than the server has.
 const THREADS: usize = 24;
@@ -357,7 +359,7 @@ fn greedy() -> Result<()> {
             Err(error) => return Err(error),
         }
     }
-    check(all.len() == OWN_MAX, "it has as many sockets as it may")?;
+    check((OWN_LEAST..=OWN_MAX).contains(&all.len()), "it has as many sockets as it gets")?;
     check(net.datagrams(None).err() == Some(Error::Limit), "and no more")?;
     // Those that wait keep nobody of the server's busy.
     let server = names::resolve(rt::home(), &Name::new(NAME).ok_or(Error::Bad)?)?;

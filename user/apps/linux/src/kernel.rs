@@ -197,6 +197,17 @@ impl Machine for Kernel {
         let _ = foreign::answer_later(thread.uid, registers);
     }
 
+    fn answer_behind_others(&mut self, tid: Tid, registers: &Registers) {
+        let Some(Thread { uid, is_paused, .. }) = self.threads.get(&tid).copied() else { return };
+        // This program does the call on the thread's shuttle, which it gives back with the answer: the thread would go on at once. One that is stopped does not, and
+        // comes behind all others of its priority when it is resumed.
+        let is_stopped = !is_paused && sys::thread_stop(uid).is_ok();
+        self.answer(tid, registers);
+        if is_stopped {
+            let _ = sys::thread_resume(uid);
+        }
+    }
+
     fn interrupt(&mut self, tid: Tid, to: &mut ThreadState) -> bool {
         let Some(thread) = self.threads.get(&tid).copied() else { return false };
         if sys::thread_stop(thread.uid).is_err() {

@@ -321,6 +321,7 @@ impl Network for Tern {
         match self.with_stream(number, |stream| stream.phase()) {
             Ok(Sockets::State::CONNECTING) => Phase::Connecting,
             Ok(Sockets::State::OPEN) => Phase::Open,
+            Err(EHOSTUNREACH) => Phase::Silent,
             _ => Phase::Closed,
         }
     }

@@ -8,7 +8,7 @@
 use crate::budget::Share;
 use crate::errno::{EEXIST, EINVAL, ENOENT, ENOMEM, ENOSPC, Result};
 use crate::open::{Object, Open};
-use crate::places::{shorten, shorten_queue};
+use crate::places::shorten_queue;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
@@ -20,8 +20,8 @@ use linux_raw_sys::general::{
 /// Entries of all lists, at most.
 const ENTRIES_MAX: usize = 16384;
 
-/// Bytes of the budget that an entry counts for.
-pub const ENTRY_BYTES: usize = 256;
+/// Bytes of the budget that an entry counts for, with its places in tables.
+pub const ENTRY_BYTES: usize = 320;
 
 /// Lists that are entries of one another, at most, in one direction.
 pub const NESTED_MAX: usize = 4;
@@ -63,7 +63,6 @@ pub struct Wanted {
 #[derive(Debug)]
 struct Entry {
     open: Weak<Open>,
-    source: Source,
     /// Bits that can happen to the open file.
     possible: u32,
     wanted: Wanted,
@@ -125,7 +124,7 @@ impl Epoll {
     }
 
     /// Adds an entry. `ENOMEM`: the budget has no room for it.
-    pub fn add(&self, fd: u32, open: &Rc<Open>, source: Source, wanted: Wanted) -> Result<()> {
+    pub fn add(&self, fd: u32, open: &Rc<Open>, wanted: Wanted) -> Result<()> {
         Epoll::check(wanted, matches!(open.object, Object::Epoll(_)))?;
         let mut entries = self.entries.borrow_mut();
         if entries.contains_key(&key(fd, open)) {
@@ -136,7 +135,7 @@ impl Epoll {
         }
         let wanted = Wanted { events: wanted.events | EPOLLERR | EPOLLHUP, ..wanted };
         let (possible, is_queued) = (possible(open), false);
-        let entry = Entry { open: Rc::downgrade(open), source, possible, wanted, is_queued };
+        let entry = Entry { open: Rc::downgrade(open), possible, wanted, is_queued };
         entries.insert(key(fd, open), entry);
         Ok(())
     }
@@ -152,8 +151,8 @@ impl Epoll {
         Ok(())
     }
 
-    /// Removes an entry. Number of what it has heard of.
-    pub fn remove(&self, key: Key) -> Result<Source> {
+    /// Removes an entry.
+    pub fn remove(&self, key: Key) -> Result<()> {
         let entry = self.entries.borrow_mut().remove(&key).ok_or(ENOENT)?;
         self.share.borrow_mut().set(self.bytes());
         let mut heard = self.heard.borrow_mut();
@@ -162,22 +161,17 @@ impl Epoll {
         }
         // There have been as many at most as there were entries.
         shorten_queue(&mut heard);
-        Ok(entry.source)
+        Ok(())
     }
 
-    /// Entries, and what they hear of.
-    pub fn sources(&self) -> Vec<(Key, Source)> {
-        self.entries.borrow().iter().map(|(key, entry)| (*key, entry.source)).collect()
+    /// Keys of the entries.
+    pub fn keys(&self) -> Vec<Key> {
+        self.entries.borrow().keys().copied().collect()
     }
 
     /// Open files of the entries.
     pub fn files(&self) -> Vec<Rc<Open>> {
         self.entries.borrow().values().filter_map(|entry| entry.open.upgrade()).collect()
-    }
-
-    /// Whether an entry's open file is closed.
-    fn is_closed(&self, key: Key) -> bool {
-        self.entries.borrow().get(&key).is_none_or(|entry| entry.open.strong_count() == 0)
     }
 
     /// An entry hears that bits may be new. Whether that is of interest.
@@ -248,85 +242,86 @@ struct Watch {
     key: Key,
 }
 
-/// Entries of all lists, by what they hear of.
+/// Place of an entry among those that hear of one thing: the newest has the greatest.
+type Order = u64;
+
+/// An entry by its open file, its descriptor, and its list: addresses that no others have for as long as there is the entry.
+type OfFile = (usize, u32, usize);
+
+fn of_file(epoll: &Rc<Epoll>, (fd, open): Key) -> OfFile {
+    (open, fd, Rc::as_ptr(epoll) as usize)
+}
+
+/// Entries of all lists, by what they hear of, and by their open files. One ends in few steps, however many others hear of the same.
 #[derive(Debug, Default)]
 pub struct Watches {
-    by_source: BTreeMap<Source, Vec<Watch>>,
-    count: usize,
+    by_source: BTreeMap<(Source, Order), Watch>,
+    by_file: BTreeMap<OfFile, (Source, Order)>,
+    /// Entries that were added so far.
+    added: Order,
 }
 
 impl Watches {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.count == 0
+        self.by_source.is_empty()
+    }
+
+    /// Entries that hear of something, from the oldest on.
+    fn of(&self, source: Source) -> impl DoubleEndedIterator<Item = &Watch> {
+        self.by_source.range((source, 0)..=(source, Order::MAX)).map(|(_, watch)| watch)
     }
 
     /// Whether somebody hears of something.
     pub fn has(&self, source: Source) -> bool {
-        self.by_source.contains_key(&source)
+        self.of(source).next().is_some()
     }
 
-    /// Places of all lists.
+    /// Places of all entries.
     #[cfg(test)]
     pub fn places(&self) -> usize {
-        self.by_source.values().map(Vec::capacity).sum()
+        self.by_source.len() + self.by_file.len()
     }
 
     /// Whether there is room for one more.
     pub fn check_room(&self) -> Result<()> {
-        if self.count >= ENTRIES_MAX { Err(ENOSPC) } else { Ok(()) }
+        if self.by_source.len() >= ENTRIES_MAX { Err(ENOSPC) } else { Ok(()) }
     }
 
     /// An entry hears of something from now on.
     pub fn add(&mut self, source: Source, epoll: &Rc<Epoll>, key: Key) {
-        self.count += 1;
-        self.by_source.entry(source).or_default().push(Watch { epoll: Rc::downgrade(epoll), key });
-    }
-
-    fn retain(&mut self, source: Source, keep: impl Fn(&Watch) -> bool) {
-        let Some(watches) = self.by_source.get_mut(&source) else { return };
-        let before = watches.len();
-        watches.retain(keep);
-        self.count -= before - watches.len();
-        shorten(watches);
-        if watches.is_empty() {
-            self.by_source.remove(&source);
-        }
+        self.added += 1;
+        self.by_source.insert((source, self.added), Watch { epoll: Rc::downgrade(epoll), key });
+        self.by_file.insert(of_file(epoll, key), (source, self.added));
     }
 
     /// An entry hears of nothing more.
-    pub fn remove(&mut self, source: Source, epoll: &Rc<Epoll>, key: Key) {
-        let is_it = |watch: &Watch| watch.key == key && watch.epoll.as_ptr() == Rc::as_ptr(epoll);
-        self.retain(source, |watch| !is_it(watch));
+    pub fn remove(&mut self, epoll: &Rc<Epoll>, key: Key) {
+        if let Some(place) = self.by_file.remove(&of_file(epoll, key)) {
+            self.by_source.remove(&place);
+        }
     }
 
-    /// Removes entries whose open files are closed.
-    pub fn forget(&mut self, source: Source) {
-        self.retain(source, |watch| {
-            let Some(epoll) = watch.epoll.upgrade() else { return false };
-            let is_closed = epoll.is_closed(watch.key);
-            if is_closed {
-                let _ = epoll.remove(watch.key);
+    /// An open file is closed, which has been at an address: its entries end.
+    pub fn forget(&mut self, open: usize) {
+        let all = (open, 0, 0)..=(open, u32::MAX, usize::MAX);
+        while let Some((&entry, &place)) = self.by_file.range(all.clone()).next() {
+            self.by_file.remove(&entry);
+            let Some(Watch { epoll, key }) = self.by_source.remove(&place) else { continue };
+            if let Some(epoll) = epoll.upgrade() {
+                let _ = epoll.remove(key);
             }
-            !is_closed
-        });
-    }
-
-    /// Sources that are signals of a process.
-    pub fn signals(&self) -> Vec<Source> {
-        self.by_source.range(SIGNALS..TERMINALS).map(|(source, _)| *source).collect()
+        }
     }
 
     /// Lists that have an entry which hears of something.
     pub fn lists(&self, source: Source) -> Vec<Rc<Epoll>> {
-        let watches = self.by_source.get(&source).into_iter().flatten();
-        watches.filter_map(|watch| watch.epoll.upgrade()).collect()
+        self.of(source).filter_map(|watch| watch.epoll.upgrade()).collect()
     }
 
     /// Entries hear that bits may be new: numbers of the lists for which that is of interest. The entry that is the newest hears first, as in Linux.
     pub fn hear(&self, source: Source, bits: u32) -> Vec<u64> {
-        let watches = self.by_source.get(&source).into_iter().flatten().rev();
-        let interested = watches.filter_map(|watch| {
+        let interested = self.of(source).rev().filter_map(|watch| {
             let epoll = watch.epoll.upgrade()?;
             epoll.hear(watch.key, bits).then_some(epoll.number)
         });

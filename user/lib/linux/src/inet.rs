@@ -243,11 +243,15 @@ impl Inet {
         match network.phase(self.number) {
             Phase::Connecting => {}
             Phase::Open => self.set_connected(network),
-            Phase::Closed => {
+            phase @ (Phase::Closed | Phase::Silent) => {
                 network.close(self.number);
                 self.is_below.set(false);
                 self.disconnect();
-                self.break_off(if now.saturating_sub(since) < SILENCE { ECONNREFUSED } else { ETIMEDOUT });
+                self.break_off(match phase {
+                    Phase::Silent => EHOSTUNREACH,
+                    _ if now.saturating_sub(since) < SILENCE => ECONNREFUSED,
+                    _ => ETIMEDOUT,
+                });
             }
         }
     }

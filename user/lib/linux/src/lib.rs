@@ -4,7 +4,7 @@
 //! [`executable`], how programs lie in files; [`machine`], what all of it needs from below; [`special`], [`tree`] and [`namespace`], `/dev`, `/proc` and `/sys` beside the
 //! files of a file system; [`store`], frames and files, and the pages of files that are in frames; [`node`], sockets with names in a file system;
 //! [`budget`], memory that all processes share, [`ipc`], what outlasts them, and `places`, which lists give back; [`pipe`], [`socket`], [`network`], [`inet`] and [`netlink`], [`terminal`] and [`terminals`]; [`epoll`], [`timer`], [`inotify`] and [`locks`]; [`open`], what
-//! descriptors lead to; [`process`] and [`signal`]; [`table`], processes and threads by their numbers; [`kept`], tables of calls that few make; [`system`], how calls are made, wait, and are made again; [`ending`], how processes end; [`deliver`], how signals arrive, and `again`, which calls they interrupt for good; [`filter`], which calls somebody has given up;
+//! descriptors lead to; [`process`], [`capabilities`] and [`signal`]; [`table`], processes and threads by their numbers; [`kept`], tables of calls that few make; [`system`], how calls are made, wait, and are made again; [`ending`], how processes end; [`deliver`], how signals arrive, and `again`, which calls they interrupt for good; [`filter`], which calls somebody has given up;
 //! [`sessions`], who has a terminal; [`calls`], the calls themselves; [`decode`], calls as text, and [`trace`], which prints them;
 //! [`marks`], control sequences that no program prints; [`start`], how the first process begins; [`command_line`], what the program that runs a sandbox is asked for.
 //!
@@ -20,6 +20,7 @@ extern crate std;
 mod again;
 pub mod budget;
 pub mod calls;
+pub mod capabilities;
 pub mod command_line;
 pub mod decode;
 pub mod deliver;

@@ -54,6 +54,11 @@ pub trait Machine {
     /// Ends a call that waits: the thread goes on behind it, with these registers.
     fn answer(&mut self, thread: Tid, registers: &Registers);
 
+    /// Ends the call that came last as [`Machine::answer`] ends one that waits, but its thread goes on behind all others that could run now.
+    fn answer_behind_others(&mut self, thread: Tid, registers: &Registers) {
+        self.answer(thread, registers);
+    }
+
     /// Stops a thread that runs its own code, and writes down its state. False if it is just making a call, or a fault: then it goes on.
     fn interrupt(&mut self, thread: Tid, to: &mut ThreadState) -> bool;
 

@@ -6,6 +6,7 @@
 
 mod access;
 mod forks;
+mod names;
 mod pages;
 mod recent;
 mod rights;
@@ -17,6 +18,8 @@ use crate::frames::{Bytes, Frame, Frames, PAGE};
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::ops::Range;
 pub use forks::AtFork;
+use names::Names;
+pub use names::{NAME_BYTES, Name};
 use pages::Pages;
 use recent::Recent;
 pub use rights::Rights;
@@ -28,6 +31,8 @@ pub const FIRST: u64 = 0x1_0000;
 pub const END: u64 = 0x7fff_ffff_f000;
 /// Where mappings are searched for, from here downwards, below the stack.
 const MAPPINGS_END: u64 = 0x7fff_f000_0000;
+/// Where mappings are searched for, from the beginning upwards, that a program wants at addresses of 31 bits: `MAP_32BIT`. As in Linux.
+const LOW: Range<u64> = 0x4000_0000..0x8000_0000;
 /// Bytes between a stack and what is below it.
 const STACK_GAP: u64 = 256 * PAGE;
 
@@ -59,13 +64,15 @@ pub struct Kind {
     pub source: Option<Source>,
     /// Its state in a copy.
     pub at_fork: AtFork,
+    /// The name that its program has given to it.
+    pub name: Name,
 }
 
 impl Kind {
     /// Private memory of zeros.
     pub const fn private(rights: Rights) -> Kind {
-        let at_fork = AtFork::COPIED;
-        Kind { rights, is_shared: false, grows_down: false, is_read_only: false, source: None, at_fork }
+        let (at_fork, name) = (AtFork::COPIED, Name::NONE);
+        Kind { rights, is_shared: false, grows_down: false, is_read_only: false, source: None, at_fork, name }
     }
 
     /// The kind `bytes` further up.
@@ -123,6 +130,8 @@ pub struct Memory {
     share: Option<Share>,
     /// Objects without a file of which something is mapped.
     objects: BTreeSet<FileNumber>,
+    /// Names of regions.
+    names: Names,
 }
 
 /// The next multiple of a page; none if there is none.
@@ -148,7 +157,7 @@ impl Memory {
     /// Bytes that its tables count for.
     pub fn table_bytes(&self) -> usize {
         let objects = self.objects.len() * shared::USE_BYTES;
-        self.regions.len() * REGION_BYTES + self.pages.bytes() + objects
+        self.regions.len() * REGION_BYTES + self.pages.bytes() + objects + self.names.bytes()
     }
 
     /// Fails if there is no room for more regions.
@@ -219,6 +228,18 @@ impl Memory {
         end.checked_sub(len).filter(|&start| start >= FIRST).ok_or(ENOMEM)
     }
 
+    /// Room of so many bytes in [`LOW`], as low as possible.
+    fn search_low(&self, len: u64) -> Result<u64> {
+        let mut start = self.region(LOW.start).map_or(LOW.start, |(_, region)| region.end);
+        for (&next, region) in self.regions.range(LOW) {
+            if next.saturating_sub(start) >= len {
+                return Ok(start);
+            }
+            start = start.max(region.end);
+        }
+        if LOW.end.saturating_sub(start) >= len { Ok(start) } else { Err(ENOMEM) }
+    }
+
     /// Maps at an address, or where there is room if it is none. `replaces`: what is there goes; otherwise it is an error.
     pub fn map<B: Bytes>(
         &mut self,
@@ -264,9 +285,27 @@ impl Memory {
         kind: Kind,
     ) -> Result<u64> {
         let hint = hint / PAGE * PAGE;
-        let is_good = hint >= FIRST
-            && Memory::range(hint, len).is_ok_and(|range| range.end <= MAPPINGS_END && self.is_free(&range));
-        self.map(frames, is_good.then_some(hint), len, kind, false)
+        let at = self.is_good(hint, len, MAPPINGS_END).then_some(hint);
+        self.map(frames, at, len, kind, false)
+    }
+
+    /// Maps near an address if there is room and it ends where [`LOW`] does or before, and somewhere there otherwise.
+    pub fn map_low<B: Bytes>(
+        &mut self,
+        frames: &mut Frames<B>,
+        hint: u64,
+        len: u64,
+        kind: Kind,
+    ) -> Result<u64> {
+        let hint = hint / PAGE * PAGE;
+        let low = || self.search_low(up(len).ok_or(ENOMEM)?);
+        let at = if self.is_good(hint, len, LOW.end) { hint } else { low()? };
+        self.map(frames, Some(at), len, kind, false)
+    }
+
+    /// Whether a program can have a mapping where it would like it: nothing is there, and it does not go beyond an end.
+    fn is_good(&self, hint: u64, len: u64, end: u64) -> bool {
+        hint >= FIRST && Memory::range(hint, len).is_ok_and(|range| range.end <= end && self.is_free(&range))
     }
 
     /// Adds a region where nothing is. One that goes on where its neighbour ends becomes a part of it.
@@ -436,6 +475,10 @@ impl Memory {
             return Err(EFAULT);
         }
         let kind = region.kind.from(from.start - first);
+        // Each of its bytes has a place in what it shows.
+        if kind.source.is_some_and(|source| source.offset.checked_add(len).is_none()) {
+            return Err(EINVAL);
+        }
         let old_len = from.end - from.start;
         // The new one, and pieces on both sides of what is taken out of regions: here, and where it goes. Nothing may fail once pages have been taken.
         self.check_regions(frames, if matches!(to, Move::To(_)) { 3 } else { 2 })?;
@@ -483,6 +526,7 @@ impl Memory {
     /// Gives all of it back, of an address space that is gone or has nothing mapped.
     pub fn clear<B: Bytes>(&mut self, frames: &mut Frames<B>) {
         self.regions.clear();
+        self.names = Names::default();
         self.leave_all_objects(frames);
         self.recent.forget();
         self.pages.take_all(|frame| frames.leave(frame));

@@ -48,6 +48,8 @@ pub enum Presence {
 pub enum Phase {
     /// There is none.
     Closed,
+    /// There is none, since nobody answers at the address of the other end.
+    Silent,
     /// The other side has not answered.
     Connecting,
     /// There is one, in one direction at least.

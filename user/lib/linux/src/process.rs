@@ -4,6 +4,7 @@ use crate::budget::{Budget, Share};
 use crate::calls::ipc::Unsent;
 use crate::calls::seccomp::Restriction;
 use crate::calls::semaphores::Operations;
+use crate::capabilities::Capabilities;
 use crate::errno::Result;
 use crate::frames::Frame;
 use crate::machine::{Registers, Space, Tid};
@@ -334,6 +335,8 @@ pub struct Thread {
     pub unsent: Option<Box<Unsent>>,
     /// Calls that it has given up.
     pub restriction: Restriction,
+    /// Its capabilities.
+    pub capabilities: Capabilities,
     /// Nanoseconds by which its waits may be too long, though they are not: as it says, and as its maker had said.
     pub slack_ns: [u64; 2],
     /// Share of the budget that it has, unless it is the first of its process.
@@ -368,7 +371,7 @@ impl Thread {
         !has_times && !is_done && operations.is_none() && unsent.is_none()
     }
 
-    /// A thread of a process.
+    /// A thread of a process, with all capabilities. One that another makes has those of its maker.
     pub fn new(process: Tid, mask: Set) -> Thread {
         Thread {
             process,
@@ -393,6 +396,7 @@ impl Thread {
             operations: None,
             unsent: None,
             restriction: Restriction::None,
+            capabilities: Capabilities::ROOT,
             slack_ns: [SLACK_NS; 2],
             share: None,
             name: None,

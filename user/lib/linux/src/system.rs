@@ -472,14 +472,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Closes what one descriptor has led to.
     pub fn close(&mut self, open: Rc<Open>) {
-        let owner = calls::locks::owner_of(&open);
+        let (owner, address) = (calls::locks::owner_of(&open), Rc::as_ptr(&open) as usize);
         let open = match Rc::try_unwrap(open) {
             Ok(open) => open,
             Err(open) => return self.left_open(open),
         };
         self.forget_locks(owner);
         self.forget_unopened(&open.object);
-        self.forget_watches(&open.object);
+        self.forget_watches(address, &open.object);
         self.noticed_close(&open);
         match open.object {
             Object::File { inode, .. } | Object::Directory { inode, .. } => {

@@ -49,7 +49,7 @@ pub enum Error {
     NotFound,
     /// Nobody has the port that a datagram was for.
     Refused,
-    /// Nobody answers at the address that a datagram was for.
+    /// Nobody answers at the address that a datagram was for, or a connection.
     Silent,
     /// It took too long.
     TimedOut,
@@ -181,7 +181,7 @@ impl Net {
         self.connect_from(ANYWHERE, to, patience_ms)
     }
 
-    /// A connection from an address and a port of this machine. The address that is none, and port 0, mean any.
+    /// A connection from an address and a port of this machine. The address that is none, and port 0, mean any. [`Error::Silent`]: nobody answers at the other end's address.
     pub fn connect_from(&self, from: SocketAddr, to: SocketAddr, patience_ms: u64) -> Result<Stream<'_>> {
         let stream = self.host.open_stream()?;
         stream.connect(&endpoint(to), &endpoint(from))?;

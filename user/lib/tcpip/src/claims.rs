@@ -7,7 +7,7 @@
 //! has sent back: it has the number in it that was put there (RFC 7527).
 
 use crate::advertisements::NEVER;
-use crate::discovery::{ALL, Message, options};
+use crate::discovery::{ALL, Message, group, group_hardware, options};
 use crate::frames;
 use alloc::vec::Vec;
 use core::fmt;
@@ -112,18 +112,6 @@ fn asks(address: IpAddr) -> (u8, Duration) {
 fn begun(now: Instant, address: IpAddr) -> Fate {
     let (left, _) = asks(address);
     Fate::Asked { left, until: now }
-}
-
-/// Address of the machines whose addresses end like this one.
-fn group(address: Ipv6Addr) -> Ipv6Addr {
-    let [.., a, b, c] = address.octets();
-    Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00 | u16::from(a), u16::from_be_bytes([b, c]))
-}
-
-/// Hardware address of a group.
-fn group_hardware(group: Ipv6Addr) -> EthernetAddress {
-    let [.., a, b, c, d] = group.octets();
-    EthernetAddress([0x33, 0x33, a, b, c, d])
 }
 
 /// Word of another machine about an address.

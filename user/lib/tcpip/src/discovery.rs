@@ -12,6 +12,18 @@ pub const HOPS: u8 = 255;
 /// Address of all machines of a network.
 pub const ALL: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
+/// Address of the machines whose addresses of IPv6 end like this one, by which they are asked for (RFC 4291: solicited-node multicast).
+pub fn group(address: Ipv6Addr) -> Ipv6Addr {
+    let [.., a, b, c] = address.octets();
+    Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00 | u16::from(a), u16::from_be_bytes([b, c]))
+}
+
+/// Hardware address of a group of IPv6.
+pub fn group_hardware(group: Ipv6Addr) -> EthernetAddress {
+    let [.., a, b, c, d] = group.octets();
+    EthernetAddress([0x33, 0x33, a, b, c, d])
+}
+
 /// A message, and where it comes from and goes to.
 pub struct Message<'a> {
     /// Hardware addresses: of the sender, and the one that it is for.

@@ -2,10 +2,10 @@
 
 use crate::offload::{Upper, may_have};
 use crate::once::Once;
-use crate::wire::FRAME_MAX;
+use crate::wire::{FRAME_MAX, HEADER, IPV6};
 use alloc::vec;
 use alloc::vec::Vec;
-use core::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use smoltcp::iface::{Interface, SocketHandle, SocketSet};
 use smoltcp::socket::udp;
 use smoltcp::time::Instant;
@@ -13,6 +13,16 @@ use smoltcp::wire::{IpProtocol, UdpPacket};
 
 /// Port to which servers that lease addresses send: what comes there is the stack's own.
 const LEASES: u16 = 68;
+
+/// Mark of a note in an address, which none of this machine's addresses has there, and its place and that of the number behind it.
+const NOTE: [u8; 4] = *b"note";
+/// See [`NOTE`].
+const NOTE_AT: usize = 8;
+/// See [`NOTE`].
+const NUMBER_AT: usize = NOTE_AT + NOTE.len();
+
+/// Place of the address in a frame from which a packet of IPv6 comes.
+const SOURCE_AT: usize = HEADER + 8;
 
 /// Ends of a datagram, as its frame says. Nothing of it is checked.
 pub(crate) struct Datagram {
@@ -119,5 +129,29 @@ impl Passage {
     pub(crate) fn of(id: u32) -> Option<Passage> {
         let [hops, loops, ..] = id.to_le_bytes();
         (id != 0).then_some(Passage { hops, loops: loops != 0 })
+    }
+
+    /// An address of IPv6 of this machine's with a note. The crate takes no number along to frames of IPv6, and so it travels in place of the address' second half; the first one tells this machine's addresses apart.
+    pub(crate) fn noted(self, own: Ipv6Addr) -> Ipv6Addr {
+        let mut octets = own.octets();
+        octets[NOTE_AT..NUMBER_AT].copy_from_slice(&NOTE);
+        octets[NUMBER_AT..].copy_from_slice(&self.id().to_be_bytes());
+        octets.into()
+    }
+
+    /// Takes the note out of a frame to a group of IPv6, and puts the address of this machine's in its place. `None` if there is no note. A datagram from an address that this machine has lost goes nowhere.
+    pub(crate) fn take_note(frame: &mut [u8], own: &[IpAddr]) -> Option<Passage> {
+        let is_six = frame.get(12..HEADER).is_some_and(|kind| kind == IPV6);
+        let source = frame.get_mut(SOURCE_AT..SOURCE_AT + 16).filter(|_| is_six)?;
+        let number = source.get(NUMBER_AT..).filter(|_| source[NOTE_AT..NUMBER_AT] == NOTE)?;
+        let passage = Passage::of(u32::from_be_bytes(number.try_into().ok()?))?;
+        let first = &source[..NOTE_AT];
+        let full = own.iter().find_map(|own| match own {
+            IpAddr::V6(own) => Some(own.octets()).filter(|octets| octets[..NOTE_AT] == *first),
+            IpAddr::V4(_) => None,
+        });
+        let Some(full) = full else { return Some(Passage { hops: 0, loops: false }) };
+        source.copy_from_slice(&full);
+        Some(passage)
     }
 }

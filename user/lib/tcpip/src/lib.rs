@@ -4,7 +4,7 @@
 //! Protocols are the crate `smoltcp`'s, of which nothing is seen outside. In reading order: [`wire`], where frames go that stay in this machine and which
 //! may leave it; `offload`, what only those need that leave; `ends`, acknowledgements that the crate should not get; [`leases`],
 //! messages of servers that it should not get; `discovery` and `frames`, messages about the network, read and made; [`advertisements`], what routers say; [`claims`], addresses that
-//! nobody else may have; [`names`], answers about names that are too long for a datagram; `refusals`, messages which say that nobody has a port; `neighbours`, machines that are not there; `held`, datagrams for several sockets; `once`, a device with one frame; [`random`] and `secrets`, numbers that nobody guesses; [`stack`], addresses and the turn of the whole; [`sockets`], what clients have; [`flows`], connections whose
+//! nobody else may have; [`names`], answers about names that are too long for a datagram; `refusals`, messages which say that nobody has a port; `neighbours`, machines of the network, and those that are not there; `held`, datagrams for several sockets; `once`, a device with one frame; [`random`] and `secrets`, numbers that nobody guesses; [`stack`], addresses and the turn of the whole; [`sockets`], what clients have; [`flows`], connections whose
 //! bytes go through shared memory; [`waiters`], who waits for a socket.
 
 #![no_std]

@@ -1,4 +1,4 @@
-//! Datagrams that were refused: messages of ICMP which say that nobody has the port. And datagrams that were dropped, since nobody answers at the address that they were for.
+//! Datagrams that were refused: messages of ICMP which say that nobody has the port. And datagrams and first segments of connections that were dropped, since nobody answers at the address that they were for.
 //!
 //! `smoltcp` shows such a message to sockets for ICMP alone, and to none if it quotes no more than the eight bytes that RFC 792 asks for. So they are read here,
 //! from frames on their way to the stack.
@@ -6,10 +6,11 @@
 use crate::frames::{v4_at, v6_at};
 use crate::held::Datagram;
 use crate::offload::{Upper, may_have};
+use crate::secrets::begins;
 use crate::sockets::Refusal;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
-use smoltcp::wire::{Icmpv4Packet, Icmpv6Packet, IpProtocol};
+use smoltcp::wire::{Icmpv4Packet, Icmpv6Packet, IpEndpoint, IpProtocol};
 
 /// Refusals that are kept until the stack looks at them, at most. One that is too many is lost, as its message might have been.
 const REFUSALS_MAX: usize = 64;
@@ -68,27 +69,44 @@ impl Refused {
 
 /// Refusals that the stack has not looked at.
 #[derive(Debug, Default)]
-pub(crate) struct Refusals(Vec<Refused>);
+pub(crate) struct Refusals {
+    datagrams: Vec<Refused>,
+    /// Ends of connections whose first segments were dropped: this one, and the other.
+    begun: Vec<[IpEndpoint; 2]>,
+}
 
 impl Refusals {
     /// Looks at a frame that the stack gets.
     pub fn hear(&mut self, frame: &[u8]) {
-        if may_have(frame, [IpProtocol::Icmp, IpProtocol::Icmpv6]) && self.0.len() < REFUSALS_MAX {
-            self.0.extend(Refused::of(frame));
+        if may_have(frame, [IpProtocol::Icmp, IpProtocol::Icmpv6]) && self.datagrams.len() < REFUSALS_MAX {
+            self.datagrams.extend(Refused::of(frame));
         }
     }
 
     /// Looks at a frame of the stack's that is dropped.
     pub fn lose(&mut self, frame: &[u8]) {
-        if self.0.len() < REFUSALS_MAX
+        if self.datagrams.len() < REFUSALS_MAX
             && let Some(Datagram { from, to }) = Datagram::of(frame)
         {
-            self.0.push(Refused { from, to, why: Refusal::Silent });
+            self.datagrams.push(Refused { from, to, why: Refusal::Silent });
+        }
+        if self.begun.len() < REFUSALS_MAX {
+            self.begun.extend(begins(frame));
         }
     }
 
-    /// Takes all.
+    /// Whether there are some.
+    pub fn has_some(&self) -> bool {
+        !self.datagrams.is_empty() || !self.begun.is_empty()
+    }
+
+    /// Takes all datagrams.
     pub fn take(&mut self) -> Vec<Refused> {
-        core::mem::take(&mut self.0)
+        core::mem::take(&mut self.datagrams)
+    }
+
+    /// Takes all connections.
+    pub fn take_begun(&mut self) -> Vec<[IpEndpoint; 2]> {
+        core::mem::take(&mut self.begun)
     }
 }

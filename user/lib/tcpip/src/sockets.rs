@@ -7,11 +7,13 @@
 //! **A connection that is begun and not made** has a place of its listener's. If all are taken, the oldest that has had its place for a while
 //! loses it: whoever begins and does not go on keeps others away no longer than that.
 //!
-//! In reading order: this file, what all kinds have; `table`, their numbers and owners; `ways`, what can go where; `streams`; `datagrams`; `groups`, datagrams for several; `echoes`; `queries`, names.
+//! In reading order: this file, what all kinds have; `limits`, how many each owner gets; `table`, their numbers and owners; `ways`, what can go where; `hops`, neighbours on the way; `streams`; `datagrams`; `groups`, datagrams for several; `echoes`; `queries`, names.
 
 mod datagrams;
 mod echoes;
 mod groups;
+mod hops;
+mod limits;
 mod queries;
 mod streams;
 mod table;
@@ -24,6 +26,7 @@ use core::net::SocketAddr;
 use datagrams::{Datagrams, for_datagrams};
 use echoes::for_echoes;
 pub use groups::{FEW_MAX, GROUPS_MAX, OWN_GROUPS_MAX, Sending};
+pub use limits::{Limits, Taken};
 use smoltcp::socket::{dns, icmp, tcp, udp};
 use smoltcp::wire::{IpAddress, IpListenEndpoint};
 pub use streams::Connection;
@@ -34,21 +37,6 @@ pub(crate) use table::Table;
 
 /// A socket: a number that nobody guesses.
 pub type Id = u64;
-
-/// How many sockets there may be, with each place of a listener's queue.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
-    /// Of all owners.
-    pub all: usize,
-    /// Of each.
-    pub own: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { all: 192, own: 32 }
-    }
-}
 
 /// Connections that a listener keeps before they are accepted, at most.
 pub const BACKLOG_MAX: usize = 8;
@@ -79,7 +67,7 @@ pub enum Refusal {
     Closed,
     /// The port is in use.
     InUse,
-    /// The owner has as many sockets as it may, or there are as many as there can be.
+    /// The owner has as many sockets as it gets: see [`Limits`].
     Limit,
     /// An address, a port or a size that cannot be, or nothing that this kind of socket does.
     Bad,
@@ -89,7 +77,7 @@ pub enum Refusal {
     NotFound,
     /// Nobody has the port that a datagram was for.
     Refused,
-    /// Nobody answers at the address that a datagram was for, so it was not sent.
+    /// Nobody answers at the address that a datagram was for, so it was not sent; or at the one of a connection, so it was given up.
     Silent,
 }
 

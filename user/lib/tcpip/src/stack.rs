@@ -8,6 +8,7 @@ use crate::advertisements::{Advertisement, NEVER, Routers};
 use crate::claims::{Conflict, Fate};
 use crate::held::Inspection;
 use crate::leases::{Complaint, is_host};
+use crate::neighbours::{SURE, question};
 use crate::random::{Random, SEED};
 use crate::sockets::{Limits, Table};
 use crate::wire::{Counts, NO_CARD, Wire};
@@ -22,14 +23,11 @@ use smoltcp::wire::{EthernetAddress, HardwareAddress, IpAddress, IpCidr, Ipv4Cid
 /// How long nobody may answer before there is the fallback.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long the stack knows a neighbour for sure: half of what it forgets one after.
-const INTRODUCTION: Duration = Duration::from_secs(30);
-
 /// Time between two turns, at least, while the card takes nothing.
 const CHOKED: Duration = Duration::from_millis(1);
 
 /// Addresses of an interface, at most.
-const ADDRESSES_MAX: usize = 8;
+pub(crate) const ADDRESSES_MAX: usize = 8;
 
 /// Addresses that are tried when nobody gives one, at most: each is one that somebody else may have taken likewise.
 const TRIES_MAX: u16 = 10;
@@ -106,7 +104,7 @@ pub struct Stack {
     tries: u16,
     /// When the fallback is used.
     fallback_at: Option<Instant>,
-    /// When the stack may have forgotten that it has its addresses itself.
+    /// When the stack may have forgotten that it has its addresses itself, and when routers should be asked for.
     introduced_until: Instant,
     pub(crate) now: Instant,
 }
@@ -232,11 +230,14 @@ impl Stack {
             self.follow_claims();
         }
         if self.introduced_until <= self.now {
-            self.introduced_until = self.now + INTRODUCTION;
+            self.introduced_until = self.now + SURE;
             for cidr in self.interface.ip_addrs() {
                 self.wire.introduce(cidr.address().into());
             }
+            self.seek_routers();
         }
+        self.seek_again();
+        self.wire.ask();
         for _ in 0..ROUNDS_MAX {
             while self.interface.poll_ingress_single(self.now, &mut self.wire, &mut self.sockets)
                 != PollIngressSingleResult::None
@@ -244,17 +245,20 @@ impl Stack {
             self.greet();
             self.follow_refusals();
             self.deal();
+            // Before sockets send: the crate would ask for those that have just been given up.
+            self.follow_neighbours();
             // Once and not until nothing is sent, which would be another look at each socket: the next round sends more.
             let sent = self.interface.poll_egress(self.now, &mut self.wire, &mut self.sockets);
             self.follow_groups();
-            let is_nobody_there = self.follow_neighbours();
             self.table.look_after(self.now, &mut self.sockets);
             self.follow_dhcp();
             self.follow_names();
-            if sent == PollResult::None && !is_nobody_there && !self.wire.has_more() {
+            if sent == PollResult::None && !self.wire.has_more() {
                 break;
             }
         }
+        self.seek_for_connections();
+        self.wire.ask();
         let fallback = self.fallback_at.map(|at| at - self.now.min(at));
         let next = if self.wire.has_more() {
             Some(Duration::ZERO)
@@ -267,10 +271,11 @@ impl Stack {
         next.into_iter().flatten().min().map(|next| next.total_micros())
     }
 
-    /// When something is due that routers have said, or of addresses or names that are asked for.
+    /// When something is due that routers have said, or of addresses, names or neighbours that are asked for.
     fn network_next(&self) -> Option<Duration> {
         let routers = self.routers.due().min(self.wire.claims.due());
         let due = if self.status.is_up { routers } else { NEVER }.min(self.wire.names.due());
+        let due = due.min(self.wire.neighbours.due());
         (due != NEVER).then(|| due - self.now.min(due))
     }
 
@@ -333,6 +338,7 @@ impl Stack {
             if router.is_none() {
                 self.drop_unsent();
             }
+            self.seek_routers();
         }
         self.set_names();
     }
@@ -418,6 +424,7 @@ impl Stack {
             self.drop_unsent();
         }
         (self.status.router, self.status.is_leased) = (router, leased_by.is_some());
+        self.seek_routers();
         self.names_v4 = names.into_iter().filter(|server| is_host(*server)).collect();
         self.set_names();
     }
@@ -458,13 +465,14 @@ impl Stack {
         if self.interface.ip_addrs().iter().any(|had| !own.contains(had)) {
             self.drop_unsent();
         }
-        self.wire.neighbours.forget();
         self.interface.update_ip_addrs(|all| {
             all.clear();
             // There is room for eight, and routers have four at most.
             all.extend(own.iter().copied().take(ADDRESSES_MAX));
         });
         self.wire.set_addresses(self.interface.ip_addrs().iter().map(|cidr| cidr.address().into()).collect());
+        let (interface, hardware) = (&self.interface, EthernetAddress(self.wire.own()));
+        self.wire.neighbours.forget(|neighbour| question(interface, hardware, neighbour));
         self.introduced_until = self.now;
         self.set_names();
     }

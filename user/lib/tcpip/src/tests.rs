@@ -17,10 +17,11 @@ mod pairs;
 mod refusals;
 mod routers;
 mod secrets;
+mod silent;
 mod streams;
 
 use crate::random::SEED;
-use crate::sockets::{BACKLOG_MAX, Limits};
+use crate::sockets::Limits;
 use crate::{Fallback, Id, Kind, Refusal, Stack, State, readiness};
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::vec::Vec;
@@ -181,15 +182,15 @@ fn a_socket_that_goes_has_sent_everything() {
     assert_eq!(read, all);
 }
 
-/// However many a client opens, others have room; and all is free again when they are closed.
+/// However many sockets clients open, whoever comes gets one; and all are free again when they are closed.
 #[test]
-fn each_owner_has_so_many() {
+fn each_owner_gets_a_socket() {
     let mut host = Host::new(5, None);
     let limits = Limits::default();
     let mut all = Vec::new();
-    for owner in 1..=10 {
+    for owner in 1..=limits.owners as u64 {
         let mut own = 0;
-        for turn in 0..100 {
+        for turn in 0..150 {
             let opened = match turn % 4 {
                 0 => host.stack.open(owner, Kind::Udp),
                 1 => host.stack.open(owner, Kind::Tcp),
@@ -199,8 +200,9 @@ fn each_owner_has_so_many() {
             own += usize::from(opened.is_ok());
             all.extend(opened);
         }
-        assert!(own > 0 || host.stack.kept() > limits.all - BACKLOG_MAX, "owner {owner} has none");
-        assert!(host.stack.owned(owner) <= limits.own);
+        assert!(own > 0, "owner {owner} has none");
+        let (owned, least) = (host.stack.owned(owner), if owner == 1 { 64 } else { 1 });
+        assert!((least..=65).contains(&owned), "owner {owner} has {owned}");
     }
     assert!(host.stack.kept() <= limits.all);
     assert_eq!(host.stack.open(1, Kind::Udp), Err(Refusal::Limit));
@@ -210,6 +212,37 @@ fn each_owner_has_so_many() {
     }
     host.turn(40);
     assert_eq!(host.stack.kept(), 0);
+}
+
+/// A listener is no longer than that its owner has as many sockets for connections, and whoever gets one socket gets a listener.
+#[test]
+fn a_listener_leaves_sockets_for_connections() {
+    let limits = Limits { all: 40, owners: 4, own: Some(12) };
+    let mut host = Host { stack: Stack::new(0, seed_of(5), limits, None), now_us: 0 };
+    host.stack.listen(1, end("0.0.0.0:80"), 8).unwrap();
+    assert_eq!(host.stack.owned(1), 6);
+    host.stack.listen(1, end("0.0.0.0:81"), 2).unwrap();
+    assert_eq!(host.stack.owned(1), 8);
+    for (port, owned) in [(82, 10), (83, 11), (84, 12)] {
+        host.stack.listen(1, end(&std::format!("0.0.0.0:{port}")), 8).unwrap();
+        assert_eq!(host.stack.owned(1), owned);
+    }
+    assert_eq!(host.stack.listen(1, end("0.0.0.0:85"), 1), Err(Refusal::Limit));
+    assert_eq!(host.stack.open(1, Kind::Tcp), Err(Refusal::Limit));
+}
+
+/// An owner that lets go of its only connection again and again does not take what is set aside for others.
+#[test]
+fn what_is_let_go_is_not_another_owners_first() {
+    let limits = Limits { all: 12, owners: 4, own: None };
+    let mut host = Host { stack: Stack::new(0, seed_of(5), limits, None), now_us: 0 };
+    for _ in 0..20 {
+        let id = host.stack.open(1, Kind::Tcp).unwrap();
+        host.stack.let_go(id);
+    }
+    for owner in 1..=4 {
+        assert!(host.stack.open(owner, Kind::Tcp).is_ok(), "owner {owner}");
+    }
 }
 
 #[test]

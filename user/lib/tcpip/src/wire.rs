@@ -50,7 +50,7 @@ pub(crate) const IPV6: [u8; 2] = [0x86, 0xdd];
 /// Number of ICMP for IPv6, and of its messages about neighbours that name an address.
 pub(crate) const ICMPV6: u8 = 58;
 /// See [`ICMPV6`].
-const NEIGHBOURS: [u8; 2] = [135, 136];
+pub(crate) const NEIGHBOURS: [u8; 2] = [135, 136];
 
 /// Address of all routers of a network, and their hardware address for that.
 const ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2);
@@ -123,7 +123,7 @@ pub struct Wire {
     pub(crate) held: Held,
     /// Datagrams that were refused, or dropped since nobody answers where they were to go.
     pub(crate) refusals: Refusals,
-    /// Neighbours that do not answer.
+    /// Neighbours that are asked for, and those that do not answer.
     pub(crate) neighbours: Neighbours,
     /// Exchange with servers that lease addresses.
     pub(crate) leases: Leases,
@@ -183,7 +183,8 @@ impl Wire {
 
     /// Whether there is something that the stack has not seen.
     pub fn has_more(&self) -> bool {
-        !self.looped.is_empty() || !self.incoming.is_empty() || !self.returned.is_empty()
+        let has_frames = !self.looped.is_empty() || !self.incoming.is_empty() || !self.returned.is_empty();
+        has_frames || self.refusals.has_some() || self.neighbours.has_untold()
     }
 
     /// Says whether the stack may send something.
@@ -209,6 +210,20 @@ impl Wire {
         let lladdr = (!from.is_unspecified()).then(|| own.into());
         let asked = frames::message(NdiscRepr::RouterSolicit { lladdr });
         self.leave(frames::about_network([own, ROUTERS_HARDWARE], from, ROUTERS, &asked));
+    }
+
+    /// Asks for neighbours, as far as that is due.
+    pub fn ask(&mut self) {
+        for question in self.neighbours.turn() {
+            self.put_question(question);
+        }
+    }
+
+    /// Sends a question for a neighbour, if there has ever been a card.
+    fn put_question(&mut self, question: Vec<u8>) {
+        if self.own != NO_CARD && !is_martian(&question) {
+            self.leave(question);
+        }
     }
 
     /// Asks for addresses before they are used, as far as that is due.
@@ -250,6 +265,9 @@ impl Wire {
             if self.neighbours.awaits() {
                 claimed(frame).into_iter().flatten().for_each(|address| self.neighbours.heard(address));
             }
+            if let Some(told) = self.neighbours.hears(frame, own, &self.addresses) {
+                self.hand_in(told);
+            }
             self.incoming.push_back(frame.into());
         } else {
             self.counts.dropped += 1;
@@ -275,18 +293,21 @@ impl Wire {
 
     /// Sends a frame of the stack's to where it belongs. A segment that the card is to cut has pieces of this size, and a datagram to a group goes as it says.
     fn send(&mut self, mut frame: Vec<u8>, size: Option<NonZeroU16>, passage: Option<Passage>) {
+        let Some(&[first, ..]) = frame.first_chunk::<6>() else { return };
+        let is_for_many = first & 1 != 0;
+        if is_for_many && !self.neighbours.passes(&frame) {
+            return;
+        }
+        let note = if is_for_many { Passage::take_note(&mut frame, &self.addresses) } else { None };
+        let passage = passage.or(note);
         if let Some(passage) = passage {
             frames::set_hops(&mut frame, passage.hops);
         }
         self.ends.sent(&frame);
-        let Some(&[first, ..]) = frame.first_chunk::<6>() else { return };
         if Neighbours::is_for_nobody(&frame) && frame[..6] != self.own {
             return self.lose(&frame);
         }
-        if first & 1 != 0 {
-            self.neighbours.sent(&frame);
-        }
-        let stays = (frame[..6] == self.own || first & 1 != 0) && passage.is_none_or(|passage| passage.loops);
+        let stays = (frame[..6] == self.own || is_for_many) && passage.is_none_or(|passage| passage.loops);
         let goes = frame[..6] != self.own && passage.is_none_or(|passage| passage.hops > 0);
         let leaves = self.own != NO_CARD && goes && !is_martian(&frame);
         match (leaves, stays) {
@@ -307,9 +328,8 @@ impl Wire {
     fn lose(&mut self, frame: &[u8]) {
         self.counts.dropped += 1;
         self.refusals.lose(frame);
-        let question = self.neighbours.again(frame);
-        if let Some(question) = question.filter(|question| self.own != NO_CARD && !is_martian(question)) {
-            self.leave(question);
+        if let Some(question) = self.neighbours.again(frame) {
+            self.put_question(question);
         }
     }
 

@@ -9,11 +9,10 @@ use rt::api::{Status, process};
 use rt::door::Door;
 use rt::sync::Mutex;
 use rt::sys::Uid;
+use tcpip::sockets::{Limits, Taken};
 
-/// Objects of one task, and of all, that make sockets.
-const OWN_MAX: usize = 8;
-/// See [`OWN_MAX`].
-const ALL_MAX: usize = 64;
+/// Objects that make sockets. A task that is alone gets eight, and one for each program that `root` starts is set aside.
+const OBJECTS: Limits = Limits { all: 128, owners: 64, own: None };
 
 /// How many objects each task has.
 type Counts = Arc<Mutex<BTreeMap<u64, usize>>>;
@@ -53,8 +52,9 @@ impl Clients {
     pub fn open(&self, thread: Uid) -> Result<Door, Status> {
         let owner = process::task_of(rt::home(), thread).map_err(|_| Status::Denied)?.0;
         let mut counts = self.counts.lock();
-        let (all, own): (usize, usize) = (counts.values().sum(), counts.get(&owner).copied().unwrap_or(0));
-        if own >= OWN_MAX || all >= ALL_MAX {
+        let own = counts.get(&owner).copied().unwrap_or(0);
+        let taken = Taken { own, all: counts.values().sum(), owners: counts.len() };
+        if OBJECTS.more(taken, 1) == 0 {
             return Err(Status::Exhausted);
         }
         counts.insert(owner, own + 1);

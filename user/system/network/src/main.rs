@@ -43,7 +43,7 @@ const EARLY_MAX: usize = 64;
 fn main() -> i32 {
     let Some(limits) = limits(&rt::arguments()) else {
         println!(
-            "network: expected no arguments, or how many sockets there may be and how many of them one client's"
+            "network: expected no arguments, or how many sockets there may be, and how many of them one client's"
         );
         return 1;
     };
@@ -67,15 +67,19 @@ fn main() -> i32 {
     }
 }
 
-/// How many sockets there may be, as the arguments say: all, and those of one client. `None` if they make no sense.
+/// How many sockets there may be, as the arguments say: all, and those of one client, if it is not to have an eighth of what is free. `None` if they make no sense.
 fn limits(arguments: &[String]) -> Option<Limits> {
     match arguments {
         // Without arguments of its own an entry has the names that it serves.
         [] => Some(Limits::default()),
         [name] if name == NAME => Some(Limits::default()),
+        [all] => {
+            let all: usize = all.parse().ok()?;
+            (all > 0).then_some(Limits { all, ..Limits::default() })
+        }
         [all, own] => {
-            let limits = Limits { all: all.parse().ok()?, own: own.parse().ok()? };
-            (limits.own <= limits.all).then_some(limits)
+            let (all, own): (usize, usize) = (all.parse().ok()?, own.parse().ok()?);
+            (1..=all).contains(&own).then_some(Limits { all, own: Some(own), ..Limits::default() })
         }
         _ => None,
     }

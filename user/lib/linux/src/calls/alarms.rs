@@ -3,9 +3,9 @@
 //! Nobody tells when CPU time has been used, so this looks again when it can have been used at the earliest. The surprise: a signal that still waits is
 //! not sent again, it counts how often it was missed.
 
-use super::time::{PERIOD_MIN, SECOND, nanoseconds};
+use super::time::{PERIOD_MIN, SECOND, User, nanoseconds};
 use super::{done, number};
-use crate::errno::{EAGAIN, EINVAL, Result};
+use crate::errno::{EAGAIN, EINVAL, ESRCH, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::process::SIGNALS;
@@ -36,10 +36,10 @@ enum Clock {
     Machine,
     /// Time since 1970, as it is when the timer is set.
     Date,
-    /// CPU time of its process.
-    Process,
-    /// CPU time of a thread.
-    Thread(Tid),
+    /// CPU time of its process, or of another one, or of a thread of its process.
+    Used(User),
+    /// CPU time of another process, which has ended.
+    Ended,
 }
 
 /// Effect of a timer.
@@ -73,19 +73,25 @@ type Number = i32;
 #[derive(Debug, Default)]
 pub struct Alarms(BTreeMap<(Tid, Number), Alarm>);
 
-/// All timers of a process.
-fn of(pid: Tid) -> core::ops::RangeInclusive<(Tid, Number)> {
-    (pid, Number::MIN)..=(pid, Number::MAX)
-}
-
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// A clock's time now. Absolute times of a date are the machine's by then.
     fn clock_time(&self, pid: Tid, clock: Clock) -> u64 {
         match clock {
             Clock::Machine | Clock::Date => self.machine.now(),
-            Clock::Process => self.used(pid)[0],
-            Clock::Thread(tid) => self.machine.used(tid),
+            Clock::Used(User::Process(user)) => self.used(user)[0],
+            // Another process may have a thread with the number of one that is gone.
+            Clock::Used(User::Thread(thread)) if self.pid(thread) == Ok(pid) => self.machine.used(thread),
+            Clock::Used(User::Thread(_)) | Clock::Ended => 0,
         }
+    }
+
+    /// Fails unless there is a clock whose time a timer of a process can wait for.
+    fn check_clock(&self, pid: Tid, clock: Clock) -> Result<()> {
+        let is_there = match clock {
+            Clock::Used(User::Thread(thread)) => self.pid(thread) == Ok(pid),
+            clock => clock != Clock::Ended,
+        };
+        if is_there { Ok(()) } else { Err(ESRCH) }
     }
 
     /// Timers have changed: the machine has to wake when the next is due.
@@ -113,8 +119,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let clock = match clock as u32 {
             CLOCK_REALTIME | CLOCK_REALTIME_ALARM | CLOCK_TAI => Clock::Date,
             CLOCK_MONOTONIC | CLOCK_BOOTTIME | CLOCK_BOOTTIME_ALARM => Clock::Machine,
-            CLOCK_PROCESS_CPUTIME_ID => Clock::Process,
-            CLOCK_THREAD_CPUTIME_ID => Clock::Thread(tid),
+            CLOCK_PROCESS_CPUTIME_ID => Clock::Used(User::Process(self.pid(tid)?)),
+            CLOCK_THREAD_CPUTIME_ID => Clock::Used(User::Thread(tid)),
+            clock if (clock as i32) < 0 => match self.user_of(tid, clock, 0)? {
+                User::Process(pid) if self.other(pid)?.ended.is_some() => Clock::Ended,
+                user => Clock::Used(user),
+            },
             _ => return Err(EINVAL),
         };
         let pid = self.pid(tid)?;
@@ -153,6 +163,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let ((pid, number), alarm) = self.alarm(tid, timer)?;
         let [every_seconds, every, seconds, rest] = self.words(tid, new)?;
         let (every, wanted) = (nanoseconds([every_seconds, every])?, nanoseconds([seconds, rest])?);
+        self.check_clock(pid, alarm.clock)?;
         if old != 0 {
             self.write_left(tid, pid, old, Some(alarm))?;
         }
@@ -222,8 +233,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             self.alarms_changed();
             return Ok(before);
         }
-        let at = Some(self.clock_time(pid, Clock::Process).saturating_add(first));
-        let (clock, effect) = (Clock::Process, Effect::Plain(signal));
+        let (clock, effect) = (Clock::Used(User::Process(pid)), Effect::Plain(signal));
+        let at = Some(self.clock_time(pid, clock).saturating_add(first));
         self.set_alarm((pid, key), Alarm { clock, effect, at, every, look: 0, missed: 0 });
         Ok(before)
     }
@@ -247,7 +258,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             alarm.look = alarm.at.map_or(0, |at| {
                 let look = self.look_at(pid, alarm.clock, at);
-                let is_used = matches!(alarm.clock, Clock::Process | Clock::Thread(_));
+                let is_used = matches!(alarm.clock, Clock::Used(_));
                 let least = now.saturating_add(if is_used { LOOK_MIN } else { PERIOD_MIN } * factor);
                 // Those that are too quick come together.
                 let least = if factor > 1 { least.next_multiple_of(PERIOD_MIN) } else { least };
@@ -299,8 +310,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// A process has ended: its timers and its contexts of requests are gone, and descriptors of it tell so.
     pub(crate) fn process_ended(&mut self, pid: Tid) {
-        if self.kept.alarms.0.range(of(pid)).next().is_some() {
-            self.kept.alarms.0.retain(|(owner, _), _| *owner != pid);
+        let all = &mut self.kept.alarms.0;
+        let before = all.len();
+        all.retain(|(owner, _), _| *owner != pid);
+        let mut has_changed = all.len() < before;
+        // Those of others that wait for its time do so no longer.
+        let ended = Clock::Used(User::Process(pid));
+        for alarm in all.values_mut().filter(|alarm| alarm.clock == ended) {
+            (alarm.clock, alarm.at, has_changed) = (Clock::Ended, None, true);
+        }
+        if has_changed {
             self.alarms_changed();
         }
         self.forget_contexts(pid);

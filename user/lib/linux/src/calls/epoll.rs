@@ -65,26 +65,17 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
-    /// Something open is closed: entries of lists end.
-    pub(crate) fn forget_watches(&mut self, object: &Object) {
-        match object {
-            Object::Epoll(epoll) => {
-                for (key, source) in epoll.sources() {
-                    self.watches.remove(source, epoll, key);
-                }
-                self.watches.forget(epoll.number);
-            }
-            Object::Signals(_) => {
-                for source in self.watches.signals() {
-                    self.watches.forget(source);
-                }
-            }
-            object => {
-                if let Some(source) = source_of(object) {
-                    self.watches.forget(source);
-                }
+    /// Something open is closed, which has been at an address: entries of lists end.
+    pub(crate) fn forget_watches(&mut self, address: usize, object: &Object) {
+        if self.watches.is_empty() {
+            return;
+        }
+        if let Object::Epoll(epoll) = object {
+            for key in epoll.keys() {
+                self.watches.remove(epoll, key);
             }
         }
+        self.watches.forget(address);
     }
 
     /// Whether a list has an entry that is ready. Entries that are not are looked at when they hear of something.
@@ -139,13 +130,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                     self.check_nesting(epoll, inner)?;
                 }
                 self.watches.check_room()?;
-                epoll.add(fd, &open, source, wanted)?;
+                epoll.add(fd, &open, wanted)?;
                 self.watches.add(source, epoll, at);
             }
             EPOLL_CTL_MOD => epoll.change(at, wanted)?,
             EPOLL_CTL_DEL => {
-                let source = epoll.remove(at)?;
-                self.watches.remove(source, epoll, at);
+                epoll.remove(at)?;
+                self.watches.remove(epoll, at);
                 return done(Ok(()));
             }
             _ => return Err(EINVAL),

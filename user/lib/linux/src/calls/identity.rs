@@ -167,12 +167,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     pub(crate) fn sys_setuid(&mut self, tid: Tid, [owner, ..]: [u64; 6]) -> Answer {
-        let owner = owner as u32;
-        let owners = &mut self.process(tid)?.owners;
-        let may = owners.owner[1] == 0;
-        let outcome = set_one(&mut owners.owner, owner, may);
-        self.charge_owner(tid);
-        outcome
+        self.change_owner(tid, |owners, may| set_one(owners, owner as u32, may))
     }
 
     /// A process may have another owner, who has what it is charged from now on.
@@ -185,23 +180,17 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     pub(crate) fn sys_setgid(&mut self, tid: Tid, [group, ..]: [u64; 6]) -> Answer {
-        let owners = &mut self.process(tid)?.owners;
-        let may = owners.owner[1] == 0;
-        set_one(&mut owners.group, group as u32, may)
+        let may = self.can(tid, nr::CAP_SETGID);
+        set_one(&mut self.process(tid)?.owners.group, group as u32, may)
     }
 
     pub(crate) fn sys_setresuid(&mut self, tid: Tid, [real, effective, saved, ..]: [u64; 6]) -> Answer {
-        let owners = &mut self.process(tid)?.owners;
-        let may = owners.owner[1] == 0;
-        let outcome = set_all(&mut owners.owner, [real, effective, saved], may);
-        self.charge_owner(tid);
-        outcome
+        self.change_owner(tid, |owners, may| set_all(owners, [real, effective, saved], may))
     }
 
     pub(crate) fn sys_setresgid(&mut self, tid: Tid, [real, effective, saved, ..]: [u64; 6]) -> Answer {
-        let owners = &mut self.process(tid)?.owners;
-        let may = owners.owner[1] == 0;
-        set_all(&mut owners.group, [real, effective, saved], may)
+        let may = self.can(tid, nr::CAP_SETGID);
+        set_all(&mut self.process(tid)?.owners.group, [real, effective, saved], may)
     }
 
     pub(crate) fn sys_getgroups(&mut self, tid: Tid, [count, to, ..]: [u64; 6]) -> Answer {
@@ -217,7 +206,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     pub(crate) fn sys_setgroups(&mut self, tid: Tid, [count, from, ..]: [u64; 6]) -> Answer {
-        if self.process(tid)?.owners.owner[1] != 0 {
+        if !self.can(tid, nr::CAP_SETGID) {
             return Err(EPERM);
         }
         if count as usize > GROUPS_MAX {

@@ -24,7 +24,9 @@ use alloc::rc::Rc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use linux_raw_sys::general::{O_CLOEXEC, O_NONBLOCK, O_RDWR, POLLERR, POLLHUP, POLLRDHUP};
+use linux_raw_sys::general::{
+    CAP_NET_BIND_SERVICE, O_CLOEXEC, O_NONBLOCK, O_RDWR, POLLERR, POLLHUP, POLLRDHUP,
+};
 use linux_raw_sys::net::SOCK_RAW;
 use vfs::FileSystem;
 
@@ -37,7 +39,7 @@ const PORTS: core::ops::Range<u16> = 32_768..49_152;
 /// Sockets of a sandbox that have an address, at most: to find a port that is free, each may be compared with all of them.
 const BOUND_MAX: usize = 1024;
 
-/// Ports below this one are for the owner 0 alone.
+/// Ports below this one are for whoever has `CAP_NET_BIND_SERVICE`.
 const FIRST_COMMON_PORT: u16 = 1024;
 
 /// Connections that wait at a socket to be accepted, at most.
@@ -242,7 +244,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(EADDRNOTAVAIL);
         }
         let is_common = inet.is_echo() || !(1..FIRST_COMMON_PORT).contains(&at.port());
-        if !is_common && self.credentials(tid)?.owner != 0 {
+        if !is_common && !self.can(tid, CAP_NET_BIND_SERVICE) {
             return Err(EACCES);
         }
         done(self.name_inet(inet, at))

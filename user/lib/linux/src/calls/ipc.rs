@@ -19,6 +19,7 @@ use crate::machine::{Machine, Tid};
 use crate::process::Event;
 use crate::system::{Answer, Outcome, System};
 use alloc::vec::Vec;
+use linux_raw_sys::general::{CAP_IPC_OWNER, CAP_SYS_ADMIN};
 use vfs::FileSystem;
 
 /// Permission to read, for whichever class a process is of.
@@ -120,7 +121,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         make: impl FnOnce(&mut Self, Permissions) -> Result<i32>,
     ) -> Answer {
         let (key, flags) = (key as i32, flags as u32);
-        let subject = self.subject(tid)?;
+        let subject = self.ipc_subject(tid)?;
         let found = T::all(&mut self.kept.ipc).of_key(key).filter(|_| key != IPC_PRIVATE);
         let id = match found {
             Some(_) if flags & (IPC_CREAT | IPC_EXCL) == IPC_CREAT | IPC_EXCL => return Err(EEXIST),
@@ -136,6 +137,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         number(Ok(id as u64))
     }
 
+    /// Effective owners of a thread's process; none if it passes all permissions of such objects.
+    fn ipc_subject(&mut self, tid: Tid) -> Result<Option<Subject>> {
+        Ok(if self.can(tid, CAP_IPC_OWNER) { None } else { Some(self.identity(tid)?) })
+    }
+
     /// An object of an identifier. `EINVAL`: there is none; `EIDRM`: it was removed while the call has waited.
     pub(super) fn ipc_object<T: Kind>(&mut self, tid: Tid, id: i32) -> Result<&mut Object<T>> {
         let has_waited = self.thread(tid)?.until.is_some();
@@ -145,7 +151,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// That object, if a thread may do with it what it wants: [`READS`], [`WRITES`], or flags of a call.
     pub(super) fn ipc_allowed<T: Kind>(&mut self, tid: Tid, id: i32, wanted: u32) -> Result<&mut Object<T>> {
-        let subject = self.subject(tid)?;
+        let subject = self.ipc_subject(tid)?;
         let object = self.ipc_object(tid, id)?;
         object.permissions.check(subject.as_ref(), wanted)?;
         Ok(object)
@@ -153,10 +159,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// That object, if it belongs to the owner of a thread's process, who may remove it.
     pub(super) fn ipc_owned<T: Kind>(&mut self, tid: Tid, id: i32) -> Result<&mut Object<T>> {
-        let subject = self.subject(tid)?;
+        let (owner, is_all) = (self.process(tid)?.owners.owner[1], self.can(tid, CAP_SYS_ADMIN));
         let object = self.ipc_object(tid, id)?;
         let owners = [object.permissions.owner.0, object.permissions.maker.0];
-        if subject.is_some_and(|subject| !owners.contains(&subject.owner)) { Err(EPERM) } else { Ok(object) }
+        if is_all || owners.contains(&owner) { Ok(object) } else { Err(EPERM) }
     }
 
     /// The identifier of the object that a command tells of, and the result of the command: one that names a place answers with the identifier.

@@ -1,22 +1,24 @@
 //! Memory: what is mapped where.
 
 use super::{done, number};
-use crate::errno::{EACCES, EFAULT, EINVAL, ENODEV, ENOMEM, ENOSPC, EOVERFLOW, EPERM, Result};
+use crate::errno::{EACCES, EFAULT, EINVAL, ENAMETOOLONG, ENODEV, ENOMEM, ENOSPC, EOVERFLOW, EPERM, Result};
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
-use crate::memory::{AtFork, END, FileNumber, Kind, Move, Rights, Source};
+use crate::memory::{END, FileNumber, Kind, Move, NAME_BYTES, Rights, Source};
 use crate::open::Object;
 use crate::special::{Device, Special};
 use crate::system::{Answer, DONE, System};
 use alloc::collections::BTreeSet;
 use linux_raw_sys::general::{
-    MADV_COLD, MADV_COLLAPSE, MADV_DODUMP, MADV_DOFORK, MADV_DONTFORK, MADV_DONTNEED, MADV_DONTNEED_LOCKED,
-    MADV_FREE, MADV_KEEPONFORK, MADV_MERGEABLE, MADV_NORMAL, MADV_POPULATE_WRITE, MADV_REMOVE, MADV_WILLNEED,
-    MADV_WIPEONFORK, MAP_ANONYMOUS, MAP_FIXED, MAP_FIXED_NOREPLACE, MAP_GROWSDOWN, MAP_PRIVATE, MAP_SHARED,
-    MAP_SHARED_VALIDATE, MAP_TYPE, MCL_CURRENT, MCL_FUTURE, MCL_ONFAULT, MLOCK_ONFAULT, MREMAP_FIXED,
-    MREMAP_MAYMOVE, MS_ASYNC, MS_INVALIDATE, MS_SYNC, PKEY_ACCESS_MASK, PROT_EXEC, PROT_GROWSDOWN,
-    PROT_GROWSUP, PROT_READ, PROT_WRITE, RLIMIT_AS, RLIMIT_MEMLOCK,
+    CAP_IPC_LOCK, MADV_COLD, MADV_COLLAPSE, MADV_DODUMP, MADV_DOFORK, MADV_DONTFORK, MADV_DONTNEED,
+    MADV_DONTNEED_LOCKED, MADV_FREE, MADV_KEEPONFORK, MADV_MERGEABLE, MADV_NORMAL, MADV_POPULATE_WRITE,
+    MADV_REMOVE, MADV_WILLNEED, MADV_WIPEONFORK, MAP_32BIT, MAP_ANONYMOUS, MAP_FIXED, MAP_FIXED_NOREPLACE,
+    MAP_GROWSDOWN, MAP_PRIVATE, MAP_SHARED, MAP_SHARED_VALIDATE, MAP_TYPE, MCL_CURRENT, MCL_FUTURE,
+    MCL_ONFAULT, MLOCK_ONFAULT, MREMAP_FIXED, MREMAP_MAYMOVE, MS_ASYNC, MS_INVALIDATE, MS_SYNC,
+    PKEY_ACCESS_MASK, PROT_EXEC, PROT_GROWSDOWN, PROT_GROWSUP, PROT_READ, PROT_WRITE, RLIMIT_AS,
+    RLIMIT_MEMLOCK,
 };
+use linux_raw_sys::prctl::PR_SET_VMA_ANON_NAME;
 use vfs::{FileSystem, Inode};
 
 /// Most pages of one call of `mincore`: 4 GiB.
@@ -66,12 +68,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let grows_down = flags & MAP_GROWSDOWN != 0 && source.is_none();
         let is_read_only = is_shared && source.is_some_and(|(_, may_write)| !may_write);
         let source = source.map(|(source, _)| source);
-        let kind = Kind { rights, is_shared, grows_down, is_read_only, source, at_fork: AtFork::COPIED };
+        let kind = Kind { is_shared, grows_down, is_read_only, source, ..Kind::private(rights) };
         let room = self.room(tid)?;
         let mut room = room.borrow_mut();
         let frames = &mut self.store.frames;
         let mut written = BTreeSet::new();
         let mapped = match flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) {
+            0 if flags & MAP_32BIT != 0 => room.memory.map_low(frames, at, len, kind),
             0 => room.memory.map_near(frames, at, len, kind),
             MAP_FIXED => {
                 written = room.memory.shared_files(at..at.saturating_add(len));
@@ -204,6 +207,27 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
+    /// Gives memory that shows no file a name: `PR_SET_VMA`.
+    pub(super) fn name_memory(&mut self, tid: Tid, [_, kind, at, len, name, _]: [u64; 6]) -> Answer {
+        if kind != PR_SET_VMA_ANON_NAME.into() {
+            return Err(EINVAL);
+        }
+        let room = self.room(tid)?;
+        let memory = &mut room.borrow_mut().memory;
+        let name = match name {
+            0 => None,
+            name => match self.store.text(memory, name, NAME_BYTES) {
+                Err(ENAMETOOLONG) => return Err(EINVAL),
+                name => Some(name?),
+            },
+        };
+        let is_good = |byte: &u8| matches!(byte, b' '..=b'~') && !b"\\`$[]".contains(byte);
+        if !name.iter().flatten().all(is_good) {
+            return Err(EINVAL);
+        }
+        done(memory.set_name(&mut self.store.frames, (at, len), name.as_deref()))
+    }
+
     pub(crate) fn sys_msync(&mut self, tid: Tid, [at, len, flags, ..]: [u64; 6]) -> Answer {
         let flags = flags as u32;
         if at % PAGE != 0
@@ -272,10 +296,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Fails unless a process may lock so many bytes. Nothing is paged out, so all is locked, and nobody counts what was locked before.
     fn may_lock(&mut self, tid: Tid, len: u64) -> Result<()> {
-        let process = self.process(tid)?;
-        let limit = process.limits[RLIMIT_MEMLOCK as usize][0];
+        let limit = self.process(tid)?.limits[RLIMIT_MEMLOCK as usize][0];
         match limit {
-            _ if process.owners.owner[1] == 0 => Ok(()),
+            _ if self.can(tid, CAP_IPC_LOCK) => Ok(()),
             0 => Err(EPERM),
             _ if len > limit => Err(ENOMEM),
             _ => Ok(()),

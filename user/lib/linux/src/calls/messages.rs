@@ -3,9 +3,7 @@
 use super::inet::sender_bytes;
 use super::number;
 use super::sockets::{check_socket, socket_of};
-use crate::errno::{
-    EAGAIN, EBADF, EINVAL, EISCONN, EMSGSIZE, ENOBUFS, EOPNOTSUPP, EPERM, EPIPE, Errno, Result,
-};
+use crate::errno::{EAGAIN, EBADF, EINVAL, EISCONN, EMSGSIZE, ENOBUFS, EOPNOTSUPP, EPERM, EPIPE, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::netlink;
@@ -17,7 +15,7 @@ use crate::system::{Answer, Outcome, System};
 use alloc::rc::Rc;
 use alloc::vec;
 use alloc::vec::Vec;
-use linux_raw_sys::general::{O_NONBLOCK, RLIMIT_NOFILE, SIGPIPE};
+use linux_raw_sys::general::{CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN, O_NONBLOCK, RLIMIT_NOFILE, SIGPIPE};
 use linux_raw_sys::net::{
     AF_UNIX, MSG_CMSG_CLOEXEC, MSG_CTRUNC, MSG_DONTWAIT, MSG_ERRQUEUE, MSG_NOSIGNAL, MSG_OOB, MSG_PEEK,
     MSG_TRUNC, MSG_WAITALL, SCM_CREDENTIALS, SCM_RIGHTS, SOL_SOCKET,
@@ -33,9 +31,6 @@ const COUNT_MAX: u64 = 0x7fff_f000;
 /// Pieces of memory that one message may name.
 const PIECES_MAX: u64 = 1024;
 
-/// Messages of one call, at most.
-const MESSAGES_MAX: u64 = 1024;
-
 /// Most bytes beside those of a message.
 const CONTROL_MAX: u64 = 20 << 10;
 
@@ -47,15 +42,6 @@ const HEAD_BYTES: usize = 16;
 
 /// Bytes of `struct ucred`.
 const CREDENTIALS_BYTES: usize = 12;
-
-/// Bytes of `struct mmsghdr`: a `struct msghdr`, and a length.
-const ENTRY_BYTES: u64 = 64;
-
-/// Flag of `recvmmsg`: only the first message is waited for.
-const MSG_WAITFORONE: u32 = 0x10000;
-
-/// Offset of the length in it.
-const ENTRY_LEN_AT: u64 = 56;
 
 /// A `struct msghdr`.
 #[derive(Debug, Default)]
@@ -100,7 +86,7 @@ fn half(bytes: &[u8], at: usize) -> u32 {
 }
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
-    fn header(&mut self, tid: Tid, at: u64) -> Result<Header> {
+    pub(super) fn header(&mut self, tid: Tid, at: u64) -> Result<Header> {
         let [name, name_len, pieces, count, control, control_len, _] = self.words(tid, at)?;
         let name_len = name_len as u32;
         if name_len > i32::MAX as u32 {
@@ -185,7 +171,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                     if body.len() != CREDENTIALS_BYTES {
                         return Err(EINVAL);
                     }
-                    if told != own && own.owner != 0 {
+                    if told != own && !self.may_tell(tid, told)? {
                         return Err(EPERM);
                     }
                     enclosed.credentials = told;
@@ -196,6 +182,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             rest = rest.get(len.next_multiple_of(8)..).unwrap_or_default();
         }
         Ok(enclosed)
+    }
+
+    /// Whether a thread may tell others that it is somebody: itself, with any of its owners and groups, or whoever it could become.
+    fn may_tell(&mut self, tid: Tid, told: Credentials) -> Result<bool> {
+        let is_own = told.pid == self.pid(tid)?;
+        let owners = &self.process(tid)?.owners;
+        let (has_owner, has_group) = (owners.owner.contains(&told.owner), owners.group.contains(&told.group));
+        Ok((is_own || self.can(tid, CAP_SYS_ADMIN))
+            && (has_owner || self.can(tid, CAP_SETUID))
+            && (has_group || self.can(tid, CAP_SETGID)))
     }
 
     fn enclose_files(&mut self, tid: Tid, body: &[u8], enclosed: &mut Enclosed) -> Result<()> {
@@ -209,7 +205,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Sends a message. `done`: bytes of it that are sent.
-    fn send_message(&mut self, tid: Tid, open: &Rc<Open>, header: &Header, flags: u32, done: u64) -> Answer {
+    pub(super) fn send_message(
+        &mut self,
+        tid: Tid,
+        open: &Rc<Open>,
+        header: &Header,
+        flags: u32,
+        done: u64,
+    ) -> Answer {
         if let Object::Inet(inet) = &open.object {
             return self.send_by_inet(tid, (open, inet), header, flags, done);
         }
@@ -334,7 +337,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Receives a message with all that is beside it.
-    fn receive_whole(&mut self, tid: Tid, open: &Rc<Open>, header: &Header, flags: u32, done: u64) -> Answer {
+    pub(super) fn receive_whole(
+        &mut self,
+        tid: Tid,
+        open: &Rc<Open>,
+        header: &Header,
+        flags: u32,
+        done: u64,
+    ) -> Answer {
         if let Object::Inet(inet) = &open.object {
             return self.receive_whole_by_inet(tid, (open, inet), header, flags, done);
         }
@@ -482,71 +492,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let header = self.header(tid, at)?;
         let done = self.thread(tid)?.done;
         self.receive_whole(tid, &open, &header, flags as u32, done)
-    }
-
-    /// Sends messages until one has to wait. The first one waits.
-    pub(crate) fn sys_sendmmsg(&mut self, tid: Tid, [fd, at, count, flags, ..]: [u64; 6]) -> Answer {
-        let open = self.open_file(tid, fd)?;
-        check_socket(&open)?;
-        let mut sent = 0;
-        while sent < u64::from(count as u32).min(MESSAGES_MAX) {
-            let entry = at.wrapping_add(sent * ENTRY_BYTES);
-            let flags = flags as u32 | if sent > 0 { MSG_DONTWAIT } else { 0 };
-            let header = self.header(tid, entry);
-            let mut outcome = header.and_then(|header| self.send_message(tid, &open, &header, flags, 0));
-            let done = core::mem::take(&mut self.thread(tid)?.done);
-            if done > 0 && matches!(outcome, Ok(Outcome::Wait(..))) {
-                // A part of a message counts as one, and the entry says how long it is.
-                outcome = Ok(Outcome::Value(done));
-            }
-            if let Some(stopped) = self.count_message(tid, entry, outcome, sent) {
-                return stopped;
-            }
-            sent += 1;
-        }
-        number(Ok(sent))
-    }
-
-    /// Receives messages: all that are wanted, or by `MSG_WAITFORONE` those that there are, one at least.
-    pub(crate) fn sys_recvmmsg(&mut self, tid: Tid, [fd, at, count, flags, timeout, _]: [u64; 6]) -> Answer {
-        let open = self.open_file(tid, fd)?;
-        check_socket(&open)?;
-        let mut flags = flags as u32 & !MSG_WAITALL;
-        let mut received = self.thread(tid)?.done;
-        let deadline = match timeout {
-            0 => None,
-            at => Some(super::time::nanoseconds(self.words(tid, at)?)?),
-        };
-        while received < u64::from(count as u32).min(MESSAGES_MAX) {
-            if received > 0 && (flags & MSG_WAITFORONE != 0 || deadline == Some(0)) {
-                flags |= MSG_DONTWAIT;
-            }
-            let entry = at.wrapping_add(received * ENTRY_BYTES);
-            let header = self.header(tid, entry);
-            let outcome = header.and_then(|header| self.receive_whole(tid, &open, &header, flags, 0));
-            if let Ok(Outcome::Wait(on, until)) = outcome {
-                self.thread(tid)?.done = received;
-                return Ok(Outcome::Wait(on, until));
-            }
-            if let Some(stopped) = self.count_message(tid, entry, outcome, received) {
-                return stopped;
-            }
-            received += 1;
-        }
-        number(Ok(received))
-    }
-
-    /// Notes the length of one of several messages. An answer, if the call ends with it.
-    fn count_message(&mut self, tid: Tid, entry: u64, outcome: Answer, before: u64) -> Option<Answer> {
-        match outcome {
-            Ok(Outcome::Value(len)) => {
-                let len = (len as u32).to_le_bytes();
-                let written = self.write(tid, entry.wrapping_add(ENTRY_LEN_AT), &len);
-                written.err().map(|error: Errno| if before > 0 { number(Ok(before)) } else { Err(error) })
-            }
-            Err(_) if before > 0 => Some(number(Ok(before))),
-            other => Some(other),
-        }
     }
 }
 

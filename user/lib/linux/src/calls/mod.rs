@@ -3,6 +3,7 @@
 pub mod addresses;
 pub mod aio;
 pub mod alarms;
+mod capabilities;
 mod clone3;
 pub mod descriptors;
 mod directories;
@@ -19,6 +20,7 @@ mod interfaces;
 pub mod ipc;
 mod lengths;
 pub mod locks;
+mod many_messages;
 pub mod memfd;
 pub mod memory;
 pub mod messages;

@@ -26,8 +26,8 @@ use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 use core::cmp::Reverse;
 use linux_raw_sys::general::{
-    O_ACCMODE, O_CREAT, O_EXCL, O_NONBLOCK, O_RDONLY, O_WRONLY, POLLOUT, POLLWRNORM, R_OK, RLIMIT_MSGQUEUE,
-    W_OK,
+    CAP_FOWNER, CAP_SYS_RESOURCE, O_ACCMODE, O_CREAT, O_EXCL, O_NONBLOCK, O_RDONLY, O_WRONLY, POLLOUT,
+    POLLWRNORM, R_OK, RLIMIT_MSGQUEUE, W_OK,
 };
 use notify::Notice;
 use vfs::FileSystem;
@@ -223,7 +223,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let (limit, owners) = (process.limits[RLIMIT_MSGQUEUE as usize][0], &process.owners);
         let (payer, owner) = (owners.owner[0], (owners.owner[1], owners.group[1]));
         let permissions = mode & !process.umask & 0o777;
-        let is_root = owner.0 == 0;
+        let is_root = self.can(tid, CAP_SYS_RESOURCE);
         let all = &self.kept.ipc.named;
         if all.named.len() >= if is_root { OBJECTS_MAX } else { QUEUES_MAX } {
             return Err(ENOSPC);
@@ -258,8 +258,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(crate) fn sys_mq_unlink(&mut self, tid: Tid, [name, ..]: [u64; 6]) -> Answer {
         let name = self.queue_name(tid, name)?;
         let queue = self.kept.ipc.named.named.get(&name).ok_or(ENOENT)?;
-        let owner = queue.owner.0;
-        if self.subject(tid)?.is_some_and(|subject| subject.owner != owner) {
+        // They are in a directory of `root`'s that keeps what is others'.
+        let owners = [queue.owner.0, 0];
+        if !owners.contains(&self.process(tid)?.owners.owner[1]) && !self.can(tid, CAP_FOWNER) {
             return Err(EPERM);
         }
         self.kept.ipc.named.named.remove(&name);

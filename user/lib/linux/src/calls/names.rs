@@ -12,8 +12,8 @@ use crate::special::Special;
 use crate::system::{Answer, DONE, Outcome, System};
 use alloc::format;
 use linux_raw_sys::general::{
-    AT_EMPTY_PATH, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, AT_SYMLINK_NOFOLLOW, IN_MODIFY, RENAME_EXCHANGE,
-    RENAME_NOREPLACE, UTIME_NOW, UTIME_OMIT, W_OK,
+    AT_EMPTY_PATH, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, AT_SYMLINK_NOFOLLOW, CAP_DAC_READ_SEARCH, IN_MODIFY,
+    RENAME_EXCHANGE, RENAME_NOREPLACE, UTIME_NOW, UTIME_OMIT, W_OK,
 };
 use vfs::path::Last;
 use vfs::{Changes, FileSystem, How, Inode, Kind};
@@ -211,9 +211,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         linked(self.store.volume.link(root, &from, &to))
     }
 
-    /// Gives what is open another name. That is for `root` alone, since whoever has something open need not be able to reach it.
+    /// Gives what is open another name. That is for whoever reaches everything, since others may have something open that they cannot reach.
     fn link_open(&mut self, tid: Tid, open: &Open, to: &[u8]) -> Answer {
-        if self.subject(tid)?.is_some() {
+        if !self.can(tid, CAP_DAC_READ_SEARCH) {
             return Err(ENOENT);
         }
         let inode = match &open.object {

@@ -1,25 +1,29 @@
 //! Permissions of files: owner, group and mode, as Linux checks them for the effective owner of a process.
 //!
-//! `root` passes, and nothing is looked up for it. Symbolic links belong to nobody, so a sticky directory keeps none of them.
+//! Whoever has all [capabilities](crate::capabilities) that are about files passes, and nothing is looked up for it: `root`, who has given up none. Symbolic links
+//! belong to nobody, so a sticky directory keeps none of them.
 
 use super::paths::{joined, names};
-use crate::errno::{EACCES, EINVAL, ENOENT, EPERM, Result};
+use crate::capabilities::Set;
+use crate::errno::{EACCES, ENOENT, EPERM, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open};
-use crate::system::{Answer, DONE, System};
+use crate::system::System;
 use alloc::vec::Vec;
 use linux_raw_sys::general::{
-    _LINUX_CAPABILITY_VERSION_3, O_ACCMODE, O_PATH, O_RDONLY, O_TRUNC, O_WRONLY, R_OK, S_ISGID, S_ISUID,
-    S_ISVTX, S_IXGRP, W_OK, X_OK,
+    CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER, CAP_FSETID, CAP_SYS_PTRACE, O_ACCMODE,
+    O_PATH, O_RDONLY, O_TRUNC, O_WRONLY, R_OK, S_IFDIR, S_IFMT, S_ISGID, S_ISUID, S_ISVTX, S_IXGRP, W_OK,
+    X_OK,
 };
 use vfs::path::Last;
 use vfs::{Attributes, Changes, FileSystem, Inode, Kind};
 
-/// Capabilities of `root`: all 41 that there are.
-const ALL: u64 = (1 << 41) - 1;
+/// Capabilities with which a thread passes all that is checked here.
+const OF_FILES: Set =
+    1 << CAP_CHOWN | 1 << CAP_DAC_OVERRIDE | 1 << CAP_DAC_READ_SEARCH | 1 << CAP_FOWNER | 1 << CAP_FSETID;
 
-/// Owners for which something is checked.
+/// Owners for which something is checked, and capabilities.
 #[derive(Clone, Debug)]
 pub(super) struct Subject {
     /// The owner.
@@ -28,6 +32,8 @@ pub(super) struct Subject {
     pub group: u32,
     /// Other groups.
     pub groups: Vec<u32>,
+    /// Capabilities in effect.
+    pub capabilities: Set,
 }
 
 impl Subject {
@@ -35,19 +41,36 @@ impl Subject {
         self.group == group || self.groups.contains(&group)
     }
 
-    /// Whether permissions of something with an owner and a group allow all that is wanted: `R_OK` and its like.
-    pub fn may(&self, permissions: u32, (owner, group): (u32, u32), wanted: u32) -> bool {
+    fn can(&self, capability: u32) -> bool {
+        self.capabilities & 1 << capability != 0
+    }
+
+    /// Whether something with an owner is its own, or as if it were.
+    pub fn owns(&self, owner: u32) -> bool {
+        self.owner == owner || self.can(CAP_FOWNER)
+    }
+
+    /// Whether something with a mode, an owner and a group allows all that is wanted: `R_OK` and its like. With the kind of a directory in the mode it is one.
+    pub fn may(&self, mode: u32, (owner, group): (u32, u32), wanted: u32) -> bool {
         let shift = match () {
             () if self.owner == owner => 6,
             () if self.is_in(group) => 3,
             () => 0,
         };
-        self.owner == 0 || permissions >> shift & wanted == wanted
+        let is_directory = mode & S_IFMT == S_IFDIR;
+        let only_reads = if is_directory { wanted & W_OK == 0 } else { wanted == R_OK };
+        // Nobody begins a file that is no program for anybody.
+        let is_possible = is_directory || wanted & X_OK == 0 || mode & 0o111 != 0;
+        mode >> shift & wanted == wanted
+            || only_reads && self.can(CAP_DAC_READ_SEARCH)
+            || is_possible && self.can(CAP_DAC_OVERRIDE)
     }
 
     /// Fails unless it may do something with what was found.
     pub fn check(&self, found: &Attributes, wanted: u32) -> Result<()> {
-        let is_allowed = self.may(found.permissions.into(), (found.owner, found.group), wanted);
+        let kind = if found.kind == Kind::Directory { S_IFDIR } else { 0 };
+        let mode = kind | u32::from(found.permissions);
+        let is_allowed = self.may(mode, (found.owner, found.group), wanted);
         if is_allowed { Ok(()) } else { Err(EACCES) }
     }
 }
@@ -65,11 +88,20 @@ pub(super) fn whole(all: &[Vec<u8>]) -> Vec<u8> {
 }
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
-    /// Effective owners of a thread's process; none if that is `root`, which passes.
-    pub(super) fn subject(&mut self, tid: Tid) -> Result<Option<Subject>> {
+    /// Effective owners of a thread's process, and its capabilities.
+    pub(super) fn identity(&mut self, tid: Tid) -> Result<Subject> {
+        let capabilities = self.thread(tid)?.capabilities.effective;
         let owners = &self.process(tid)?.owners;
-        let (owner, group) = (owners.owner[1], owners.group[1]);
-        Ok((owner != 0).then(|| Subject { owner, group, groups: owners.groups.clone() }))
+        let (owner, group, groups) = (owners.owner[1], owners.group[1], owners.groups.clone());
+        Ok(Subject { owner, group, groups, capabilities })
+    }
+
+    /// The same; none if it passes all that is checked of files.
+    pub(super) fn subject(&mut self, tid: Tid) -> Result<Option<Subject>> {
+        if self.thread(tid)?.capabilities.effective & OF_FILES == OF_FILES {
+            return Ok(None);
+        }
+        self.identity(tid).map(Some)
     }
 
     /// Fails unless a thread may do something with what was found: `R_OK` and its like.
@@ -85,23 +117,25 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(self.walk(tid, b"", path, last, 0)?.path)
     }
 
-    /// Fails unless a thread may look into a process, and have what that has open: the process is its own, or all owners and groups of that are those in
-    /// effect here, or it is `root`. So a program that has set another owner keeps what it has from who began it.
+    /// Fails unless a thread may look into a process, and have what that has open: the process is its own; or all owners and groups of that are those in
+    /// effect here, and it has no capability that this one has not; or this one has `CAP_SYS_PTRACE`. So a program that has set another owner keeps what it has from who began it.
     pub(super) fn may_inspect(&mut self, tid: Tid, pid: Tid) -> Result<()> {
-        let own = self.pid(tid)?;
-        let owners = &self.process(tid)?.owners;
-        let (owner, group) = (owners.owner[1], owners.group[1]);
-        if own == pid || owner == 0 {
+        let own = self.thread(tid)?.capabilities;
+        if self.pid(tid)? == pid || own.can(CAP_SYS_PTRACE) {
             return Ok(());
         }
+        let owners = &self.process(tid)?.owners;
+        let (owner, group) = (owners.owner[1], owners.group[1]);
         let other = &self.other(pid).map_err(|_| ENOENT)?.owners;
-        if other.owner == [owner; 3] && other.group == [group; 3] { Ok(()) } else { Err(EACCES) }
+        let is_same = other.owner == [owner; 3] && other.group == [group; 3];
+        let has_more = self.capabilities_of(pid)?.permitted & !own.effective != 0;
+        if is_same && !has_more { Ok(()) } else { Err(EACCES) }
     }
 
-    /// Somebody else than `root` writes to a file: it is no program any more that sets an owner or a group.
+    /// Somebody writes to a file: it is no program any more that sets an owner or a group, unless that is somebody with `CAP_FSETID`.
     pub(super) fn unmark(&mut self, inode: Inode) -> Result<()> {
         let Some(tid) = self.current else { return Ok(()) };
-        if self.process(tid)?.owners.owner[1] == 0 {
+        if self.can(tid, CAP_FSETID) {
             return Ok(());
         }
         let found = self.store.volume.attributes(inode)?;
@@ -147,7 +181,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let directory = self.look(&parent(&reached), Last::Name)?;
         subject.check(&directory, W_OK | X_OK)?;
         let is_sticky = u32::from(directory.permissions) & S_ISVTX != 0 && found.kind != Kind::Symlink;
-        if is_sticky && ![found.owner, directory.owner].contains(&subject.owner) {
+        if is_sticky && directory.owner != subject.owner && !subject.owns(found.owner) {
             return Err(EPERM);
         }
         Ok(())
@@ -171,10 +205,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
-    /// Fails unless what was found belongs to a thread's owner.
+    /// Fails unless what was found belongs to a thread's owner, or is as if it did.
     pub(super) fn owns(&mut self, tid: Tid, found: &Attributes) -> Result<()> {
         let subject = self.subject(tid)?;
-        if subject.is_none_or(|subject| subject.owner == found.owner) { Ok(()) } else { Err(EPERM) }
+        if subject.is_none_or(|subject| subject.owns(found.owner)) { Ok(()) } else { Err(EPERM) }
     }
 
     /// Fails unless a thread may set times of what was found. Whoever may write may set them to those of now.
@@ -189,16 +223,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(super) fn given_permissions(&mut self, tid: Tid, found: &Attributes, mode: u64) -> Result<u64> {
         self.owns(tid, found)?;
         let subject = self.subject(tid)?;
-        let is_own = subject.is_none_or(|subject| subject.is_in(found.group));
+        let is_own = subject.is_none_or(|subject| subject.is_in(found.group) || subject.can(CAP_FSETID));
         Ok(if is_own { mode } else { mode & !u64::from(S_ISGID) })
     }
 
     /// Changes of owner and group that a thread may make. What makes a program another owner's goes by them.
     pub(super) fn may_give(&mut self, tid: Tid, found: &Attributes, changes: Changes) -> Result<Changes> {
         let (owner, group) = changes.owner.unwrap_or((found.owner, found.group));
-        if let Some(subject) = self.subject(tid)? {
-            self.owns(tid, found)?;
-            if owner != found.owner || group != found.group && !subject.is_in(group) {
+        if let Some(subject) = self.subject(tid)?.filter(|subject| !subject.can(CAP_CHOWN)) {
+            let stays = owner == found.owner && (group == found.group || subject.is_in(group));
+            if subject.owner != found.owner || !stays {
                 return Err(EPERM);
             }
         }
@@ -209,11 +243,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(Changes { permissions, ..changes })
     }
 
-    /// Changes that give something new to the owner of the thread that has made it, unless that is `root`.
+    /// Changes that give something new to the owner of the thread that has made it, unless that is `root`, whose it is.
     pub(super) fn new_owner(&mut self, tid: Tid) -> Result<Option<Changes>> {
-        let subject = self.subject(tid)?;
-        let of = |subject: Subject| Some((subject.owner, subject.group));
-        Ok(subject.map(|subject| Changes { owner: of(subject), ..Changes::default() }))
+        let owners = &self.process(tid)?.owners;
+        let owner = (owners.owner[1], owners.group[1]);
+        Ok((owner.0 != 0).then(|| Changes { owner: Some(owner), ..Changes::default() }))
     }
 
     /// Gives a file that was just made to its maker.
@@ -222,50 +256,5 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             self.store.volume.change(*inode, &changes)?;
         }
         Ok(())
-    }
-
-    /// Capabilities that a process has: all of them as `root`, and none otherwise.
-    fn capabilities(&self, pid: Tid) -> Result<u64> {
-        Ok(if self.other(pid)?.owners.owner[1] == 0 { ALL } else { 0 })
-    }
-
-    /// The process that a header of capabilities names. A version that is not known is answered by the one that is.
-    fn capability_header(&mut self, tid: Tid, at: u64) -> Result<Tid> {
-        let [header] = self.words(tid, at)?;
-        if header as u32 != _LINUX_CAPABILITY_VERSION_3 {
-            self.write(tid, at, &_LINUX_CAPABILITY_VERSION_3.to_le_bytes())?;
-            return Err(EINVAL);
-        }
-        match (header >> 32) as u32 {
-            0 => self.pid(tid),
-            pid => Ok(pid),
-        }
-    }
-
-    pub(crate) fn sys_capget(&mut self, tid: Tid, [header, to, ..]: [u64; 6]) -> Answer {
-        let pid = match self.capability_header(tid, header) {
-            // Without a place for them this asks for the version.
-            Err(EINVAL) if to == 0 => return DONE,
-            pid => pid?,
-        };
-        let all = self.capabilities(pid)?;
-        // Effective, permitted, and inheritable ones: the lower halves of all, then the upper ones.
-        let halves = [all as u32, all as u32, 0, (all >> 32) as u32, (all >> 32) as u32, 0];
-        let bytes: Vec<u8> = halves.iter().flat_map(|half| half.to_le_bytes()).collect();
-        if to != 0 {
-            self.write(tid, to, &bytes)?;
-        }
-        DONE
-    }
-
-    /// Capabilities are those of the owner: whoever asks for no others gets his way.
-    pub(crate) fn sys_capset(&mut self, tid: Tid, [header, from, ..]: [u64; 6]) -> Answer {
-        let pid = self.capability_header(tid, header)?;
-        let own = self.pid(tid)?;
-        let [first, middle, last] = self.words::<3>(tid, from)?;
-        let effective = first & 0xffff_ffff | (middle >> 32) << 32;
-        let permitted = first >> 32 | (last & 0xffff_ffff) << 32;
-        let has = self.capabilities(own)?;
-        if pid != own || (effective | permitted) & !has != 0 { Err(EPERM) } else { DONE }
     }
 }

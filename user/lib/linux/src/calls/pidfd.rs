@@ -165,7 +165,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if !self.processes.contains_key(&pid) {
             return Err(ESRCH);
         }
-        if !self.may_signal(own, pid, number) {
+        if !self.may_signal(tid, pid, number) {
             return Err(EPERM);
         }
         if number != 0 {
@@ -195,7 +195,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if self.pid(thread)? != pid {
             return Err(ESRCH);
         }
-        if pid != own && (cause.code >= 0 || cause.code == SI_TKILL) || !self.may_signal(own, pid, number) {
+        if pid != own && (cause.code >= 0 || cause.code == SI_TKILL) || !self.may_signal(tid, pid, number) {
             return Err(EPERM);
         }
         if number != 0 {

@@ -1,7 +1,7 @@
 //! `prctl`: what a process says of itself, or of its thread.
 
 use super::{done, number};
-use crate::errno::{EINVAL, EPERM, ESRCH};
+use crate::errno::{EINVAL, ESRCH};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::process::{NAME_BYTES, SIGNALS};
@@ -10,12 +10,9 @@ use alloc::vec;
 use linux_raw_sys::prctl::*;
 use vfs::FileSystem;
 
-/// Capabilities that there are.
-const CAPABILITIES: u64 = 41;
-
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(crate) fn sys_prctl(&mut self, tid: Tid, arguments: [u64; 6]) -> Answer {
-        let [code, argument, capability, ..] = arguments;
+        let [code, argument, filter, ..] = arguments;
         match code as u32 {
             PR_SET_NAME => {
                 let room = self.room(tid)?;
@@ -52,17 +49,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 let is_reaper = u32::from(self.process(tid)?.is_reaper);
                 done(self.write(tid, argument, &is_reaper.to_le_bytes()))
             }
-            // All capabilities may be had, and none are handed on to programs that do not have them by their owner.
-            PR_CAPBSET_READ => number(if argument < CAPABILITIES { Ok(1) } else { Err(EINVAL) }),
-            PR_CAP_AMBIENT => match argument as u32 {
-                PR_CAP_AMBIENT_IS_SET | PR_CAP_AMBIENT_LOWER if capability >= CAPABILITIES => Err(EINVAL),
-                PR_CAP_AMBIENT_IS_SET | PR_CAP_AMBIENT_LOWER | PR_CAP_AMBIENT_CLEAR_ALL => DONE,
-                PR_CAP_AMBIENT_RAISE => Err(EPERM),
-                _ => Err(EINVAL),
-            },
+            PR_CAPBSET_READ | PR_CAPBSET_DROP | PR_CAP_AMBIENT => self.choose_capabilities(tid, arguments),
+            PR_GET_KEEPCAPS | PR_SET_KEEPCAPS | PR_GET_SECUREBITS | PR_SET_SECUREBITS => {
+                self.choose_capabilities(tid, arguments)
+            }
+            PR_SET_VMA => self.name_memory(tid, arguments),
             PR_GET_SECCOMP => number(Ok(self.thread(tid)?.restriction.mode().into())),
-            PR_SET_SECCOMP => self.set_restriction(tid, argument, capability),
-            PR_GET_KEEPCAPS | PR_GET_SECUREBITS | PR_GET_TIMING => DONE,
+            PR_SET_SECCOMP => self.set_restriction(tid, argument, filter),
+            PR_GET_TIMING => DONE,
             PR_MCE_KILL_GET => number(Ok(PR_MCE_KILL_DEFAULT.into())),
             PR_GET_NO_NEW_PRIVS => number(Ok(self.process(tid)?.has_no_new_rights.into())),
             _ => self.choose(tid, arguments),

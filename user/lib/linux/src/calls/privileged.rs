@@ -7,7 +7,10 @@ use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::system::{Answer, DONE, Outcome, System};
 use alloc::vec;
-use linux_raw_sys::general::{CLONE_FILES, CLONE_FS, CLONE_SIGHAND, CLONE_SYSVSEM, CLONE_THREAD, CLONE_VM};
+use linux_raw_sys::general::{
+    CAP_SETGID, CAP_SYS_ADMIN, CAP_SYS_CHROOT, CLONE_FILES, CLONE_FS, CLONE_SIGHAND, CLONE_SYSVSEM,
+    CLONE_THREAD, CLONE_VM,
+};
 use vfs::path::Last;
 use vfs::{FileSystem, Kind};
 
@@ -24,7 +27,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     pub(crate) fn sys_sethostname(&mut self, tid: Tid, [at, len, ..]: [u64; 6]) -> Answer {
-        if self.process(tid)?.owners.owner[1] != 0 {
+        if !self.can(tid, CAP_SYS_ADMIN) {
             return Err(EPERM);
         }
         if len > NAME_MAX {
@@ -44,7 +47,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(ENOTDIR);
         }
         let is_root = plain(&self.canonical(&path)?) == b"/";
-        if is_root && self.process(tid)?.owners.owner[1] == 0 { DONE } else { Err(EPERM) }
+        if is_root && self.can(tid, CAP_SYS_CHROOT) { DONE } else { Err(EPERM) }
     }
 
     /// A process has descriptors and a working directory of its own, and shares the rest with nobody; spaces of names are everybody's.
@@ -53,17 +56,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     pub(crate) fn sys_setreuid(&mut self, tid: Tid, [real, effective, ..]: [u64; 6]) -> Answer {
-        let owners = &mut self.process(tid)?.owners;
-        let may = owners.owner[1] == 0;
-        let outcome = set_two(&mut owners.owner, [real as u32, effective as u32], may);
-        self.charge_owner(tid);
-        outcome
+        self.change_owner(tid, |owners, may| set_two(owners, [real as u32, effective as u32], may))
     }
 
     pub(crate) fn sys_setregid(&mut self, tid: Tid, [real, effective, ..]: [u64; 6]) -> Answer {
-        let owners = &mut self.process(tid)?.owners;
-        let may = owners.owner[1] == 0;
-        set_two(&mut owners.group, [real as u32, effective as u32], may)
+        let may = self.can(tid, CAP_SETGID);
+        set_two(&mut self.process(tid)?.owners.group, [real as u32, effective as u32], may)
     }
 
     /// The owner for files is the effective one. The answer is the one before, so a caller sees that it stays.

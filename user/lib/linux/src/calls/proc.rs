@@ -1,6 +1,7 @@
 //! Texts of files of `/proc`.
 
 use super::time::{SECOND, TICK};
+use crate::capabilities::Capabilities;
 use crate::errno::{EINVAL, ENOENT, ESRCH, Result};
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
@@ -270,12 +271,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         };
         let (mapped, present) = process.room.borrow().memory.sizes();
         let first = self.threads.get(&tid);
-        let (own, blocked) = first.map_or((0, 0), |first| (first.pending.set().0, first.mask.0));
+        let (pending, blocked) = first.map_or((0, 0), |first| (first.pending.set().0, first.mask.0));
         let handled = |is_so: &dyn Fn(u64) -> bool| {
             let signals = (0..).zip(&process.actions).filter(|(_, action)| is_so(action.handler));
             signals.fold(0u64, |all, (signal, _)| all | 1 << signal)
         };
-        let all: u64 = if process.owners.owner[1] == 0 { (1 << 41) - 1 } else { 0 };
+        let own = self.capabilities_of(tid).unwrap_or(Capabilities::of_owner(process.owners.owner[1]));
         let groups: String = process.owners.groups.iter().map(|group| format!("{group} ")).collect();
         let numbers =
             |numbers: [u32; 3]| format!("{}\t{}\t{}\t{}", numbers[0], numbers[1], numbers[2], numbers[1]);
@@ -283,7 +284,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             "Name:\t{name}\nUmask:\t{:04o}\nState:\t{state}\nTgid:\t{pid}\nPid:\t{tid}\nPPid:\t{}\nTracerPid:\t0\nUid:\t{}\nGid:\t{}\n\
              FDSize:\t64\nGroups:\t{}\nVmPeak:\t{:8} kB\nVmSize:\t{:8} kB\nVmLck:\t       0 kB\nVmHWM:\t{:8} kB\nVmRSS:\t{:8} kB\n\
              VmSwap:\t       0 kB\nThreads:\t{}\nSigQ:\t0/1024\nSigPnd:\t{:016x}\nShdPnd:\t{:016x}\nSigBlk:\t{:016x}\nSigIgn:\t{:016x}\nSigCgt:\t{:016x}\n\
-             CapInh:\t0000000000000000\nCapPrm:\t{:016x}\nCapEff:\t{:016x}\nCapBnd:\t000001ffffffffff\nCapAmb:\t0000000000000000\n\
+             CapInh:\t{:016x}\nCapPrm:\t{:016x}\nCapEff:\t{:016x}\nCapBnd:\t{:016x}\nCapAmb:\t{:016x}\n\
              NoNewPrivs:\t{}\nSeccomp:\t{}\nSeccomp_filters:\t{}\nCpus_allowed:\t1\nCpus_allowed_list:\t0\nMems_allowed:\t1\nMems_allowed_list:\t0\n\
              voluntary_ctxt_switches:\t0\nnonvoluntary_ctxt_switches:\t0\n",
             process.umask,
@@ -296,13 +297,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             present / 1024,
             present / 1024,
             process.threads.len(),
-            own,
+            pending,
             process.pending.set().0,
             blocked,
             handled(&|handler| handler == 1),
             handled(&|handler| handler > 1),
-            all,
-            all,
+            own.inheritable,
+            own.permitted,
+            own.effective,
+            own.bounding,
+            own.ambient,
             u32::from(process.has_no_new_rights),
             first.map_or(0, |first| first.restriction.mode()),
             first.map_or(0, |first| first.restriction.filter_count()),
@@ -330,6 +334,9 @@ fn maps(process: &Process) -> String {
         );
         if kind.grows_down {
             text.push_str("                          [stack]");
+        } else if let Some(name) = room.memory.name(kind) {
+            let mark = if kind.is_shared { "anon_shmem" } else { "anon" };
+            let _ = write!(text, "                          [{mark}:{}]", String::from_utf8_lossy(name));
         } else if device == "00:01" {
             text.push_str("                          /dev/zero (deleted)");
         }

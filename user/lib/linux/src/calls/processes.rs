@@ -12,6 +12,7 @@ use crate::process::{
     Event, LIMITS, PROCESS_BYTES, PROCESSES_MAX, Process, Room, SIGNALS, Status, THREAD_BYTES, Thread,
 };
 use crate::signal::{self, Action, Cause, Pending, Stack};
+use crate::start::FIRST;
 use crate::system::{Answer, DONE, Outcome, System};
 use abi::ThreadState;
 use abi::state::{STATE_GS, register};
@@ -19,9 +20,9 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::RefCell;
 use linux_raw_sys::general::{
-    self, CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID, CLONE_DETACHED, CLONE_PARENT_SETTID, CLONE_PIDFD,
-    CLONE_SETTLS, CLONE_SIGHAND, CLONE_THREAD, CLONE_VFORK, CLONE_VM, CSIGNAL, SIGCHLD, WCONTINUED, WEXITED,
-    WNOHANG, WNOWAIT, WSTOPPED, WUNTRACED,
+    self, CAP_SYS_RESOURCE, CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID, CLONE_DETACHED, CLONE_PARENT,
+    CLONE_PARENT_SETTID, CLONE_PIDFD, CLONE_SETTLS, CLONE_SIGHAND, CLONE_THREAD, CLONE_VFORK, CLONE_VM,
+    CSIGNAL, SIGCHLD, WCONTINUED, WEXITED, WNOHANG, WNOWAIT, WSTOPPED, WUNTRACED,
 };
 use vfs::FileSystem;
 
@@ -111,6 +112,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Makes a thread or a process.
     pub(super) fn make(&mut self, tid: Tid, new: New) -> Answer {
         let flags = new.flags;
+        // A sibling of the first process would be nobody's child.
+        if flags & CLONE_PARENT != 0 && self.pid(tid)? == FIRST {
+            return Err(EINVAL);
+        }
         if flags & NAMESPACES != 0 {
             return Err(EPERM);
         }
@@ -160,8 +165,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let mask = self.thread(tid)?.mask;
         let pending = Pending::within(self.budget.empty());
         let maker = self.thread(tid)?;
-        let (restriction, slack_ns) = (maker.restriction.clone(), [maker.slack_ns[0]; 2]);
-        let thread = Thread { share: Some(share), pending, restriction, slack_ns, ..Thread::new(pid, mask) };
+        let thread = Thread {
+            share: Some(share),
+            pending,
+            restriction: maker.restriction.clone(),
+            capabilities: maker.capabilities,
+            slack_ns: [maker.slack_ns[0]; 2],
+            ..Thread::new(pid, mask)
+        };
         self.threads.insert(child, thread);
         self.process(tid)?.threads.push(child);
         if let Err(error) = self.begin_thread(tid, child, new) {
@@ -197,9 +208,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         };
         let space = room.borrow().space;
         let now = self.machine.now();
-        let mut process = self.other(pid)?.copy(pid, (room, descriptors, share), now);
+        let maker = self.other(pid)?;
+        let is_sibling = new.flags & CLONE_PARENT != 0;
+        let parent = if is_sibling { maker.parent } else { pid };
+        let mut process = maker.copy(parent, (room, descriptors, share), now);
+        process.is_adopted = is_sibling && maker.is_adopted;
+        process.exit_signal = if is_sibling { maker.exit_signal } else { new.exit_signal };
         process.pending = Pending::within(self.budget.empty());
-        process.exit_signal = new.exit_signal;
         if new.clears_handlers {
             process
                 .actions
@@ -211,9 +226,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let mask = self.thread(tid)?.mask;
         let mut thread = Thread::new(child, mask);
         thread.pending = Pending::within(self.budget.empty());
-        thread.restriction = self.thread(tid)?.restriction.clone();
-        thread.slack_ns = [self.thread(tid)?.slack_ns[0]; 2];
-        thread.stack = if shares { Stack::NONE } else { self.thread(tid)?.stack };
+        let maker = self.thread(tid)?;
+        (thread.restriction, thread.capabilities) = (maker.restriction.clone(), maker.capabilities);
+        thread.slack_ns = [maker.slack_ns[0]; 2];
+        thread.stack = if shares { Stack::NONE } else { maker.stack };
         self.processes.insert(child, process);
         self.threads.insert(child, thread);
         self.store.view.borrow_mut().processes.insert(child, Default::default());
@@ -446,31 +462,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         done(self.write_words(tid, head, &[robust.0]))
     }
 
-    pub(crate) fn sys_sched_yield(&mut self, _: Tid, _: [u64; 6]) -> Answer {
-        DONE
-    }
-
-    pub(crate) fn sys_sched_getaffinity(&mut self, tid: Tid, [_, len, to, ..]: [u64; 6]) -> Answer {
-        if len < 8 {
-            return Err(EINVAL);
-        }
-        self.write_words(tid, to, &[1])?;
-        number(Ok(8))
-    }
-
-    pub(crate) fn sys_sched_setaffinity(&mut self, _: Tid, _: [u64; 6]) -> Answer {
-        DONE
-    }
-
-    /// All have one priority, which this call says as 20 less it.
-    pub(crate) fn sys_getpriority(&mut self, _: Tid, _: [u64; 6]) -> Answer {
-        number(Ok(20))
-    }
-
-    pub(crate) fn sys_setpriority(&mut self, _: Tid, _: [u64; 6]) -> Answer {
-        DONE
-    }
-
     /// CPU time of a process in nanoseconds: its own, and that of children that were waited for.
     pub fn used(&self, pid: Tid) -> [u64; 2] {
         let Some(process) = self.processes.get(&pid) else { return [0; 2] };
@@ -501,11 +492,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let pid = if pid == 0 { self.pid(tid)? } else { pid as u32 };
         let index = usize::try_from(kind).ok().filter(|kind| *kind < LIMITS).ok_or(EINVAL)?;
         let new = if from == 0 { None } else { Some(self.words::<2>(tid, from)?) };
-        let is_all = self.process(tid)?.owners.owner[1] == 0;
+        let is_all = self.can(tid, CAP_SYS_RESOURCE);
         if !self.processes.contains_key(&pid) {
             return Err(ESRCH);
         }
-        self.may_inspect(tid, pid).map_err(|_| EPERM)?;
+        if !is_all {
+            self.may_inspect(tid, pid).map_err(|_| EPERM)?;
+        }
         let process = self.processes.get_mut(&pid).ok_or(ESRCH)?;
         let before = process.limits[index];
         if let Some(new) = new {
@@ -595,3 +588,6 @@ impl Process {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

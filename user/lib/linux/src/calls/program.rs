@@ -3,6 +3,7 @@
 use super::HERE;
 use super::paths::checked;
 use crate::budget::Share;
+use crate::capabilities::Capabilities;
 use crate::errno::{E2BIG, EACCES, EISDIR, ELOOP, ENOENT, ENOEXEC, ENOMEM, ESRCH, Result};
 use crate::executable::{self, ARGUMENTS_MAX, BASE, Executable, HEAD_BYTES, INTERPRETER_BASE, Told};
 use crate::frames::{Bytes, PAGE};
@@ -361,8 +362,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.give_memory_back(pid);
         let process = self.processes.get_mut(&pid).ok_or(ESRCH)?;
         process.room = Rc::new(RefCell::new(Room { space, memory }));
-        if let (Some(process), Ok(owners)) = (self.processes.get_mut(&pid), owners) {
+        if let (Some(process), Ok((owners, capabilities))) = (self.processes.get_mut(&pid), owners) {
             process.owners = owners;
+            if let Some(thread) = self.threads.get_mut(&pid) {
+                thread.capabilities = capabilities;
+            }
             if program.sets != (None, None) {
                 process.death_signal = 0;
             }
@@ -384,16 +388,18 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(())
     }
 
-    /// Owners of a process when it begins a program. Saved ones are then those in effect.
-    fn owners_of_program(&mut self, tid: Tid, program: &Program) -> Result<Owners> {
+    /// Owners of a process when it begins a program, and capabilities. Saved owners are then those in effect.
+    fn owners_of_program(&mut self, tid: Tid, program: &Program) -> Result<(Owners, Capabilities)> {
+        let own = self.thread(tid)?.capabilities;
         let process = self.process(tid)?;
-        let mut owners = process.owners.clone();
-        if !process.has_no_new_rights {
+        let (mut owners, is_bound) = (process.owners.clone(), process.has_no_new_rights);
+        if !is_bound {
             owners.owner[1] = program.sets.0.unwrap_or(owners.owner[1]);
             owners.group[1] = program.sets.1.unwrap_or(owners.group[1]);
         }
+        let capabilities = own.of_program(&mut owners, &process.owners, is_bound);
         (owners.owner[2], owners.group[2]) = (owners.owner[1], owners.group[1]);
-        Ok(owners)
+        Ok((owners, capabilities))
     }
 
     fn end_other_threads(&mut self, tid: Tid, pid: Tid) {
@@ -480,7 +486,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         };
         let mut random = [0; 16];
         self.machine.random(&mut random);
-        let owners = self.owners_of_program(tid, program)?;
+        let (owners, _) = self.owners_of_program(tid, program)?;
         let headers = (higher(program.executable.headers.0, by)?, program.executable.headers.1);
         let told = Told {
             headers,

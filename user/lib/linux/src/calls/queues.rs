@@ -23,7 +23,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt::Write;
-use linux_raw_sys::general::{__NR_msgrcv, __NR_msgsnd};
+use linux_raw_sys::general::{__NR_msgrcv, __NR_msgsnd, CAP_SYS_RESOURCE};
 use vfs::FileSystem;
 
 /// Bytes of the budget that a queue counts for, and each message in it beside its text.
@@ -289,7 +289,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             IPC_SET => {
                 let [most] = self.words(tid, at.wrapping_add(MOST_AT))?;
                 self.ipc_owned::<Queue>(tid, id)?;
-                if most > MSGMNB && self.subject(tid)?.is_some() {
+                if most > MSGMNB && !self.can(tid, CAP_SYS_RESOURCE) {
                     return Err(EPERM);
                 }
                 self.ipc_set::<Queue>(tid, id, at)?;

@@ -68,6 +68,8 @@ pub struct Fake {
     pub wake: Option<u64>,
     /// Results of calls that have waited.
     pub answers: BTreeMap<Tid, u64>,
+    /// Threads whose calls were answered behind others.
+    pub behind: Vec<Tid>,
     spaces: u64,
     /// Whether time goes on by itself: from one look at the clock to the next it is longer each time.
     pub runs: bool,
@@ -109,6 +111,10 @@ impl Machine for Fake {
     }
     fn answer(&mut self, thread: Tid, registers: &Registers) {
         self.answers.insert(thread, registers.rax);
+    }
+    fn answer_behind_others(&mut self, thread: Tid, registers: &Registers) {
+        self.behind.push(thread);
+        self.answer(thread, registers);
     }
     fn interrupt(&mut self, _: Tid, to: &mut ThreadState) -> bool {
         *to = state();

@@ -3,8 +3,8 @@
 use super::{done, number};
 use crate::errno::{E2BIG, EINVAL, EPERM, ESRCH, Result};
 use crate::frames::{Bytes, PAGE};
-use crate::machine::{Machine, Tid};
-use crate::system::{Answer, DONE, System};
+use crate::machine::{Machine, Registers, Tid};
+use crate::system::{Answer, DONE, Outcome, System};
 use linux_raw_sys::general::{
     SCHED_BATCH, SCHED_DEADLINE, SCHED_FIFO, SCHED_IDLE, SCHED_NORMAL, SCHED_RESET_ON_FORK, SCHED_RR,
     membarrier_cmd,
@@ -32,6 +32,37 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         let is_there = tid == 0 || self.threads.contains_key(&tid.unsigned_abs());
         if is_there { Ok(()) } else { Err(ESRCH) }
+    }
+
+    /// All others that can run do so before the caller goes on. A signal that has come meanwhile does not wait for them.
+    pub(crate) fn sys_sched_yield(&mut self, tid: Tid, _: [u64; 6]) -> Answer {
+        if self.has_signal(tid) {
+            return DONE;
+        }
+        let registers = Registers { rax: 0, ..self.registers };
+        self.machine.answer_behind_others(tid, &registers);
+        Ok(Outcome::Gone)
+    }
+
+    pub(crate) fn sys_sched_getaffinity(&mut self, tid: Tid, [_, len, to, ..]: [u64; 6]) -> Answer {
+        if len < 8 {
+            return Err(EINVAL);
+        }
+        self.write_words(tid, to, &[1])?;
+        number(Ok(8))
+    }
+
+    pub(crate) fn sys_sched_setaffinity(&mut self, _: Tid, _: [u64; 6]) -> Answer {
+        DONE
+    }
+
+    /// All have one priority, which this call says as 20 less it.
+    pub(crate) fn sys_getpriority(&mut self, _: Tid, _: [u64; 6]) -> Answer {
+        number(Ok(20))
+    }
+
+    pub(crate) fn sys_setpriority(&mut self, _: Tid, _: [u64; 6]) -> Answer {
+        DONE
     }
 
     pub(crate) fn sys_sched_getscheduler(&mut self, _: Tid, [thread, ..]: [u64; 6]) -> Answer {
@@ -152,3 +183,6 @@ fn check_class(policy: u32, priority: u32) -> Result<()> {
     }
     if matches!(policy, SCHED_NORMAL | SCHED_BATCH | SCHED_IDLE) { Ok(()) } else { Err(EPERM) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,7 +17,7 @@ use alloc::rc::Rc;
 use alloc::vec;
 use alloc::vec::Vec;
 use linux_raw_sys::general::{
-    __NR_exit, __NR_read, __NR_rt_sigreturn, __NR_write, SIGKILL, SIGSYS, SYS_SECCOMP,
+    __NR_exit, __NR_read, __NR_rt_sigreturn, __NR_write, CAP_SYS_ADMIN, SIGKILL, SIGSYS, SYS_SECCOMP,
 };
 use linux_raw_sys::ptrace::{
     SECCOMP_FILTER_FLAG_LOG, SECCOMP_FILTER_FLAG_SPEC_ALLOW, SECCOMP_FILTER_FLAG_TSYNC,
@@ -172,8 +172,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(EINVAL);
         }
         // Otherwise a program that sets an owner could be misled by calls that do nothing.
-        let process = self.process(tid)?;
-        if !process.has_no_new_rights && process.owners.owner[1] != 0 {
+        if !self.process(tid)?.has_no_new_rights && !self.can(tid, CAP_SYS_ADMIN) {
             return Err(EACCES);
         }
         let mut bytes = vec![0; count * INSTRUCTION_BYTES];

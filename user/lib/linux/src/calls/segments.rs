@@ -13,7 +13,7 @@ use crate::ipc::numbers::{
 };
 use crate::ipc::{Ids, OBJECTS_MAX, Permissions};
 use crate::machine::{Machine, Tid};
-use crate::memory::{self, AtFork, FileNumber, Memory, Rights, Source};
+use crate::memory::{self, FileNumber, Memory, Rights, Source};
 use crate::process::Shared;
 use crate::system::{Answer, DONE, System};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -134,12 +134,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let segment = self.ipc_allowed::<Segment>(tid, id, mode)?;
         let (file, len) = (segment.of.object, segment.of.pages() * PAGE);
         let kind = memory::Kind {
-            rights: Rights(rights),
             is_shared: true,
-            grows_down: false,
             is_read_only: flags & SHM_RDONLY != 0,
             source: Some(Source { file, offset: 0 }),
-            at_fork: AtFork::COPIED,
+            ..memory::Kind::private(Rights(rights))
         };
         self.check_limit(tid, len)?;
         let room = self.room(tid)?;

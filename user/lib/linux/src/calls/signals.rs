@@ -9,8 +9,8 @@ use crate::signal::{ACTION_BYTES, Action, Cause, Set, Signal, Stack, info};
 use crate::system::{Answer, DONE, Outcome, System};
 use alloc::vec::Vec;
 use linux_raw_sys::general::{
-    MINSIGSTKSZ, SI_TKILL, SIG_BLOCK, SIG_SETMASK, SIG_UNBLOCK, SIGCONT, SIGKILL, SIGSTOP, SS_DISABLE,
-    SS_ONSTACK,
+    CAP_KILL, MINSIGSTKSZ, SI_TKILL, SIG_BLOCK, SIG_SETMASK, SIG_UNBLOCK, SIGCONT, SIGKILL, SIGSTOP,
+    SS_DISABLE, SS_ONSTACK,
 };
 use vfs::FileSystem;
 
@@ -182,14 +182,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         DONE
     }
 
-    /// Whether a process may send a signal to another. Whoever has a process in his session may let it go on, whatever owner it has set.
-    pub(super) fn may_signal(&self, own: Tid, pid: Tid, number: u64) -> bool {
-        let (Some(own), Some(other)) = (self.processes.get(&own), self.processes.get(&pid)) else {
-            return false;
-        };
+    /// Whether a thread may send a signal to a process. Whoever has a process in his session may let it go on, whatever owner it has set.
+    pub(super) fn may_signal(&self, tid: Tid, pid: Tid, number: u64) -> bool {
+        let own = self.pid(tid).ok().and_then(|own| self.processes.get(&own));
+        let (Some(own), Some(other)) = (own, self.processes.get(&pid)) else { return false };
         let [real, effective, _] = own.owners.owner;
         let [other_real, _, other_saved] = other.owners.owner;
-        effective == 0
+        self.can(tid, CAP_KILL)
             || [real, effective].iter().any(|owner| [other_real, other_saved].contains(owner))
             || number == u64::from(SIGCONT) && own.session == other.session
     }
@@ -212,7 +211,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(EINVAL);
         }
         let mut allowed: Vec<Tid> =
-            meant.into_iter().filter(|pid| self.may_signal(own, *pid, number)).collect();
+            meant.into_iter().filter(|pid| self.may_signal(tid, *pid, number)).collect();
         if allowed.is_empty() {
             return Err(EPERM);
         }
@@ -253,7 +252,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if number > SIGNALS as u64 {
             return Err(EINVAL);
         }
-        if !self.may_signal(own, pid as u32, number) {
+        if !self.may_signal(tid, pid as u32, number) {
             return Err(EPERM);
         }
         if number != 0 {

@@ -191,10 +191,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 self.close(open);
                 continue;
             };
-            let socket = Rc::clone(socket);
+            let (socket, address) = (Rc::clone(socket), Rc::as_ptr(&open) as usize);
             match Rc::try_unwrap(open) {
                 Ok(_) => {
-                    self.watches.forget(socket.number);
+                    self.watches.forget(address);
                     left.extend(self.release_socket(&socket));
                 }
                 Err(open) => self.left_open(open),

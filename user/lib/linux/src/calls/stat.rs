@@ -4,6 +4,7 @@ use super::HERE;
 use super::paths::{Meant, checked};
 use super::permissions::Subject;
 use super::time::SECOND;
+use crate::capabilities::NO_FIXUP;
 use crate::errno::{EACCES, EINVAL, ENOENT, Result};
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
@@ -301,10 +302,17 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(EACCES);
         }
         // It is the real owner that is asked about, unless the call says otherwise.
+        let is_effective = flags & AT_EACCESS != 0;
+        let index = usize::from(is_effective);
+        let own = self.thread(tid)?.capabilities;
         let owners = &self.process(tid)?.owners;
-        let index = usize::from(flags & AT_EACCESS != 0);
-        let groups = owners.groups.clone();
-        let subject = Subject { owner: owners.owner[index], group: owners.group[index], groups };
+        let (owner, group) = (owners.owner[index], owners.group[index]);
+        let capabilities = match owner {
+            _ if is_effective || own.secure & NO_FIXUP != 0 => own.effective,
+            0 => own.permitted,
+            _ => 0,
+        };
+        let subject = Subject { owner, group, groups: owners.groups.clone(), capabilities };
         let is_allowed = subject.may(found.mode, (found.owner, found.group), mode as u32);
         if is_allowed { DONE } else { Err(EACCES) }
     }

@@ -15,7 +15,7 @@ use crate::terminal::{Change, TERMIOS_BYTES, TERMIOS2_BYTES, Window};
 use crate::terminals::SYSTEM;
 use alloc::vec;
 use linux_raw_sys::general::{
-    FASYNC, O_CLOEXEC, O_NONBLOCK, SIGTTIN, SIGTTOU, TCIFLUSH, TCIOFLUSH, TCOFLUSH,
+    CAP_SYS_ADMIN, FASYNC, O_CLOEXEC, O_NONBLOCK, SIGTTIN, SIGTTOU, TCIFLUSH, TCIOFLUSH, TCOFLUSH,
 };
 use linux_raw_sys::ioctl::{
     FIOASYNC, FIOCLEX, FIONBIO, FIONCLEX, FIONREAD, TCFLSH, TCGETS, TCGETS2, TCSBRK, TCSBRKP, TCSETS,
@@ -236,7 +236,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     fn control_terminal(&mut self, tid: Tid, line: u32, argument: u64) -> Answer {
         let pid = self.pid(tid)?;
         let process = self.process(tid)?;
-        let (session, terminal, is_all) = (process.session, process.terminal, process.owners.owner[1] == 0);
+        let (session, terminal) = (process.session, process.terminal);
         let is_leader = session == pid;
         let owner = self.terminals.line(line)?.session;
         if is_leader && owner == session {
@@ -246,8 +246,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(EPERM);
         }
         if owner != 0 {
-            // The owner of all may take it from another session.
-            if argument != 1 || !is_all {
+            // `root` may take it from another session.
+            if argument != 1 || !self.can(tid, CAP_SYS_ADMIN) {
                 return Err(EPERM);
             }
             self.take_from_session(line);

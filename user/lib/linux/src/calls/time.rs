@@ -42,6 +42,15 @@ const CPU_KIND: u32 = 3;
 /// The bit of a clock of CPU time that is that of a thread.
 const CPU_OF_THREAD: u32 = 4;
 
+/// Something that uses CPU time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum User {
+    /// A process, with all of its threads.
+    Process(Tid),
+    /// A thread of the process that asks.
+    Thread(Tid),
+}
+
 /// Nanoseconds of `struct timespec`.
 pub fn nanoseconds([seconds, rest]: [u64; 2]) -> Result<u64> {
     if rest >= SECOND || seconds > i64::MAX as u64 {
@@ -81,26 +90,30 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             CLOCK_PROCESS_CPUTIME_ID => Ok(self.used(self.pid(tid)?)[0]),
             CLOCK_THREAD_CPUTIME_ID => Ok(self.machine.used(tid)),
-            clock if (clock as i32) < 0 => self.cpu_clock(tid, clock),
+            // The number of the thread itself means its process here.
+            clock if (clock as i32) < 0 => match self.user_of(tid, clock, tid)? {
+                User::Process(pid) => Ok(self.used(pid)[0]),
+                User::Thread(thread) => Ok(self.machine.used(thread)),
+            },
             _ => Err(EINVAL),
         }
     }
 
-    /// CPU time of any process, or of a thread of the same process, as `clock_getcpuclockid` and `pthread_getcpuclockid` name its clock: the complement of a number, where
-    /// 0 is the thread or process itself, in front of three bits.
-    fn cpu_clock(&self, tid: Tid, clock: u32) -> Result<u64> {
+    /// Any process, or a thread of the same process, as `clock_getcpuclockid` and `pthread_getcpuclockid` name the clock of its CPU time: the complement of a number, where
+    /// 0 is the thread or process itself, in front of three bits. `own` is a number that means the process itself, too.
+    pub(super) fn user_of(&self, tid: Tid, clock: u32, own: Tid) -> Result<User> {
         let number = !((clock as i32) >> 3) as u32;
         // All kinds of CPU time are one here. Three is no kind: with it, a clock is that of a device.
         if clock & CPU_KIND == CPU_KIND {
             return Err(EINVAL);
         }
-        let own = self.pid(tid)?;
+        let caller = self.pid(tid)?;
         if clock & CPU_OF_THREAD != 0 {
             let thread = if number == 0 { tid } else { number };
-            return if self.pid(thread) == Ok(own) { Ok(self.machine.used(thread)) } else { Err(EINVAL) };
+            return if self.pid(thread) == Ok(caller) { Ok(User::Thread(thread)) } else { Err(EINVAL) };
         }
-        let pid = if number == 0 || number == tid { own } else { number };
-        if self.processes.contains_key(&pid) { Ok(self.used(pid)[0]) } else { Err(EINVAL) }
+        let pid = if number == 0 || number == own { caller } else { number };
+        if self.processes.contains_key(&pid) { Ok(User::Process(pid)) } else { Err(EINVAL) }
     }
 
     pub(crate) fn sys_clock_gettime(&mut self, tid: Tid, [clock, to, ..]: [u64; 6]) -> Answer {

@@ -2,7 +2,7 @@
 
 use super::number;
 use super::time::{MICROSECONDS, SECOND, microseconds};
-use crate::errno::{EBADF, EINVAL, ESRCH, Result};
+use crate::errno::{EBADF, EFAULT, EINVAL, ESRCH, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open};
@@ -203,8 +203,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     fn set(&mut self, tid: Tid, at: u64, words: usize) -> Result<Vec<u64>> {
         let mut set = Vec::with_capacity(words);
         for word in 0..words as u64 {
-            set.push(if at == 0 { 0 } else { self.words::<1>(tid, at + word * 8)?[0] });
+            let place = at.checked_add(word * 8).ok_or(EFAULT)?;
+            set.push(if at == 0 { 0 } else { self.words::<1>(tid, place)?[0] });
         }
         Ok(set)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,8 +11,8 @@ use crate::system::{Answer, DONE, System};
 use alloc::vec;
 use alloc::vec::Vec;
 use linux_raw_sys::general::{
-    AT_SYMLINK_NOFOLLOW, R_OK, S_IFDIR, S_IFMT, S_IFREG, S_ISVTX, W_OK, XATTR_CREATE, XATTR_NAME_MAX,
-    XATTR_REPLACE, XATTR_SIZE_MAX,
+    AT_SYMLINK_NOFOLLOW, CAP_SYS_ADMIN, R_OK, S_IFDIR, S_IFMT, S_IFREG, S_ISVTX, W_OK, XATTR_CREATE,
+    XATTR_NAME_MAX, XATTR_REPLACE, XATTR_SIZE_MAX,
 };
 use vfs::FileSystem;
 
@@ -55,15 +55,15 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Ok(());
         }
         if name.starts_with(OF_SECURITY) {
-            return if writes && subject.is_some() { Err(EPERM) } else { Ok(()) };
+            return if writes && !self.can(tid, CAP_SYS_ADMIN) { Err(EPERM) } else { Ok(()) };
         }
         if name.starts_with(TRUSTED) {
-            return if subject.is_some() { refused } else { Ok(()) };
+            return if self.can(tid, CAP_SYS_ADMIN) { Ok(()) } else { refused };
         }
         if name.starts_with(OF_USER) {
             let kind = stat.mode & S_IFMT;
             let is_sticky = kind == S_IFDIR && stat.mode & S_ISVTX != 0;
-            let is_other = subject.as_ref().is_some_and(|subject| subject.owner != stat.owner);
+            let is_other = subject.as_ref().is_some_and(|subject| !subject.owns(stat.owner));
             if kind != S_IFREG && kind != S_IFDIR || writes && is_sticky && is_other {
                 return refused;
             }

@@ -87,7 +87,8 @@ impl Memory {
         }
         objects.iter().for_each(|object| frames.hold_object(*object));
         let recent = Recent::default();
-        let mut copy = Memory { regions, pages, recent, heap: self.heap, share: None, objects };
+        let (heap, names) = (self.heap, self.names.clone());
+        let mut copy = Memory { regions, pages, recent, heap, share: None, objects, names };
         share.set(copy.table_bytes());
         copy.share = Some(share);
         Ok(copy)

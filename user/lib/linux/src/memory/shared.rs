@@ -107,6 +107,11 @@ impl<B: Bytes> Frames<B> {
         self.objects.all.contains_key(&number)
     }
 
+    /// Whether it is an object that no call but `mmap` has made: it ends nowhere.
+    pub fn is_nameless(&self, number: FileNumber) -> bool {
+        self.objects.all.get(&number).is_some_and(|object| object.len == u64::MAX)
+    }
+
     /// Bytes of an object.
     pub fn object_len(&self, number: FileNumber) -> u64 {
         self.objects.all.get(&number).map_or(0, |object| object.len)

@@ -34,6 +34,9 @@ pub const HARDWARE: [u8; 6] = [0x52, 0x54, 0, 0x12, 0x34, 0x56];
 /// An address that is reached and never answers.
 pub const SILENT: &str = "10.0.2.99";
 
+/// An address of which it is known at once that nobody has it, so that connections to it are given up.
+pub const ABSENT: &str = "10.0.2.98";
+
 #[derive(Debug)]
 struct Stream {
     ends: [SocketAddr; 2],
@@ -131,7 +134,7 @@ impl State {
             self.streams.get(&stream.other).is_some_and(|other| other.incoming.len() >= STREAM_BYTES);
         match stream.phase {
             Phase::Connecting => 0,
-            Phase::Closed => bits(true, true),
+            Phase::Closed | Phase::Silent => bits(true, true),
             Phase::Open => bits(!stream.incoming.is_empty() || stream.is_end || stream.is_reset, !is_full),
         }
     }
@@ -303,10 +306,11 @@ impl Network for Loopback {
         }
         let (own, far) = (state.next_key, state.next_key + 1);
         state.next_key += 2;
-        let is_silent = to.ip() == SILENT.parse::<IpAddr>().unwrap();
+        let [is_silent, is_absent] = [SILENT, ABSENT].map(|at| to.ip() == at.parse::<IpAddr>().unwrap());
         let mut heard = state.listeners.values_mut().filter(|listener| hears(listener.at, to));
         let phase = match heard.next() {
             _ if is_silent => Phase::Connecting,
+            _ if is_absent => Phase::Silent,
             Some(listener) if listener.waiting.len() < listener.backlog => {
                 listener.waiting.push_back(far);
                 Phase::Open

@@ -162,8 +162,9 @@ impl Stack {
         }
     }
 
-    /// Tells sockets of datagrams that were refused or dropped.
+    /// Tells sockets of datagrams that were refused or dropped, and of connections that are not made.
     pub(crate) fn follow_refusals(&mut self) {
+        self.end_silent();
         for refused in self.wire.refusals.take() {
             for slot in self.table.slots.values_mut() {
                 let Entry::Udp(own) = &mut slot.entry else { continue };
@@ -274,6 +275,8 @@ impl Stack {
         let (from, sending) = (own.origin(to.ip()), own.sending);
         self.leads(from, to.ip())?;
         self.bind_any(id)?;
+        self.seek(id, to.ip());
+        let from = self.noted(from, to.ip(), sending.passage);
         let (socket, own) = self.udp(id)?;
         let mut about = udp::UdpMetadata::from(IpEndpoint::from(to));
         about.local_address = Some(IpAddress::from(from)).filter(|from| !from.is_unspecified());

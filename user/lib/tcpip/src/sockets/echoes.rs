@@ -41,6 +41,7 @@ impl Stack {
             }
             _ => return Err(Refusal::Unreachable),
         }
+        self.seek(id, to);
         Ok(())
     }
 

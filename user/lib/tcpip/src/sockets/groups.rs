@@ -144,6 +144,21 @@ impl Stack {
         Ok(())
     }
 
+    /// Address from which a datagram goes, as the crate is told. To a group of IPv6 it goes with a note for the wire; the address that is none means any.
+    pub(super) fn noted(&self, from: IpAddr, to: IpAddr, passage: Passage) -> IpAddr {
+        if to.is_ipv4() || !to.is_multicast() {
+            return from;
+        }
+        let own = match from {
+            IpAddr::V6(from) if !from.is_unspecified() => Some(from),
+            _ => match self.interface.get_source_address(&IpAddress::from(to)) {
+                Some(IpAddress::Ipv6(from)) => Some(from),
+                _ => None,
+            },
+        };
+        own.map_or(from, |own| passage.noted(own).into())
+    }
+
     /// Says which datagrams are held back.
     pub(super) fn hold_shared(&mut self) {
         let (groups, ports) = (self.table.joined(), self.table.shared_ports());

@@ -20,6 +20,7 @@ impl Stack {
             None if self.status.servers.is_empty() => Query::Answered(Err(Refusal::NotFound)),
             None => {
                 self.wire.names.expect(self.now);
+                self.seek_servers(owner);
                 let mut ask = |kind| {
                     let mut once = self.once();
                     let socket = self.sockets.get_mut::<dns::Socket>(self.dns);

@@ -99,10 +99,11 @@ impl Stack {
         }
     }
 
-    /// A listener at a port, with room for so many connections that nobody has accepted. Its owner may have connections there already.
+    /// A listener at a port, with room for so many connections that nobody has accepted, or for fewer if the owner gets not twice as many sockets: so many are left
+    /// for connections that it accepts. Its owner may have connections there already.
     pub fn listen(&mut self, owner: u64, at: SocketAddr, backlog: usize) -> Result<Id, Refusal> {
-        let backlog = backlog.clamp(1, BACKLOG_MAX);
-        self.table.room(owner, backlog)?;
+        let wanted = backlog.clamp(1, BACKLOG_MAX);
+        let backlog = (self.table.room(owner, 2 * wanted)? / 2).max(1);
         let port = match at.port() {
             0 => self.table.free_port(&self.sockets, false)?,
             port => port,
@@ -136,14 +137,33 @@ impl Stack {
             return Err(Refusal::Bad);
         }
         let Entry::Tcp(handle) = *self.entry(id)? else { return Err(Refusal::Bad) };
-        let to = IpEndpoint::from(to);
+        let (peer, to) = (to.ip(), IpEndpoint::from(to));
         let from = match from.port() {
             0 => IpEndpoint::new(address, self.table.free_port(&self.sockets, false)?),
             port => self.unused(id, IpEndpoint::new(address, port), to)?,
         };
         let mut once = self.once_for(from, to);
         let socket = self.sockets.get_mut::<tcp::Socket>(handle);
-        socket.connect(once.context(), to, from).map_err(|_| Refusal::Unreachable)
+        socket.connect(once.context(), to, from).map_err(|_| Refusal::Unreachable)?;
+        if let Some(slot) = self.table.slots.get_mut(&id) {
+            slot.is_silent = false;
+        }
+        self.seek(id, peer);
+        Ok(())
+    }
+
+    /// Ends connections whose first segments were dropped, since nobody answers where they were to go.
+    pub(super) fn end_silent(&mut self) {
+        for [own, other] in self.wire.refusals.take_begun() {
+            for slot in self.table.slots.values_mut() {
+                let Entry::Tcp(handle) = slot.entry else { continue };
+                let socket = self.sockets.get_mut::<tcp::Socket>(handle);
+                if socket.state() == tcp::State::SynSent && has_ends(socket, own, other) {
+                    socket.abort();
+                    slot.is_silent = true;
+                }
+            }
+        }
     }
 
     /// The address of this machine from which a connection begins. The address that is none means any.
@@ -172,9 +192,14 @@ impl Stack {
         if from == to || is_there || is_anothers { Err(Refusal::InUse) } else { Ok(from) }
     }
 
-    /// State of a connection, and its ends, if it has them: this one and the other.
+    /// State of a connection, and its ends, if it has them: this one and the other. [`Refusal::Silent`]: it was given up, since nobody answers at the address that it was to.
     pub fn state(&mut self, id: Id) -> Result<(State, [Option<SocketAddr>; 2]), Refusal> {
-        let socket = self.tcp(id)?;
+        let slot = self.table.slots.get(&id).ok_or(Refusal::Closed)?;
+        let Entry::Tcp(handle) = slot.entry else { return Err(Refusal::Bad) };
+        if slot.is_silent {
+            return Err(Refusal::Silent);
+        }
+        let socket = self.sockets.get::<tcp::Socket>(handle);
         let address = |end: IpEndpoint| SocketAddr::new(end.addr.into(), end.port);
         let ends = [socket.local_endpoint().map(address), socket.remote_endpoint().map(address)];
         Ok((state_of(socket), ends))

@@ -1,10 +1,10 @@
 //! Sockets by their numbers, and whose they are.
 
 use super::datagrams::Datagrams;
-use super::{Id, Limits, Refusal};
+use super::{Id, Limits, Refusal, Taken};
 use crate::queues::{Orphans, Place, listen_again, listens_again_at, meets};
 use crate::random::{Ports, Random};
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use smoltcp::iface::{SocketHandle, SocketSet};
@@ -34,6 +34,8 @@ pub(super) struct Slot {
     pub entry: Entry,
     /// Says whether its owner has it no more, so that it does not count as his. Its port is his still.
     pub is_left: bool,
+    /// Says whether its connection was given up, since nobody answers at the address that it was to.
+    pub is_silent: bool,
 }
 
 impl Slot {
@@ -93,21 +95,28 @@ impl Table {
         }
     }
 
-    /// Refuses more than an owner may have.
-    pub fn room(&self, owner: u64, wanted: usize) -> Result<(), Refusal> {
-        let (mut own, mut all) = (0, 0);
-        for slot in self.slots.values() {
-            all += slot.weight();
-            own += if slot.owner == owner { slot.own_weight() } else { 0 };
+    /// How many more places an owner gets who wants so many: at least one.
+    ///
+    /// Sockets that their owners have let go of do not count, as connections without an owner do not: otherwise an owner that lets go of its only one would take
+    /// what is set aside for another.
+    pub fn room(&self, owner: u64, wanted: usize) -> Result<usize, Refusal> {
+        let (mut taken, mut owners) = (Taken::default(), BTreeSet::new());
+        for slot in self.slots.values().filter(|slot| !slot.is_left) {
+            taken.all += slot.weight();
+            taken.own += if slot.owner == owner { slot.weight() } else { 0 };
+            owners.insert(slot.owner);
         }
-        let is_over = own + wanted > self.limits.own || all + wanted > self.limits.all;
-        if is_over { Err(Refusal::Limit) } else { Ok(()) }
+        taken.owners = owners.len();
+        match self.limits.more(taken, wanted) {
+            0 => Err(Refusal::Limit),
+            more => Ok(more),
+        }
     }
 
     /// Adds an entry.
     pub(super) fn insert(&mut self, owner: u64, entry: Entry) -> Id {
         let id = self.id();
-        self.slots.insert(id, Slot { owner, entry, is_left: false });
+        self.slots.insert(id, Slot { owner, entry, is_left: false, is_silent: false });
         id
     }
 

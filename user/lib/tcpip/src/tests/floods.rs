@@ -28,7 +28,7 @@ fn ethernet(ethertype: EthernetProtocol, len: usize) -> Vec<u8> {
 }
 
 /// The first segment of a connection.
-fn syn(from: SocketAddrV4, to: SocketAddrV4) -> Vec<u8> {
+pub fn syn(from: SocketAddrV4, to: SocketAddrV4) -> Vec<u8> {
     let tcp = TcpRepr {
         src_port: from.port(),
         dst_port: to.port(),
@@ -95,7 +95,8 @@ fn neighbour(from: Ipv6Addr, address: Ipv6Addr) -> Vec<u8> {
     bytes
 }
 
-fn host() -> Host {
+/// The host under attack.
+pub fn host() -> Host {
     let fallback = Fallback { address: (Ipv4Addr::new(10, 1, 0, 2), 24), router: None };
     let mut host = Host::new(2, Some(fallback));
     host.stack.set_link(Some(OWN.0));
@@ -241,7 +242,7 @@ fn a_slow_beginning_has_time() {
 }
 
 /// Turns a millisecond apart, so that nothing is over by time alone.
-fn step(host: &mut Host, turns: usize) {
+pub fn step(host: &mut Host, turns: usize) {
     for _ in 0..turns {
         host.stack.turn(host.now_us);
         host.now_us += SECOND_US / 1000;

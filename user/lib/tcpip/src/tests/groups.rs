@@ -107,6 +107,8 @@ fn hops(text: &str, sending: Sending) -> (Vec<u8>, usize) {
     first.stack.set_sending(sender, sending).unwrap();
     first.stack.send_to(sender, to, b"x").unwrap();
     first.turn(4);
+    let own = (0..8).filter_map(|place| first.stack.address_at(place)).map(|(address, _)| address);
+    let own: Vec<IpAddr> = own.collect();
     let mut hops = Vec::new();
     while let Some(frame) = first.stack.pop() {
         assert!(super::offload::crate_finds_sound(&frame));
@@ -114,10 +116,14 @@ fn hops(text: &str, sending: Sending) -> (Vec<u8>, usize) {
             if to.is_ipv4() { (frame[23], frame[22], 36) } else { (frame[20], frame[21], 56) };
         // The host also asks for an address, by datagrams to another port.
         if protocol == 17 && frame[port_at..port_at + 2] == to.port().to_be_bytes() {
+            let from = crate::held::Datagram::of(&frame).unwrap().from;
+            assert!(own.contains(&from.ip()), "{from}");
             hops.push(left);
         }
     }
-    (hops, received(first, member).len())
+    let all = received(first, member);
+    assert!(all.iter().all(|(from, _)| own.contains(&from.ip())), "{all:?}");
+    (hops, all.len())
 }
 
 #[test]
@@ -127,9 +133,42 @@ fn a_sender_says_how_far_datagrams_go() {
     assert_eq!(hops(four, sending("::", 255, false)), (std::vec![255], 0));
     assert_eq!(hops(four, sending("::", 0, true)), (std::vec![], 1));
     assert_eq!(hops(four, sending("10.1.0.1", 7, true)), (std::vec![7], 1));
-    // The crate takes no note along with frames of IPv6, so they go as all others do: docs/guide/network.md says so.
-    assert_eq!(hops(six, Sending::default()), (std::vec![64], 1));
-    assert_eq!(hops(six, sending("::", 7, false)), (std::vec![64], 1));
+    assert_eq!(hops(six, Sending::default()), (std::vec![1], 1));
+    assert_eq!(hops(six, sending("::", 255, false)), (std::vec![255], 0));
+    assert_eq!(hops(six, sending("::", 0, true)), (std::vec![], 1));
+    assert_eq!(hops(six, sending("fe80::ff:fe00:101", 7, true)), (std::vec![7], 1));
+    // From the address of loopback it stays in the machine, and those of the other kind mean any.
+    assert_eq!(hops(six, sending("::1", 7, true)), (std::vec![], 1));
+    assert_eq!(hops(six, sending("10.1.0.1", 7, true)), (std::vec![7], 1));
+}
+
+/// A note is taken out of frames that have one, and of no others; one with an address that the machine has lost goes nowhere.
+#[test]
+fn notes_stay_in_the_machine() {
+    let hardware = [[2; 6], [0x33, 0x33, 0, 0, 0, 0xfb]].map(smoltcp::wire::EthernetAddress);
+    let frame = |from: Ipv6Addr| {
+        let from = SocketAddr::new(from.into(), 9);
+        crate::frames::datagram(hardware, from, end("[ff02::fb]:9"), b"x").unwrap()
+    };
+    let own: Ipv6Addr = "fe80::ff:fe00:101".parse().unwrap();
+    for (hops, loops) in [(0, false), (1, true), (255, false)] {
+        let passage = Passage { hops, loops };
+        let (plain, mut noted) = (frame(own), frame(passage.noted(own)));
+        let all = [IpAddr::from([10, 1, 0, 1]), Ipv6Addr::LOCALHOST.into(), own.into()];
+        assert_eq!(Passage::take_note(&mut noted, &all), Some(passage));
+        // The sum is made when the frame leaves.
+        assert_eq!((&noted[..60], &noted[62..]), (&plain[..60], &plain[62..]));
+        for frame in [&mut noted, &mut frame("2001:db8::1".parse().unwrap())] {
+            let before = frame.clone();
+            assert_eq!(Passage::take_note(frame, &all), None);
+            assert_eq!(*frame, before);
+        }
+        let lost = Passage::take_note(&mut frame(passage.noted(own)), &all[..2]);
+        assert_eq!(lost, Some(Passage { hops: 0, loops: false }));
+    }
+    for len in 0..54 {
+        assert_eq!(Passage::take_note(&mut frame(own)[..len], &[own.into()]), None);
+    }
 }
 
 /// A socket that shares a port with others takes nothing of theirs.

@@ -285,8 +285,7 @@ fn echoes_and_datagrams_cross_the_wire() {
     pair.hosts[1].stack.bind(other, end("0.0.0.0:9")).unwrap();
     for address in ["10.1.0.2", "fe80::ff:fe00:102"] {
         pair.hosts[0].stack.ask_echo(echo, address.parse().unwrap(), 1, b"12345").unwrap();
-        // The stack asks for one neighbour in a second.
-        pair.run(250);
+        pair.run(4);
         assert_eq!(pair.hosts[0].stack.echoed(echo, &mut [0; 9]), Ok((address.parse().unwrap(), 1, 5)));
     }
     assert_eq!(pair.hosts[0].stack.ask_echo(echo, [10, 2, 0, 1].into(), 1, b""), Err(Refusal::Unreachable));

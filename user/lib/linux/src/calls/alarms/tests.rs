@@ -1,7 +1,7 @@
 //! Timers that send signals, as programs see them. Numbers that are expected are Linux's own.
 
 use crate::calls::rig::{FIRST, Rig};
-use crate::errno::{EAGAIN, EINVAL, Errno};
+use crate::errno::{EAGAIN, EINVAL, ESRCH, Errno};
 use crate::machine::Tid;
 use linux_raw_sys::general::*;
 use std::vec::Vec;
@@ -208,4 +208,65 @@ fn many_timers_wake_the_machine_seldom() {
     }
     std::eprintln!("wakes in a second: {wakes}");
     assert!(wakes < 2100, "{wakes}");
+}
+
+/// The clock of somebody's CPU time, as C libraries name it.
+fn clock_of(number: Tid, bits: i32) -> u32 {
+    (!(number as i32) << 3 | bits) as u32
+}
+
+#[test]
+fn the_cpu_time_of_another_process_has_timers() {
+    let mut rig = rig();
+    let child = rig.fork();
+    let timer = create(&mut rig, clock_of(child, 2), &event(TESTED, SIGEV_SIGNAL, 9));
+    assert_eq!(timer, 0);
+    set(&mut rig, timer, 0, 0, 50 * MS);
+    rig.system.process(FIRST).unwrap().used[0] = SECOND;
+    rig.system.process(child).unwrap().used[0] = 30 * MS;
+    rig.pass(SECOND);
+    assert_eq!((left(&mut rig, timer), next(&mut rig, FIRST)), ([0, 20 * MS], None));
+    rig.system.process(child).unwrap().used[0] = 50 * MS;
+    rig.pass(SECOND);
+    assert_eq!(next(&mut rig, FIRST), Some([TESTED, SI_TIMER as u32, 0, 0, 9]), "it is the maker's");
+    assert_eq!(next(&mut rig, child), None);
+    // By its end it is nobody's, and no other process is taken for it.
+    set(&mut rig, timer, 0, SECOND, SECOND);
+    assert_eq!(rig.try_by(child, __NR_exit_group, &[0]), None);
+    assert_eq!(left(&mut rig, timer), [SECOND, 0]);
+    let times = put(&mut rig, &[0, 0, 1, 0]);
+    assert_eq!(rig.call(__NR_timer_settime, &[timer as u64, 0, times, 0]), error(ESRCH));
+    let late = create(&mut rig, clock_of(child, 2), &[]);
+    assert_eq!(late, 1, "nobody has waited for it yet");
+    assert_eq!(rig.call(__NR_timer_settime, &[late as u64, 0, times, 0]), error(ESRCH));
+    assert_eq!(rig.call(__NR_wait4, &[child.into(), 0, 0, 0]), child.into());
+    assert_eq!(create(&mut rig, clock_of(child, 2), &[]), error(EINVAL));
+    rig.pass(9 * SECOND);
+    assert_eq!(rig.system.machine.wake, None);
+}
+
+#[test]
+fn clocks_of_cpu_time_are_those_of_somebody() {
+    let mut rig = rig();
+    let (thread, child) = (rig.thread(), rig.fork());
+    for kind in 0..3 {
+        for good in [0, FIRST, child] {
+            assert!(create(&mut rig, clock_of(good, kind), &[]) >= 0, "{good}");
+        }
+        for good in [0, FIRST, thread] {
+            assert!(create(&mut rig, clock_of(good, 4 | kind), &[]) >= 0, "{good}");
+        }
+        for bad in [clock_of(thread, kind), clock_of(99, kind), clock_of(child, 4 | kind)] {
+            assert_eq!(create(&mut rig, bad, &[]), error(EINVAL), "{bad:#x}");
+        }
+    }
+    for bad in [clock_of(FIRST, 3), clock_of(FIRST, 7)] {
+        assert_eq!(create(&mut rig, bad, &[]), error(EINVAL));
+    }
+    // One of a thread that is gone waits for nothing more.
+    let timer = create(&mut rig, clock_of(thread, 6), &[]);
+    set(&mut rig, timer, 0, 0, SECOND);
+    assert_eq!(rig.try_by(thread, __NR_exit, &[0]), None);
+    let times = put(&mut rig, &[0, 0, 1, 0]);
+    assert_eq!(rig.call(__NR_timer_settime, &[timer as u64, 0, times, 0]), error(ESRCH));
 }

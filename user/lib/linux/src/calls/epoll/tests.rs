@@ -3,9 +3,10 @@
 use crate::calls::rig::Rig;
 use crate::errno::{EBADF, EEXIST, EFAULT, EINVAL, ELOOP, ENOENT, EPERM, Errno};
 use linux_raw_sys::general::{
-    self as nr, EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, EPOLLET, EPOLLEXCLUSIVE, EPOLLHUP, EPOLLIN,
-    EPOLLONESHOT, EPOLLOUT, EPOLLRDHUP, O_NONBLOCK,
+    self as nr, EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, EPOLLERR, EPOLLET, EPOLLEXCLUSIVE, EPOLLHUP,
+    EPOLLIN, EPOLLONESHOT, EPOLLOUT, EPOLLRDHUP, O_NONBLOCK,
 };
+use std::time::{Duration, Instant};
 use std::vec;
 use std::vec::Vec;
 
@@ -349,4 +350,59 @@ fn a_list_and_poll_agree() {
             assert_eq!(found, expected);
         }
     }
+}
+
+/// Descriptors of one counter, all of which are entries of a list. How long it takes to close that.
+fn time_to_close(count: u64) -> Duration {
+    let mut rig = Rig::begun();
+    let limit = rig.put(&[4096u64, 4096].map(u64::to_le_bytes).concat());
+    assert_eq!(rig.call(nr::__NR_setrlimit, &[nr::RLIMIT_NOFILE.into(), limit]), 0);
+    let (list, counter) = (list(&mut rig), rig.call(nr::__NR_eventfd2, &[0, 0]) as u64);
+    for fd in 50..50 + count {
+        assert_eq!(rig.call(nr::__NR_dup2, &[counter, fd]), fd as i64);
+        add(&mut rig, list, fd, EPOLLIN, fd);
+    }
+    // One that is removed, and one of which another is made, are in nobody's way.
+    assert_eq!(control(&mut rig, list, EPOLL_CTL_DEL, 60, 0, 0), 0);
+    assert_eq!(control(&mut rig, list, EPOLL_CTL_DEL, 60, 0, 0), error(ENOENT));
+    add(&mut rig, list, 60, EPOLLIN, 7);
+    rig.write(counter, &1u64.to_le_bytes());
+    assert_eq!(few(&mut rig, list, 2), [(EPOLLIN, 7), (EPOLLIN, 49 + count)], "the newest hear first");
+    let begun = Instant::now();
+    close(&mut rig, list);
+    let took = begun.elapsed();
+    assert!(rig.system.watches.is_empty() && rig.system.watches.places() == 0);
+    took
+}
+
+/// Ten times as many entries take some ten times as long to close, and not a hundred times.
+#[test]
+fn many_entries_of_one_thing_are_closed_one_by_one() {
+    let [few, many] = [400, 4000].map(|count| (0..5).map(|_| time_to_close(count)).min().unwrap());
+    assert!(many < 40 * few, "400 entries take {few:?}, and 4000 take {many:?}");
+}
+
+#[test]
+fn an_open_file_takes_its_entries_along() {
+    let mut rig = Rig::begun();
+    let lists = [list(&mut rig), list(&mut rig)];
+    let [reader, writer] = pipe(&mut rig);
+    let copy = rig.call(nr::__NR_dup, &[reader]) as u64;
+    for list in lists {
+        add(&mut rig, list, reader, EPOLLIN, 1);
+        add(&mut rig, list, copy, EPOLLIN, 2);
+        add(&mut rig, list, writer, EPOLLOUT, 3);
+    }
+    // A list is an entry of the other one, too.
+    add(&mut rig, lists[0], lists[1], EPOLLIN, 4);
+    assert_eq!(rig.system.watches.places(), 2 * 7);
+    close(&mut rig, reader);
+    assert_eq!(rig.system.watches.places(), 2 * 7, "its open file is there");
+    close(&mut rig, copy);
+    assert_eq!(rig.system.watches.places(), 2 * 3);
+    close(&mut rig, lists[1]);
+    assert_eq!(rig.system.watches.places(), 2);
+    assert_eq!(all(&mut rig, lists[0]), [(EPOLLOUT | EPOLLERR, 3)], "nobody reads");
+    close(&mut rig, writer);
+    assert!(rig.system.watches.is_empty());
 }

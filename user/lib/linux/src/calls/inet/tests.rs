@@ -339,9 +339,13 @@ fn addresses_that_cannot_be_had() {
         assert_eq!(net.call(call, &[four, at, 129]), error(EINVAL));
         assert_eq!(net.call(call, &[four, at, u64::MAX]), error(EINVAL));
     }
-    // A port below 1024 is for the owner 0.
+    // A port below 1024 is for whoever has `CAP_NET_BIND_SERVICE`, as `root` does.
+    let other = net.socket(AF_INET, STREAM);
     assert_eq!(net.call(nr::__NR_setresuid, &[5, 5, 5]), 0);
     assert_eq!((net.bind(four, "127.0.0.1:1023"), net.bind(four, "127.0.0.1:1024")), (error(EACCES), 0));
+    let thread = net.rig.system.threads.get_mut(&FIRST).unwrap();
+    thread.capabilities.effective = 1 << nr::CAP_NET_BIND_SERVICE;
+    assert_eq!(net.bind(other, "127.0.0.1:1023"), 0);
 }
 
 #[test]

@@ -1,11 +1,16 @@
 //! Advice about copies and holes. Errors that are expected are Linux's own.
 
 use crate::calls::rig::{FIRST, Rig};
-use crate::errno::{EACCES, EBADF, EINVAL, ENOMEM, ENOSPC, EOPNOTSUPP, EPERM, Errno};
+use crate::errno::{EACCES, EBADF, EFAULT, EINVAL, ENOMEM, ENOSPC, EOPNOTSUPP, EPERM, Errno};
 use crate::frames::PAGE;
 use crate::machine::Tid;
-use crate::memory::{Fault, Rights};
+use crate::memory::{Fault, Kind, Rights, Source};
+use crate::special::{OfProcess, Special};
 use linux_raw_sys::general::{self as nr, *};
+use linux_raw_sys::prctl::{PR_SET_VMA, PR_SET_VMA_ANON_NAME};
+use std::format;
+use std::string::String;
+use std::vec::Vec;
 
 const ANYWHERE: u32 = MAP_PRIVATE | MAP_ANONYMOUS;
 const HOLE: u32 = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
@@ -280,4 +285,171 @@ fn memory_that_is_there_is_locked() {
     assert_eq!(rig.call(nr::__NR_mlock, &[at, PAGE + 1]), error(ENOMEM));
     assert_eq!(rig.call(nr::__NR_mlockall, &[MCL_CURRENT.into()]), error(ENOMEM));
     assert_eq!(rig.call(nr::__NR_mlockall, &[MCL_FUTURE.into()]), 0);
+}
+
+/// A mapping with `MAP_32BIT`, or an error.
+fn map_low(rig: &mut Rig, hint: u64, len: u64) -> i64 {
+    rig.call(nr::__NR_mmap, &[hint, len, PROT_READ.into(), (ANYWHERE | MAP_32BIT).into(), u64::MAX, 0])
+}
+
+#[test]
+fn low_addresses_are_given_from_the_lowest_on() {
+    const LOW: i64 = 0x4000_0000;
+    const PAGES: i64 = PAGE as i64;
+    let mut rig = Rig::begun();
+    let all = [1, PAGE, 3 * PAGE].map(|len| map_low(&mut rig, 0, len));
+    assert_eq!(all, [LOW, LOW + PAGES, LOW + 2 * PAGES]);
+    assert_eq!(rig.call(nr::__NR_munmap, &[all[1] as u64, 2 * PAGE]), 0);
+    assert_eq!(map_low(&mut rig, 0, 3 * PAGE), LOW + 5 * PAGES, "the hole is too small");
+    assert_eq!(map_low(&mut rig, 0, 2 * PAGE), LOW + PAGES);
+    // What is wished is taken if it is below, also before the place that is searched.
+    assert_eq!(map_low(&mut rig, 0x3000_0fff, PAGE), 0x3000_0000);
+    assert_eq!(map_low(&mut rig, 0x7fff_f000, PAGE), 0x7fff_f000);
+    assert_eq!(map_low(&mut rig, 0x7fff_f000, PAGE), LOW + 8 * PAGES, "it is there already");
+    assert_eq!(map_low(&mut rig, 0x7fff_e000, 2 * PAGE), LOW + 9 * PAGES);
+    assert_eq!(map_low(&mut rig, 0x8000_0000, PAGE), LOW + 11 * PAGES);
+    // One that is there where the search begins.
+    assert_eq!(rig.call(nr::__NR_munmap, &[LOW as u64, 64 * PAGE]), 0);
+    let fixed = u64::from(ANYWHERE | MAP_FIXED | MAP_32BIT);
+    let at = rig.call(nr::__NR_mmap, &[LOW as u64 - PAGE, 2 * PAGE, 0, fixed, u64::MAX, 0]);
+    assert_eq!(at, LOW - PAGES);
+    assert_eq!(map_low(&mut rig, 0, PAGE), LOW + PAGES);
+}
+
+#[test]
+fn low_addresses_have_an_end() {
+    let mut rig = Rig::begun();
+    for (len, outcome) in [(0, EINVAL), (0x4000_1000, ENOMEM), (1 << 47, ENOMEM), (u64::MAX, ENOMEM)] {
+        assert_eq!(map_low(&mut rig, 0, len), error(outcome), "{len:#x}");
+    }
+    assert_eq!(map_low(&mut rig, 0, 0x4000_0000), 0x4000_0000);
+    assert_eq!(map_low(&mut rig, 0, PAGE), error(ENOMEM));
+    // Others have their places as before.
+    assert!(map(&mut rig, 1, ANYWHERE, u64::MAX) > 0x8000_0000);
+}
+
+/// Gives pages a name; an address of 0 takes it from them.
+fn name(rig: &mut Rig, at: u64, pages: u64, name: u64) -> i64 {
+    let what = PR_SET_VMA_ANON_NAME.into();
+    rig.call(nr::__NR_prctl, &[PR_SET_VMA.into(), what, at, pages * PAGE, name])
+}
+
+/// Pages of each region with a name, and the name, in order of addresses.
+fn named(rig: &Rig, tid: Tid) -> Vec<String> {
+    let text = rig.system.proc_text(Special::OfProcess(tid, OfProcess::Maps)).unwrap();
+    let text = String::from_utf8(text.to_vec()).unwrap();
+    let named = text.lines().filter_map(|line| {
+        let (range, name) = (line.split(' ').next()?, line.split_once("  [anon")?.1);
+        let (start, end) = range.split_once('-')?;
+        let [start, end] = [start, end].map(|at| u64::from_str_radix(at, 16).unwrap());
+        Some(format!("{}{}", (end - start) / PAGE, name.trim_end_matches(']')))
+    });
+    named.collect()
+}
+
+#[test]
+fn memory_has_names() {
+    let mut rig = Rig::begun();
+    let (heap, stack) = (rig.put(b"heap of mine\0"), rig.put(b"\0"));
+    let at = map(&mut rig, 4, ANYWHERE, u64::MAX);
+    assert_eq!(name(&mut rig, at, 4, heap), 0);
+    assert_eq!(named(&rig, FIRST), ["4:heap of mine"]);
+    assert_eq!(name(&mut rig, at + PAGE, 1, stack), 0);
+    let three = ["1:heap of mine", "1:", "2:heap of mine"];
+    assert_eq!(named(&rig, FIRST), three);
+    let child = rig.fork();
+    assert_eq!(named(&rig, child), three);
+    // It goes along, and pieces with one name are one.
+    assert_eq!(name(&mut rig, at + PAGE, 1, heap), 0);
+    let to = rig.call(nr::__NR_mremap, &[at, 4 * PAGE, 8 * PAGE, MREMAP_MAYMOVE.into()]) as u64;
+    assert_eq!(named(&rig, FIRST), ["8:heap of mine"]);
+    assert_eq!(name(&mut rig, to, 8, 0), 0);
+    assert!(named(&rig, FIRST).is_empty());
+    let shared = map(&mut rig, 1, MAP_SHARED | MAP_ANONYMOUS, u64::MAX);
+    assert_eq!(name(&mut rig, shared, 1, heap), 0);
+    assert_eq!(named(&rig, FIRST), ["1_shmem:heap of mine"]);
+}
+
+#[test]
+fn names_have_rules() {
+    let mut rig = Rig::begun();
+    let good = rig.put(b"name\0");
+    let at = map(&mut rig, 3, ANYWHERE, u64::MAX);
+    let long = "x".repeat(80);
+    for text in ["a[b", "a]b", "a$b", "a`b", "a\\b", "a\nb", "a\u{7f}b", long.as_str()] {
+        let bad = rig.put(format!("{text}\0").as_bytes());
+        assert_eq!(name(&mut rig, at, 1, bad), error(EINVAL), "{text:?}");
+    }
+    let longest = rig.put(format!("{}\0", "x".repeat(79)).as_bytes());
+    assert_eq!(name(&mut rig, at, 1, longest), 0);
+    assert_eq!(name(&mut rig, at, 1, 8), error(EFAULT));
+    assert_eq!(name(&mut rig, at + 1, 1, good), error(EINVAL));
+    assert_eq!(name(&mut rig, at, 0, good), 0);
+    assert_eq!(name(&mut rig, 0u64.wrapping_sub(PAGE), 2, good), error(EINVAL));
+    assert_eq!(rig.call(nr::__NR_prctl, &[PR_SET_VMA.into(), 1, at, PAGE, good]), error(EINVAL));
+    assert_eq!(rig.call(nr::__NR_munmap, &[at + PAGE, PAGE]), 0);
+    assert_eq!(name(&mut rig, at, 3, good), error(ENOMEM));
+    assert_eq!(named(&rig, FIRST), ["1:name", "1:name"], "what is there has it");
+    let fd = memory(&mut rig, 1);
+    let file = map(&mut rig, 1, MAP_SHARED, fd);
+    assert_eq!(name(&mut rig, file, 1, good), error(EBADF));
+}
+
+/// Names that no memory has any more make room for others.
+#[test]
+fn names_are_forgotten() {
+    let mut rig = Rig::begun();
+    let at = map(&mut rig, 2, ANYWHERE, u64::MAX);
+    let keeps = rig.put(b"kept\0");
+    assert_eq!(name(&mut rig, at + PAGE, 1, keeps), 0);
+    let before = rig.free;
+    for number in 0..1000 {
+        rig.free = before;
+        let text = rig.put(format!("name {number}\0").as_bytes());
+        assert_eq!(name(&mut rig, at, 1, text), 0);
+        assert_eq!(named(&rig, FIRST), [format!("1:name {number}"), "1:kept".into()]);
+    }
+    assert_eq!(rig.call(nr::__NR_munmap, &[at, 2 * PAGE]), 0);
+    // As many as there may be at once, and no more.
+    let at = map(&mut rig, 256, ANYWHERE, u64::MAX);
+    for number in 0..256 {
+        rig.free = before;
+        let text = rig.put(format!("name {number}\0").as_bytes());
+        let expected = if number < 255 { 0 } else { error(ENOMEM) };
+        assert_eq!(name(&mut rig, at + number * PAGE, 1, text), expected, "{number}");
+    }
+}
+
+/// Memory that shows the last pages that there can be does not grow beyond them, however it was made longer before.
+#[test]
+fn mappings_end_where_places_do() {
+    let mut rig = Rig::begun();
+    let file = rig.system.store.frames.make_object(None).unwrap();
+    let source = Some(Source { file, offset: 0u64.wrapping_sub(3 * PAGE) });
+    let kind = Kind { is_shared: true, source, ..Kind::private(Rights::READ_WRITE) };
+    let room = rig.system.room(FIRST).unwrap();
+    let at = 0x1000_0000;
+    let mapped = room.borrow_mut().memory.map(&mut rig.system.store.frames, Some(at), PAGE, kind, false);
+    assert_eq!(mapped, Ok(at));
+    let remap = |rig: &mut Rig, old: u64, pages: [u64; 2], flags: u32, to: u64| {
+        let [before, after] = pages.map(|pages| pages * PAGE);
+        rig.call(nr::__NR_mremap, &[old, before, after, flags.into(), to])
+    };
+    for pages in [3, 4, 1 << 30] {
+        assert_eq!(remap(&mut rig, at, [1, pages], MREMAP_MAYMOVE, 0), error(EINVAL), "{pages} pages");
+        assert_eq!(remap(&mut rig, at, [1, pages], 0, 0), error(EINVAL));
+    }
+    let both = MREMAP_MAYMOVE | MREMAP_FIXED;
+    assert_eq!(remap(&mut rig, at, [1, 3], both, 0x2000_0000), error(EINVAL));
+    assert_eq!(remap(&mut rig, at, [1, 2], 0, 0), at as i64);
+    fill(&mut rig, at, 2, 5);
+    // The end of it, by itself, has no more places.
+    assert_eq!(remap(&mut rig, at + PAGE, [1, 2], MREMAP_MAYMOVE, 0), error(EINVAL));
+    let moved = remap(&mut rig, at + PAGE, [1, 1], both, 0x2000_0000) as u64;
+    assert_eq!(moved, 0x2000_0000);
+    assert_eq!(seen(&mut rig, FIRST, moved - PAGE), [None, Some(5), None]);
+    // Memory of zeros has no places that could end.
+    let other = map(&mut rig, 1, ANYWHERE, u64::MAX);
+    assert!(remap(&mut rig, other, [1, 1 << 20], MREMAP_MAYMOVE, 0) > 0);
+    rig.system.store.frames.leave_object(file);
 }

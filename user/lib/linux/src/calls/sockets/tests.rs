@@ -416,6 +416,37 @@ fn many_messages_in_one_call() {
     assert_eq!(rig.answer(thread), Some(2));
 }
 
+/// A call with a million pieces, or that looks a thousand times at a full buffer, ends with the messages that it has moved.
+#[test]
+fn many_messages_are_no_more_than_a_call_may_do() {
+    let mut rig = Rig::begun();
+    let [one, other] = pair(&mut rig, STREAM);
+    let sent = rig.write(one, &vec![7; 100_000]) as u64;
+    assert!(sent > 50_000);
+    let buffer = rig.room(100_000);
+    let entry = |pieces: u64, count: u64| [0, 0, pieces, count, 0, 0, 0, 0].map(u64::to_le_bytes).concat();
+    // One piece of a byte, and a thousand of none.
+    let mut pieces = vec![0; 1024 * 16];
+    pieces[..16].copy_from_slice(&[buffer, 1].map(u64::to_le_bytes).concat());
+    let pieces = rig.put(&pieces);
+    let at = rig.put(&entry(pieces, 1024).repeat(1024));
+    let peek = u64::from(MSG_PEEK);
+    assert_eq!(rig.call(nr::__NR_recvmmsg, &[other, at, 1024, peek, 0]), 16);
+    assert_eq!([56, 15 * 64 + 56, 16 * 64 + 56].map(|entry| rig.half(at + entry)), [1, 1, 0]);
+    assert_eq!(rig.call(nr::__NR_recvmmsg, &[other, at, 3, peek, 0]), 3);
+    // Few pieces, and all that is there.
+    let large = rig.put(&[buffer, sent].map(u64::to_le_bytes).concat());
+    let at = rig.put(&entry(large, 1).repeat(1024));
+    let looks = rig.call(nr::__NR_recvmmsg, &[other, at, 1024, peek, 0]) as u64;
+    assert!(looks > 1 && (looks - 1) * sent < 5 << 20, "{looks} times {sent} bytes");
+    // A thousand small ones are no more than one call does.
+    let small = rig.put(&[buffer, 1].map(u64::to_le_bytes).concat());
+    let at = rig.put(&entry(small, 1).repeat(1024));
+    assert_eq!(rig.call(nr::__NR_recvmmsg, &[other, at, 1024, 0, 0]), 1024);
+    let at = rig.put(&entry(pieces, 1024).repeat(1024));
+    assert_eq!(rig.call(nr::__NR_sendmmsg, &[one, at, 1024, 0]), 16);
+}
+
 #[test]
 fn calls_that_make_no_sense() {
     let mut rig = Rig::begun();

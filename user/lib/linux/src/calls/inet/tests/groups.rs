@@ -90,6 +90,15 @@ fn a_sender_says_how_datagrams_go() {
     assert_eq!(net.send_to(fd, b"x", "239.1.2.3:9"), 1);
     assert_eq!(net.network.groups(number).1, sending("127.0.0.1", 255, false));
     assert_eq!(set_bytes(&mut net, fd, (0, IP_MULTICAST_IF), &[1, 2, 3, 4]), error(EADDRNOTAVAIL));
+    let six = net.socket(AF_INET6, DATAGRAM | BRIEF);
+    let number = net.inet(six).number;
+    assert_eq!(net.send_to(six, b"x", "[ff02::fb]:9"), 1);
+    assert_eq!(net.network.groups(number).1, sending("::", 1, true));
+    for (name, value) in [(IPV6_MULTICAST_HOPS, 255), (IPV6_MULTICAST_LOOP, 0)] {
+        assert_eq!(net.set(six, 41, name, value), 0);
+    }
+    assert_eq!(net.send_to(six, b"x", "[ff02::fb]:9"), 1);
+    assert_eq!(net.network.groups(number).1, sending("::", 255, false));
 }
 
 #[test]

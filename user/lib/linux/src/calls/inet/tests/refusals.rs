@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::errno::EHOSTUNREACH;
+use crate::network::loopback::ABSENT;
 
 /// Bits of `poll` of a socket for datagrams: it can be written, and an error is to be told.
 const REFUSED: u32 = 0x304 | 0x8;
@@ -73,4 +74,20 @@ fn who_is_connected_hears_that_nobody_answers() {
     let server = net.socket(AF_INET, DATAGRAM | BRIEF);
     assert_eq!((net.bind(server, "127.0.0.1:9"), net.send_to(fd, b"elsewhere", "127.0.0.1:9")), (0, 9));
     assert_eq!(net.receive(server, 9, 0), Ok(b"elsewhere".to_vec()));
+}
+
+/// A connection to a machine that does not answer is given up, with an error of its own.
+#[test]
+fn who_connects_hears_that_nobody_answers() {
+    let mut net = Net::begun();
+    let to = format!("{ABSENT}:80");
+    let fd = net.socket(AF_INET, STREAM);
+    for _ in 0..2 {
+        assert_eq!(net.connect(fd, &to), error(EHOSTUNREACH));
+        assert_eq!((net.error_of(fd), net.receive(fd, 1, 0)), (0, Ok(Vec::new())));
+    }
+    assert_eq!(net.network.count(), 0);
+    let fd = net.socket(AF_INET, STREAM | BRIEF);
+    assert_eq!(net.connect_once(fd, &to), error(EINPROGRESS));
+    assert_eq!((net.error_of(fd), net.error_of(fd)), (113, 0));
 }
