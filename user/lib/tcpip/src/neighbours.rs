@@ -352,7 +352,7 @@ impl Neighbours {
         }
     }
 
-    /// What there is of a neighbour that is nowhere.
+    /// Notes of a neighbour that is nowhere.
     fn nowhere(&mut self, neighbour: IpAddr) -> Option<&mut Silent> {
         let now = self.now;
         self.silent.iter_mut().find(|silent| silent.address == neighbour && now < silent.until)

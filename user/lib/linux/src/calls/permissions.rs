@@ -1,6 +1,6 @@
 //! Permissions of files: owner, group and mode, as Linux checks them for the effective owner of a process.
 //!
-//! Whoever has all [capabilities](crate::capabilities) that are about files passes, and nothing is looked up for it: `root`, who has given up none. Symbolic links
+//! A thread that has all [capabilities](crate::capabilities) that are about files passes, and nothing is looked up for it: `root`, who has given up none. Symbolic links
 //! belong to nobody, so a sticky directory keeps none of them.
 
 use super::paths::{joined, names};
@@ -96,7 +96,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(Subject { owner, group, groups, capabilities })
     }
 
-    /// The same; none if it passes all that is checked of files.
+    /// Identity of a thread, or none if it passes all that is checked of files.
     pub(super) fn subject(&mut self, tid: Tid) -> Result<Option<Subject>> {
         if self.thread(tid)?.capabilities.effective & OF_FILES == OF_FILES {
             return Ok(None);

@@ -131,7 +131,7 @@ fn each_deed_needs_its_capability() {
     for (number, (capability, refused, deed)) in DEEDS.into_iter().enumerate() {
         let one = 1 << capability;
         let mut rig = with_others();
-        // Whoever may read everything opens nothing to write, and whoever may do everything else no more.
+        // A right to read everything opens nothing to write, and a right to everything else no more.
         let child = rig.fork();
         assert_eq!(set(&mut rig, child, [ALL & !one, ALL, 0]), 0);
         assert_eq!(deed(&mut rig, child), error(refused), "deed {number} without its capability");
@@ -220,7 +220,7 @@ fn kept_ones_are_permitted_under_another_owner() {
     assert_eq!(set(&mut rig, child, [one; 3]), 0);
     let fd = opens(&mut rig, child, O_RDWR);
     assert!(fd >= 0);
-    // What it makes is its own, whatever it may do.
+    // Files that it makes are its own, whatever it may do.
     let path = text(&mut rig, child, "/tmp/new");
     let made = rig.call_by(child, nr::__NR_openat, &[HERE, path, (O_RDWR | O_CREAT).into(), 0o644]);
     let stat = rig.room(144);
