@@ -302,7 +302,7 @@ fn low_addresses_are_given_from_the_lowest_on() {
     assert_eq!(rig.call(nr::__NR_munmap, &[all[1] as u64, 2 * PAGE]), 0);
     assert_eq!(map_low(&mut rig, 0, 3 * PAGE), LOW + 5 * PAGES, "the hole is too small");
     assert_eq!(map_low(&mut rig, 0, 2 * PAGE), LOW + PAGES);
-    // What is wished is taken if it is below, also before the place that is searched.
+    // An address that is wished is taken if it is below, also before the place that is searched.
     assert_eq!(map_low(&mut rig, 0x3000_0fff, PAGE), 0x3000_0000);
     assert_eq!(map_low(&mut rig, 0x7fff_f000, PAGE), 0x7fff_f000);
     assert_eq!(map_low(&mut rig, 0x7fff_f000, PAGE), LOW + 8 * PAGES, "it is there already");
@@ -410,7 +410,7 @@ fn names_are_forgotten() {
         assert_eq!(named(&rig, FIRST), [format!("1:name {number}"), "1:kept".into()]);
     }
     assert_eq!(rig.call(nr::__NR_munmap, &[at, 2 * PAGE]), 0);
-    // As many as there may be at once, and no more.
+    // So many as there may be at once, and no more.
     let at = map(&mut rig, 256, ANYWHERE, u64::MAX);
     for number in 0..256 {
         rig.free = before;
