@@ -22,7 +22,6 @@ use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::vec;
 use alloc::vec::Vec;
-use linux_raw_sys::general::{RWF_DSYNC, RWF_SYNC};
 use vfs::FileSystem;
 
 /// Requests of all contexts together, as they are asked for: what `/proc/sys/fs/aio-max-nr` says at first.
@@ -319,13 +318,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Does what a request asks for. An error here is one of the call; that of the operation itself is its outcome.
     fn perform(&mut self, tid: Tid, open: &Rc<Open>, request: &Request) -> Result<Answer> {
-        let fsync = |system: &mut Self| system.sys_fsync(tid, [request.fd.into(), 0, 0, 0, 0, 0]);
         if matches!(request.operation, SYNC | SYNC_DATA) {
             let has_more = request.memory != (0, 0) || request.offset != 0 || request.flags != 0;
             if has_more {
                 return Err(EINVAL);
             }
-            return match fsync(self) {
+            return match self.sys_fsync(tid, [request.fd.into(), 0, 0, 0, 0, 0]) {
                 // It is none of what is written back.
                 Err(EINVAL) => Err(EINVAL),
                 answer => Ok(answer),
@@ -351,11 +349,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Ok(self.read_into(tid, open, &pieces, place));
         }
         let written = self.write_from(tid, open, &pieces, place);
-        if request.flags & (RWF_DSYNC | RWF_SYNC) != 0 && matches!(written, Ok(Outcome::Value(_))) {
-            let synced = fsync(self);
-            return Ok(synced.and(written));
-        }
-        Ok(written)
+        Ok(self.synced(tid, request.fd.into(), request.flags, written))
     }
 
     fn pieces_of_request(&mut self, tid: Tid, request: &Request) -> Result<Vec<Piece>> {

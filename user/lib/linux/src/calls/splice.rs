@@ -211,10 +211,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             u64::MAX => self.sys_writev(tid, [fd, address, count, 0, 0, 0]),
             _ => self.sys_pwritev(tid, [fd, address, count, at, high, 0]),
         };
-        if flags as u32 & (RWF_DSYNC | RWF_SYNC) != 0 && matches!(written, Ok(Outcome::Value(_))) {
-            self.sys_fsync(tid, [fd, 0, 0, 0, 0, 0])?;
-        }
-        written
+        self.synced(tid, fd, flags as u32, written)
     }
 
     pub(crate) fn sys_copy_file_range(

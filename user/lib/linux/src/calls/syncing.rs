@@ -7,7 +7,8 @@ use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::Object;
 use crate::store::Store;
-use crate::system::{Answer, DONE, System};
+use crate::system::{Answer, DONE, Outcome, System};
+use linux_raw_sys::general::{RWF_DSYNC, RWF_SYNC};
 use vfs::FileSystem;
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
@@ -24,6 +25,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Directory { .. } | Object::Memory(_) => DONE,
             _ => Err(EINVAL),
         }
+    }
+
+    /// Outcome of a write to a descriptor, with flags of `pwritev2`: if they want that, bytes that were written are on the disk first.
+    pub(super) fn synced(&mut self, tid: Tid, fd: u64, flags: u32, written: Answer) -> Answer {
+        if flags & (RWF_DSYNC | RWF_SYNC) != 0 && matches!(written, Ok(Outcome::Value(_))) {
+            self.sys_fsync(tid, [fd, 0, 0, 0, 0, 0])?;
+        }
+        written
     }
 
     pub(crate) fn sys_sync(&mut self, _: Tid, _: [u64; 6]) -> Answer {
