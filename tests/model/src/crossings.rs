@@ -7,8 +7,9 @@ use abi::state::{IMAGE_HEADER, IMAGE_MXCSR, STATE_SSE};
 use abi::{Call, Error, Fpage, Rights, TaskId, ThreadState, Timeout, Uid, op};
 use kernel::arch::extended::{IMAGE_WORD, set_registers};
 use kernel::object::ThreadRef;
-use kernel::object::thread::{Frame, State, WORDS, Wait};
+use kernel::object::thread::{Frame, State, WORDS, Wait, special};
 use kernel::processor;
+use kernel::processor::extended::is_with_another;
 use kernel::sched::Next;
 use std::mem::offset_of;
 
@@ -96,6 +97,7 @@ fn nobody_has_the_registers_of_a_server_that_ended() {
     world.check();
     world.begin_call(Call::ThreadControl, thread_op::DESTROY, d.uid().0);
     assert!(b.wait() != Wait::No, "it was told already");
+    assert!(is_with_another(&world.k, a), "whoever controls the thread could get them in the middle");
     kernel::ipc::end::abort(&world.k, a);
     world.settle();
     world.leave(Next::Same);
@@ -109,6 +111,71 @@ fn nobody_has_the_registers_of_a_server_that_ended() {
     assert!(a.is_stopped(), "nobody handles its exception");
     let words = state_of(&world, a);
     assert_ne!(words[IMAGE + IMAGE_WORD], SECRET, "registers of a third thread");
+}
+
+/// Three threads: the first faults, its pager is the second, and that calls the third on its shuttle. Returned in this order.
+fn pager_with_server(world: &World) -> [ThreadRef; 3] {
+    let [server, pager, thread] = [0; 3].map(|_| waiter(world, 30));
+    thread.fault.pager.set(pager.uid());
+    go(world, thread);
+    set_registers(1);
+    world.page_fault(0x40_0000, Rights::R);
+    assert_eq!(world.current(), pager);
+    set_registers(2);
+    [thread, pager, server]
+}
+
+/// Whether the first thread, which controls all others here, may get the state of a thread, and set its FS base.
+fn may_get_and_set(world: &World, thread: ThreadRef) -> [bool; 2] {
+    assert_eq!(world.current(), world.root);
+    let get = world.thread_control(thread_op::GET_STATE, [thread.uid().0, BLOCK, ThreadState::LEN_BYTES, 0]);
+    let set = world.thread_control(thread_op::SET_FS, [thread.uid().0, 0x6666_0000, 0, 0]);
+    for result in [get, set] {
+        assert!(result.is_ok() || result == Err(Error::BadState as u64), "{result:?}");
+    }
+    [get, set].map(|result| result.is_ok())
+}
+
+/// A pager asks a server, which keeps the call and waits for others: its registers lie beside the shuttle of the thread that faulted, and are no
+/// business of whoever controls that. Those of a pager which waits for others are, since it is trusted with the fault.
+#[test]
+fn nobody_gets_what_a_server_of_a_pager_has_left() {
+    const SECRET: u64 = 0x5ec4e7;
+    for asks in [false, true] {
+        let world = world();
+        let [thread, _, server] = pager_with_server(&world);
+        if asks {
+            world.ipc(server.uid(), server.uid(), FOREVER, Fpage::NIL, 0, [0; 8]);
+            assert_eq!(world.current(), server);
+            set_registers(SECRET);
+        }
+        world.wait();
+        assert_eq!(thread.state.get(), State::Faulting);
+        assert_eq!(may_get_and_set(&world, thread), [!asks; 2], "asks: {asks}");
+        world.check();
+    }
+}
+
+/// A server is stopped, or the pager that it answers is: that is on the shuttle of the thread which faulted, and has not come to run.
+#[test]
+fn nobody_gets_what_is_for_a_thread_that_does_not_run_yet() {
+    for is_answered in [false, true] {
+        let world = world();
+        let [thread, pager, server] = pager_with_server(&world);
+        if !is_answered {
+            server.set_special(special::STOPPED, 0);
+        }
+        world.ipc(server.uid(), server.uid(), FOREVER, Fpage::NIL, 0, [0; 8]);
+        if is_answered {
+            assert_eq!(world.current(), server);
+            pager.set_special(special::STOPPED, 0);
+            world.ipc_reply_wait(pager.uid());
+        }
+        let holder = if is_answered { pager } else { server };
+        assert_eq!((holder.hot.shuttle.get(), holder.is_ready()), (thread.home_ref(), true));
+        assert_eq!(may_get_and_set(&world, thread), [false; 2], "answered: {is_answered}");
+        world.check();
+    }
 }
 
 /// A debugger sets the state of a server that waits in the queue of its pager; then the server's client gives up.
