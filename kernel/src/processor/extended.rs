@@ -130,12 +130,39 @@ fn place_of(k: &Kernel, thread: ThreadRef) -> ThreadRef {
     }
 }
 
+/// Longest chain of calls that is followed to whoever is on a shuttle that was lent.
+const CHAIN_MAX: usize = 16;
+
 /// Whether what is in the place of a thread's state is that of somebody else, who works on the shuttle that the thread lent: its pager, or a
-/// server, or whom these called. The current thread is nobody else. Such a state is not the thread's to be shown or changed.
+/// server, or whom these called; or who has left it there, and is neither the thread nor the one to which it lent. The current thread is nobody
+/// else. Such a state is not the thread's to be shown or changed.
 pub fn is_with_another(k: &Kernel, thread: ThreadRef) -> bool {
-    let owner = place_of(k, thread);
-    let carrier = last_on(k, owner).filter(|&last| carries(k, last, owner));
-    carrier.is_some_and(|carrier| carrier != thread && carrier != processor::current())
+    let lent = match thread.stake() {
+        Stake::Claims(to) if thread.special.get() & special::STATE_KEPT == 0 => to,
+        // Nobody else is on the shuttle that it holds, and what was kept is its own.
+        _ => return false,
+    };
+    if k.loaded.get() == Some(thread) && processor::current() != k.idle() {
+        return false;
+    }
+    let is_trusted = [Uid::NIL, thread.name.get(), lent].contains(&thread.context.state_of.get());
+    !is_trusted || is_lent_on(k, thread, lent)
+}
+
+/// Whether another thread than the current one is on the shuttle of `owner`, which that lent to `lent`: the last in the chain of calls. If one of
+/// them has just ended, or the chain is longer than [`CHAIN_MAX`], it may be.
+fn is_lent_on(k: &Kernel, owner: ThreadRef, mut lent: Uid) -> bool {
+    for _ in 0..CHAIN_MAX {
+        let Some(thread) = k.thread(lent) else { return true };
+        match thread.stake() {
+            Stake::Claims(to) => lent = to,
+            Stake::Holds => {
+                return thread != processor::current() && thread.hot.shuttle.get() == owner.home_ref();
+            }
+            Stake::Nothing => return false,
+        }
+    }
+    true
 }
 
 /// Whether a thread is on the shuttle of `owner`, so that the state there is that thread's.
