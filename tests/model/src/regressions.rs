@@ -92,6 +92,46 @@ fn a_line_that_was_only_polled_is_released_by_the_next_wait() {
     world.check();
 }
 
+/// The lowest priority is that of the idle thread too.
+#[test]
+fn an_idle_processor_goes_to_a_driver_of_the_lowest_priority() {
+    let world = World::new(256);
+    world.thread_control(thread_op::SET_PRIORITY, [0, 0, 0, 0]).expect("a priority");
+    for from in [Uid::interrupt(3), Uid::ANY] {
+        world.ipc(Uid::NIL, from, (Timeout::NEVER, Timeout::NEVER), Fpage::NIL, 0, [0; 8]);
+        assert!(world.is_idle());
+        world.interrupt(3);
+        assert_eq!(world.current(), world.root, "its interrupt has come");
+        assert_eq!(world.root.frame.w[0].get(), 1);
+        world.check();
+    }
+}
+
+/// A thread that ends itself leaves its block to the next one, which an interrupt keeps from running. If it is stopped then, it stands still.
+#[test]
+fn a_thread_behind_one_that_ended_itself_stands_still() {
+    let world = World::new(256);
+    world.thread_control(thread_op::SET_PRIORITY, [0, 0, 0, 0]).expect("a priority");
+    let driver = world.new_thread_uid(50);
+    assert_eq!(world.current().uid(), driver);
+    world.ipc(Uid::NIL, Uid::interrupt(3), (Timeout::NEVER, Timeout::NEVER), Fpage::NIL, 0, [0; 8]);
+    let next = world.new_thread_uid(20);
+    assert_eq!(world.current().uid(), next);
+    let last = world.new_thread_uid(30);
+    assert_eq!(world.current().uid(), last);
+    world.begin_call(Call::ThreadControl, thread_op::DESTROY, 0);
+    while world.current().name.get() == last {
+        world.go_on_once();
+    }
+    assert!(world.current().uid() == next && world.is_busy(), "it is to take the block away");
+    world.interrupt(3);
+    assert_eq!(world.current().uid(), driver);
+    world.thread_control(thread_op::STOP, [next.0, 0, 0, 0]).expect("it is ours");
+    world.thread_control(thread_op::GET_REGISTERS, [next.0, 0, 0, 0]).expect("it stands still");
+    assert!(ThreadRef::in_slot(last.slot()).is_none(), "its block is still there");
+    world.check();
+}
+
 /// Where both sides of a long message have their blocks; no page is there at first.
 const BLOCK: u64 = 0x4000_0000;
 
