@@ -239,12 +239,14 @@ impl Kernel {
     fn start_slice(&self, thread: ThreadRef, owner: ThreadRef, now: u64) {
         let current = processor::current();
         self.sched.running.set(thread.hot.shuttle.get());
-        self.sched.running_limit.set(Scheduler::limit(owner.home.effective.get()));
         if thread == self.idle() {
+            // The idle thread has no priority: a shuttle of the lowest one is above it, too.
+            self.sched.running_limit.set(0);
             extended::rest(self, current);
             self.arm(u64::MAX);
             return;
         }
+        self.sched.running_limit.set(Scheduler::limit(owner.home.effective.get()));
         extended::bring(self, current, owner);
         if owner.home.left_ns.get() == 0 {
             owner.home.left_ns.set(owner.home.slice_ns.get());

@@ -12,7 +12,8 @@ pub struct Scheduler {
     pub(crate) occupied: Cell<u64>,
     /// The shuttle that the processor is on since `since_ns`.
     pub(crate) running: Cell<ShuttleRef>,
-    /// Bound of `occupied`: as long as that is not greater, no shuttle above the priority of the running one is ready.
+    /// Bound of `occupied`: as long as that is not greater, no shuttle above the priority of the running one is ready; 0 while
+    /// the processor idles.
     pub(super) running_limit: Cell<u64>,
     pub(super) since_ns: Cell<u64>,
     /// Time at which the timer fires; `u64::MAX` if it does not.
