@@ -22,9 +22,10 @@ pub fn stands_still(thread: ThreadRef) -> bool {
     (asks || stopped) && !is_in_call(thread)
 }
 
-/// Whether a thread is in the middle of a call that goes on when it runs again.
+/// Whether a thread is in the middle of a call that goes on when it runs again. That its frame is busy does not say so: the thread that is to take
+/// away the block of one that ended itself is in no call.
 pub fn is_in_call(thread: ThreadRef) -> bool {
-    thread.operation.get() != Operation::None || thread.frame.mode.get() & Frame::BUSY != 0
+    thread.operation.get() != Operation::None
 }
 
 /// Turns the frame of a thread in a system call into a trap's: all registers are loaded from it.
