@@ -5,7 +5,7 @@
 //! paper, and the kernel held against it), [`walk`] (random system calls, faults, interrupts), [`fast_path`] (the assembly
 //! path in Rust, and both paths compared), [`doors`], [`authority`], [`clans`] and [`strings`] (models of these, and the kernel held
 //! against them), [`answers`] (what may be done to a thread that waits for one), [`edges`] (memory that nobody gets), [`denial`] and
-//! [`exhaustion`] (every allocation fails, once or for good), [`large`] (large pages, test by test), [`crowds`] (many
+//! [`exhaustion`] (every allocation fails, once or for good), [`large`] (large pages, test by test), [`sparse`] (tables with nothing in them), [`crowds`] (many
 //! threads), [`endings`] (tasks that are being ended), [`translations`] (what a processor may have cached), [`traces`] (the trace
 //! ring), [`domains`] (what is learned of branches), [`foreign`] (calls of other systems), [`checked`] (a kernel that checks itself), [`shuttles`] (who runs on whose time, test by test), [`inherit`] (who is how urgent, and a reference for that), [`meddling`] (threads that meddle with others), [`crossings`] (what comes in the middle of something else), and [`regressions`] (one test for each bug that was found here).
 //!
@@ -67,6 +67,8 @@ mod rings;
 mod shuttles;
 #[cfg(test)]
 mod spaces;
+#[cfg(test)]
+mod sparse;
 #[cfg(test)]
 mod states;
 #[cfg(test)]
