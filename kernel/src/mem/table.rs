@@ -425,6 +425,10 @@ pub fn next(pool: &Pool, task: TaskRef, mut at: u64, end: u64, budget: &mut usiz
             let reached = found.or((limit < last).then_some(limit));
             let Some(i) = reached else {
                 at = ((at >> above) + 1) << above;
+                // A space may have any number of tables that lead nowhere.
+                if *budget == 0 {
+                    return at.min(end);
+                }
                 continue 'walk;
             };
             if i > from {
@@ -468,8 +472,11 @@ fn first_in_use(words: &[Cell<u64>; 512], range: core::ops::Range<usize>) -> Opt
     None
 }
 
-/// Gives back the tables of the user half, which maps nothing any more; at most `limit` tables of the last level.
-/// True when all are gone.
+/// Price, in tables of the last level, of a table above that leads nowhere: all of it may have to be looked through.
+const EMPTY_TABLE: usize = 2;
+
+/// Gives back the tables of the user half, which maps nothing any more; at most `limit` tables of the last level, or fewer if others lead
+/// nowhere. True when all are gone.
 pub fn release(pool: &Pool, task: TaskRef, mut limit: usize) -> bool {
     let top = Frame(task.top.get());
     task.recent.forget();
@@ -488,8 +495,15 @@ fn release_below(pool: &Pool, task: TaskRef, table: Frame, level: usize, limit: 
         used.start = i;
         let below = Frame(pte::address(words[i].get()));
         if level > 1 {
+            let left = *limit;
             if !release_below(pool, task, below, level - 1, limit) {
                 return false;
+            }
+            if *limit == left {
+                if left == 0 {
+                    return false;
+                }
+                *limit = left.saturating_sub(EMPTY_TABLE);
             }
             if let Some(shadow) = Used::of(pool, below).shadow() {
                 task.give_back_zeroed_frame(pool, shadow);
