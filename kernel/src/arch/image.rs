@@ -23,6 +23,12 @@ const PARTS: [(u64, Range<usize>); 4] =
 /// Words that mean nothing: those that FXSAVE leaves to programs, and all of the header but its first.
 const RESERVED: [Range<usize>; 2] = [52..IMAGE_HEADER, IMAGE_HEADER + 1..72];
 
+/// Words with the upper parts of the x87 registers, every other one: of these a save need not write more than the lowest bits.
+const UPPER_PARTS: Range<usize> = 5..20;
+
+/// Bits of such a word that belong to a register of 80 bits.
+const UPPER_BITS: u64 = 0xffff;
+
 /// Gives everything that the header denies its initial value, and clears what means nothing. `mxcsr_mask`: bits that MXCSR may have.
 pub fn complete(image: &Image, mxcsr_mask: u32) {
     let present = image[IMAGE_HEADER].get();
@@ -33,6 +39,7 @@ pub fn complete(image: &Image, mxcsr_mask: u32) {
     if present & STATE_X87 == 0 {
         image[0].set(FCW);
     }
+    UPPER_PARTS.step_by(2).for_each(|at| image[at].set(image[at].get() & UPPER_BITS));
     let mxcsr = image[IMAGE_MXCSR].get() as u32;
     image[IMAGE_MXCSR].set(u64::from(mxcsr) | u64::from(mxcsr_mask) << 32);
 }

@@ -52,6 +52,8 @@ impl Extended {
             legacy.iter().for_each(|word| word.set(0));
         }
         rest[..HEADER_WORDS].iter().for_each(|word| word.set(0));
+        // A save may leave the x87 error pointers as they are in memory, too.
+        legacy[1..IMAGE_MXCSR].iter().for_each(|word| word.set(0));
         self.area[0].set(FCW);
         self.area[IMAGE_MXCSR].set(MXCSR);
         self.fs_base.set(0);
