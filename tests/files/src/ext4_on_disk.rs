@@ -12,7 +12,8 @@ use vfs::{How, Volume};
 
 pub use power::disk::Memory;
 
-fn run(name: &str, arguments: &[&str]) -> Output {
+/// Runs one of Linux's tools for ext4.
+pub fn run(name: &str, arguments: &[&str]) -> Output {
     let path = ["/usr/sbin", "/sbin"]
         .map(|folder| Path::new(folder).join(name))
         .into_iter()

@@ -12,7 +12,9 @@
 extern crate alloc;
 
 mod disk;
+mod journal;
 mod padding;
+mod raw;
 mod readdir;
 
 pub use disk::Disk;
@@ -62,9 +64,24 @@ fn timestamp(time: u64) -> Ext4Timestamp {
     Ext4Timestamp::new(seconds as i64, (time % SECOND) as u32)
 }
 
+/// A file system of the library's.
+type Library<D> = Ext4<Sectors<D>, MountedServices<(), NoopObserver, ()>>;
+
+/// Has the library mount what is on a disk.
+fn mount<D: Disk>(disk: D, clock: fn() -> u64) -> Result<Library<D>> {
+    let services = MountServices::new(Time(clock), (), NoopObserver);
+    let mounted = if disk.is_read_only() {
+        let options = MountOptions { readonly: true, replay_journal: true, block_validity: true };
+        Ext4::mount(Sectors::mounted(disk), services, options)
+    } else {
+        Ext4::mount_with_readonly_fallback(Sectors::mounted(disk), services)
+    };
+    mounted.map_err(error)
+}
+
 /// A mounted ext4 file system.
 pub struct Mounted<D: Disk> {
-    fs: Ext4<Sectors<D>, MountedServices<(), NoopObserver, ()>>,
+    fs: Library<D>,
     /// Blocks were freed since the last commit. See [`Mounted::settle`].
     has_freed: bool,
 }
@@ -83,17 +100,16 @@ pub fn format<D: Disk>(disk: D, clock: fn() -> u64) -> Result<()> {
 impl<D: Disk> Mounted<D> {
     /// Mounts what is on a disk, and first brings to an end what its journal has begun. A disk that can only be read, or whose file system
     /// has recorded errors, is mounted to be read. What the journal of one that can only be read has begun comes to its end in memory; if that is too
-    /// much, it is refused as [`Error::ReadOnly`].
-    pub fn new(disk: D, clock: fn() -> u64) -> Result<Mounted<D>> {
-        let is_read_only = disk.is_read_only();
-        let services = MountServices::new(Time(clock), (), NoopObserver);
-        let fs = if is_read_only {
-            let options = MountOptions { readonly: true, replay_journal: true, block_validity: true };
-            Ext4::mount(Sectors::mounted(disk), services, options)
-        } else {
-            Ext4::mount_with_readonly_fallback(Sectors::mounted(disk), services)
-        };
-        Ok(Mounted { fs: fs.map_err(error)?, has_freed: false })
+    /// much, it is refused as [`Error::ReadOnly`]. Of a long journal a part is used from now on.
+    pub fn new(mut disk: D, clock: fn() -> u64) -> Result<Mounted<D>> {
+        // Whatever goes wrong in here is found by who mounts the disk next.
+        if !disk.is_read_only() && journal::shorten(&mut disk) == Ok(journal::Found::InUse) {
+            if let Ok(mut fs) = mount(&mut disk, clock) {
+                let _ = fs.unmount();
+            }
+            let _ = journal::shorten(&mut disk);
+        }
+        Ok(Mounted { fs: mount(disk, clock)?, has_freed: false })
     }
 
     /// Writes all that is still to be written, and marks the file system as whole.
