@@ -618,6 +618,25 @@ fn nobody_sees_what_a_merge_notes() {
     assert_eq!(volume.rename(root, b"other", b".merge"), Err(Error::Invalid));
 }
 
+/// A symbolic link of the lower one with a target that means something in the upper one stays what it is: it is not copied there, and does not vanish.
+#[test]
+fn a_link_of_the_lower_one_means_nothing_to_a_merge() {
+    for target in [&b".merge/removed"[..], b".merge/removed/link", b".merge/alone", b".merge/over/file"] {
+        let mut lower = Volume::new(ram());
+        let base = lower.root();
+        lower.symlink(base, target, b"link").unwrap();
+        put(&mut lower, "file", b"text").unwrap();
+        let mut volume = Volume::new(Merge::new(ram(), lower.into_inner()).unwrap());
+        let root = volume.root();
+        assert_eq!(volume.rename(root, b"link", b"moved"), Err(Error::Unsupported));
+        assert_eq!(volume.link(root, b"link", b"other"), Err(Error::Unsupported));
+        assert_eq!(volume.readlink(root, b"link").unwrap(), target);
+        assert_eq!(volume.readdir(root, 0, 10).unwrap().len(), 2);
+        volume.unlink(root, b"link").unwrap();
+        assert_eq!(volume.readlink(root, b"link"), Err(Error::NotFound));
+    }
+}
+
 /// Files that are open in the lower one when they are written to, moved and removed.
 #[test]
 fn open_files_of_the_lower_one_stay_open() {
