@@ -464,7 +464,11 @@ impl<U: FileSystem, L: FileSystem> FileSystem for Merge<U, L> {
             self.release(inode);
             return Err(error);
         }
-        self.places.hold(inode)
+        let held = self.places.hold(inode);
+        if held.is_err() {
+            self.release(inode);
+        }
+        held
     }
 
     fn release(&mut self, inode: Inode) {
