@@ -599,6 +599,26 @@ fn a_server_below_has_no_more() {
     assert!(served.open_count() < 17, "{}", served.open_count());
 }
 
+/// A file that is to be emptied, and cannot be opened, has all that it had.
+#[test]
+fn what_cannot_be_opened_is_not_emptied() {
+    let mut volume = Volume::new(Remote::new(Served::new(ram(), 20)).unwrap());
+    let root = volume.root();
+    put(&mut volume, "kept", b"text").unwrap();
+    let mut open = Vec::new();
+    while let Ok(file) = volume.open(root, format!("{}", open.len()).as_bytes(), CREATE, 0o644) {
+        open.push(file);
+    }
+    let how = How { truncate: true, ..How::default() };
+    assert_eq!(volume.open(root, b"kept", how, 0), Err(Error::TooManyOpen));
+    for file in open {
+        volume.close(file).unwrap();
+    }
+    assert_eq!(get(&mut volume, "kept").unwrap(), b"text");
+    let file = volume.open(root, b"kept", how, 0).unwrap();
+    assert_eq!(volume.len(file), Ok(0));
+}
+
 /// Names and targets that are the merge's own are nobody else's.
 #[test]
 fn nobody_sees_what_a_merge_notes() {
