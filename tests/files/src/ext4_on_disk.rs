@@ -12,7 +12,8 @@ use vfs::{How, Volume};
 
 pub use power::disk::Memory;
 
-fn run(name: &str, arguments: &[&str]) -> Output {
+/// Runs one of Linux's tools for ext4.
+pub fn run(name: &str, arguments: &[&str]) -> Output {
     let path = ["/usr/sbin", "/sbin"]
         .map(|folder| Path::new(folder).join(name))
         .into_iter()
@@ -124,6 +125,64 @@ fn files_of_linux_are_read() {
         all_on_linux(&source, "", &mut linux);
         assert_eq!(ours, linux, "{options:?}");
     }
+}
+
+/// Blocks that Linux has set aside for a file, and to which nobody has written, are free again when the file goes: those in front of its end, and those behind it.
+#[test]
+fn blocks_that_were_set_aside_are_given_back() {
+    for (number, options) in KINDS.into_iter().enumerate() {
+        let folder = Folder::new(&format!("aside-{number}"));
+        made_by_linux(&folder, 32, options);
+        let image = folder.0.join("image");
+        let debugfs = |request: &str| tool("debugfs", &["-w", "-R", request, image.to_str().unwrap()]);
+        for name in ["inside", "behind"] {
+            debugfs(&format!("write /dev/null {name}"));
+            // In front of the end, or else they count as written to.
+            debugfs(&format!("sif {name} size 4096000"));
+            debugfs(&format!("fallocate {name} 0 999"));
+            let extents = String::from_utf8(debugfs(&format!("ex {name}"))).unwrap();
+            assert!(extents.contains("Uninit"), "{extents}");
+        }
+        debugfs("sif behind size 0");
+        let disk = Memory::of(fs::read(&image).unwrap());
+        check_by_linux(&folder, &disk.0.borrow());
+        let mut volume = Volume::new(ext4::Mounted::new(disk.clone(), || 1_000_000_000 << 30).unwrap());
+        let root = volume.root();
+        let before = volume.space().unwrap().free;
+        for name in [&b"inside"[..], b"behind"] {
+            volume.unlink(root, name).unwrap();
+        }
+        let block = if options.contains(&"1024") { 1024 } else { 4096 };
+        assert!(volume.space().unwrap().free >= before + 2000 * block, "{options:?}");
+        volume.into_inner().unmount().unwrap();
+        check_by_linux(&folder, &disk.0.borrow());
+    }
+}
+
+/// A file that has blocks of more groups than there is room for in the transaction by which files are forgotten.
+#[test]
+fn a_file_of_many_groups_goes() {
+    let folder = Folder::new("groups");
+    // So small groups need all of their bitmaps made beforehand: the library leaves a bitmap's end, behind the last block, as it is.
+    let features = "^resize_inode,^metadata_csum,^uninit_bg";
+    let options = ["-t", "ext4", "-b", "1024", "-g", "512", "-N", "2048", "-O", features];
+    let disk = made_by_linux(&folder, 64, &options);
+    let mut volume = Volume::new(ext4::Mounted::new(disk.clone(), || 1_000_000_000 << 30).unwrap());
+    let root = volume.root();
+    let before = volume.space().unwrap().free;
+    let create = How { create: true, ..How::default() };
+    let file = volume.open(root, b"wide", create, 0o644).unwrap();
+    let piece = vec![7; 64 << 10];
+    let groups = 100;
+    for at in (0..groups * (512 << 10)).step_by(piece.len()) {
+        assert_eq!(volume.write(file, at, &piece).unwrap(), piece.len());
+    }
+    volume.sync(file).unwrap();
+    volume.unlink(root, b"wide").unwrap();
+    volume.close(file).unwrap();
+    assert_eq!(volume.space().unwrap().free, before);
+    volume.into_inner().unmount().unwrap();
+    check_by_linux(&folder, &disk.0.borrow());
 }
 
 /// Bytes of the file system's own are changed at random: it is refused, or read with errors. The library may give up by a panic, which ends a server

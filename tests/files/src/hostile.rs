@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use vfs::page::Plain;
-use vfs::path::Last;
+use vfs::path::{Last, NAMES_MAX};
 use vfs::{Changes, Error, FileSystem, How, Kind, Ram, Result, Volume};
 
 const CREATE: How = How { create: true, exclusive: false, truncate: false };
@@ -151,6 +151,27 @@ fn long_paths_end() -> Result<()> {
     let root = volume.root();
     assert_eq!(volume.enter(root, &b"./".repeat(4 << 20))?, root);
     assert_eq!(volume.enter(root, &b"../".repeat(1 << 20))?, root);
+    Ok(())
+}
+
+/// Symbolic links that lead through very many directories, one after the other: a walk looks up so many names, and then it is over.
+#[test]
+fn walks_through_many_directories_end() -> Result<()> {
+    let mut volume = Volume::new(Ram::<Plain>::new(4 << 20, || 0));
+    let root = volume.root();
+    let (depth, mut deep) = (NAMES_MAX / 5 * 2, b"d".to_vec());
+    volume.mkdir(root, &deep, 0o755)?;
+    for _ in 1..depth {
+        deep.extend(b"/d");
+        volume.mkdir(root, &deep, 0o755)?;
+    }
+    volume.symlink(root, &deep, b"l")?;
+    volume.symlink(root, &[b"/", &deep[..]].concat(), &[&deep[..], b"/l"].concat())?;
+    let whole = volume.enter(root, &deep)?;
+    assert_eq!(volume.enter(root, b"l/l")?, whole);
+    for path in [&b"l/l/l"[..], &b"l/".repeat(40)] {
+        assert_eq!(volume.enter(root, path), Err(Error::Loop));
+    }
     Ok(())
 }
 

@@ -4,6 +4,7 @@
 mod as_on_linux;
 mod ext4_on_disk;
 mod hostile;
+mod journals;
 mod large;
 mod paths;
 mod read_only;

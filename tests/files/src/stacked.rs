@@ -116,10 +116,18 @@ struct Stopping<F> {
     left: Rc<Cell<u64>>,
     /// Only the one behind these fails.
     fails_once: bool,
+    /// Entries that were listed since the last change, and the most of these when a name was removed.
+    listed: usize,
+    listed_max: Rc<Cell<usize>>,
 }
 
 impl<F> Stopping<F> {
+    fn new(fs: F, left: Rc<Cell<u64>>, fails_once: bool) -> Stopping<F> {
+        Stopping { fs, left, fails_once, listed: 0, listed_max: Rc::default() }
+    }
+
     fn change_one(&mut self) -> Result<()> {
+        self.listed = 0;
         match self.left.get() {
             0 => {
                 if self.fails_once {
@@ -150,7 +158,9 @@ impl<F: FileSystem> FileSystem for Stopping<F> {
         self.fs.lookup(directory, name)
     }
     fn readdir(&mut self, directory: Inode, cursor: u64, count_max: usize) -> Result<Vec<Entry>> {
-        self.fs.readdir(directory, cursor, count_max)
+        let entries = self.fs.readdir(directory, cursor, count_max)?;
+        self.listed += entries.len();
+        Ok(entries)
     }
     fn create(&mut self, directory: Inode, name: Name, new: New, permissions: u16) -> Result<Inode> {
         self.change_one()?;
@@ -161,6 +171,7 @@ impl<F: FileSystem> FileSystem for Stopping<F> {
         self.fs.link(inode, directory, name)
     }
     fn unlink(&mut self, directory: Inode, name: Name) -> Result<()> {
+        self.listed_max.set(self.listed_max.get().max(self.listed));
         self.change_one()?;
         self.fs.unlink(directory, name)
     }
@@ -267,7 +278,7 @@ fn interrupted<F: FileSystem>(
 fn a_merge_that_is_interrupted_is_whole() {
     let make = |run: &mut Run, left: Rc<Cell<u64>>, fails_once| {
         let lower = run.go_on(100, ram());
-        Merge::new(Stopping { fs: ram(), left, fails_once }, Fixed::new(lower)).unwrap()
+        Merge::new(Stopping::new(ram(), left, fails_once), Fixed::new(lower)).unwrap()
     };
     let again = |fs: Merge<Stopping<InMemory>, Fixed<InMemory>>| {
         let (upper, lower) = fs.into_inner();
@@ -278,7 +289,7 @@ fn a_merge_that_is_interrupted_is_whole() {
 
 #[test]
 fn a_crypt_that_is_interrupted_is_whole() {
-    let make = |_: &mut Run, left: Rc<Cell<u64>>, fails_once| crypt(Stopping { fs: ram(), left, fails_once });
+    let make = |_: &mut Run, left: Rc<Cell<u64>>, fails_once| crypt(Stopping::new(ram(), left, fails_once));
     interrupted("crypt-interrupted", Whole::Names, make, |fs| crypt(fs.into_inner()));
 }
 
@@ -588,6 +599,26 @@ fn a_server_below_has_no_more() {
     assert!(served.open_count() < 17, "{}", served.open_count());
 }
 
+/// A file that is to be emptied, and cannot be opened, has all that it had.
+#[test]
+fn what_cannot_be_opened_is_not_emptied() {
+    let mut volume = Volume::new(Remote::new(Served::new(ram(), 20)).unwrap());
+    let root = volume.root();
+    put(&mut volume, "kept", b"text").unwrap();
+    let mut open = Vec::new();
+    while let Ok(file) = volume.open(root, format!("{}", open.len()).as_bytes(), CREATE, 0o644) {
+        open.push(file);
+    }
+    let how = How { truncate: true, ..How::default() };
+    assert_eq!(volume.open(root, b"kept", how, 0), Err(Error::TooManyOpen));
+    for file in open {
+        volume.close(file).unwrap();
+    }
+    assert_eq!(get(&mut volume, "kept").unwrap(), b"text");
+    let file = volume.open(root, b"kept", how, 0).unwrap();
+    assert_eq!(volume.len(file), Ok(0));
+}
+
 /// Names and targets that are the merge's own are nobody else's.
 #[test]
 fn nobody_sees_what_a_merge_notes() {
@@ -605,6 +636,25 @@ fn nobody_sees_what_a_merge_notes() {
     put(&mut volume, "other", b"").unwrap();
     assert_eq!(volume.link(root, b"other", b".merge"), Err(Error::Invalid));
     assert_eq!(volume.rename(root, b"other", b".merge"), Err(Error::Invalid));
+}
+
+/// A symbolic link of the lower one with a target that means something in the upper one stays what it is: it is not copied there, and does not vanish.
+#[test]
+fn a_link_of_the_lower_one_means_nothing_to_a_merge() {
+    for target in [&b".merge/removed"[..], b".merge/removed/link", b".merge/alone", b".merge/over/file"] {
+        let mut lower = Volume::new(ram());
+        let base = lower.root();
+        lower.symlink(base, target, b"link").unwrap();
+        put(&mut lower, "file", b"text").unwrap();
+        let mut volume = Volume::new(Merge::new(ram(), lower.into_inner()).unwrap());
+        let root = volume.root();
+        assert_eq!(volume.rename(root, b"link", b"moved"), Err(Error::Unsupported));
+        assert_eq!(volume.link(root, b"link", b"other"), Err(Error::Unsupported));
+        assert_eq!(volume.readlink(root, b"link").unwrap(), target);
+        assert_eq!(volume.readdir(root, 0, 10).unwrap().len(), 2);
+        volume.unlink(root, b"link").unwrap();
+        assert_eq!(volume.readlink(root, b"link"), Err(Error::NotFound));
+    }
 }
 
 /// Files that are open in the lower one when they are written to, moved and removed.
@@ -641,6 +691,38 @@ fn open_files_of_the_lower_one_stay_open() {
         volume.close(file).unwrap();
     }
     assert_eq!(get(&mut volume, "d/one").unwrap(), b"another");
+}
+
+/// A large directory of the lower one whose names were removed is removed itself, without a list of all that is in the way; and so is one that was left at the last start.
+#[test]
+fn a_large_directory_goes_step_by_step() {
+    let mut lower = Volume::new(ram());
+    let base = lower.root();
+    lower.mkdir(base, b"many", 0o755).unwrap();
+    for number in 0..1000 {
+        lower.symlink(base, b"nowhere", format!("many/{number}").as_bytes()).unwrap();
+    }
+    let upper = Stopping::new(ram(), Rc::new(Cell::new(u64::MAX)), false);
+    let (left, listed_max) = (upper.left.clone(), upper.listed_max.clone());
+    let mut volume = Volume::new(Merge::new(upper, Fixed::new(lower.into_inner())).unwrap());
+    let root = volume.root();
+    for number in 0..1000 {
+        volume.unlink(root, format!("many/{number}").as_bytes()).unwrap();
+    }
+    let before = listed_max.take();
+    // After half of them it cannot go on, and the next start does.
+    left.set(500);
+    volume.rmdir(root, b"many").unwrap();
+    left.set(u64::MAX);
+    assert_eq!(volume.readdir(root, 0, 10).unwrap(), []);
+    let (upper, lower) = volume.into_inner().into_inner();
+    let mut volume = Volume::new(Merge::new(upper, lower).unwrap());
+    assert_eq!(volume.readdir(root, 0, 10).unwrap(), []);
+    assert!((1..=64).contains(&listed_max.get()), "{} and {before} at once", listed_max.get());
+    let (mut upper, _) = volume.into_inner().into_inner();
+    let top = upper.root();
+    let own = upper.lookup(top, Name::new(b".merge").unwrap()).unwrap();
+    assert_eq!(upper.readdir(own, 0, 10).unwrap(), []);
 }
 
 /// An upper one in memory whose server ends is empty, and is used again.

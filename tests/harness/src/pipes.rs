@@ -23,6 +23,7 @@ fn what_a_program_prints_another_reads(world: &'static World) -> Verdict {
             &["pipe-test: 300000 bytes as they were written"],
         ),
         ("pipe-test write 0 | pipe-test read", &["pipe-test: 0 bytes as they were written"]),
+        ("pipe-test write 0 | pipe-test stale", &["pipe-test: nothing of an earlier pipe"]),
         // Files, longer than what the shell keeps.
         ("pipe-test write 2000000 > /big", &[]),
         ("pipe-test read < /big", &["pipe-test: 2000000 bytes as they were written"]),

@@ -1,5 +1,6 @@
 //! Ends of pipes. `pipe-test write COUNT` prints so many bytes, of which each says where it is; `read [COUNT]` reads them to the end, or so many, and says on the console what it found;
-//! `copy` prints what it reads; `fault` reads a little and crashes; `spy` tries what no program may do with another's pipe; `vanish` takes the memory of its ends away.
+//! `copy` prints what it reads; `fault` reads a little and crashes; `spy` tries what no program may do with another's pipe; `vanish` takes the memory of its ends away;
+//! `stale` looks whether an earlier pipe has left something in its own.
 
 #![no_std]
 #![no_main]
@@ -12,6 +13,7 @@ use core::sync::atomic::Ordering;
 use rt::api::pipe::{self, End, INPUT, OUTPUT};
 use rt::api::{Failure, Status, console};
 use rt::eprintln;
+use rt::page::PAGE;
 use rt::region::Region;
 use rt::sys::Uid;
 
@@ -33,8 +35,9 @@ fn main() -> i32 {
         (Some("fault"), _) => fault(),
         (Some("spy"), _) => spy(),
         (Some("vanish"), _) => vanish(),
+        (Some("stale"), _) => stale(),
         _ => {
-            eprintln!("usage: pipe-test write COUNT|read [COUNT]|copy|fault|spy|vanish");
+            eprintln!("usage: pipe-test write COUNT|read [COUNT]|copy|fault|spy|vanish|stale");
             USAGE
         }
     }
@@ -133,6 +136,21 @@ fn spy() -> i32 {
         eprintln!("pipe-test: nothing but its own end is for a spy");
     }
     wrong
+}
+
+/// Memory of its input, to which nobody has written: what an earlier pipe's programs have said is not for this one.
+fn stale() -> i32 {
+    let uid = rt::environment::variable(INPUT).and_then(|text| u64::from_str_radix(&text, 16).ok());
+    let (Some(uid), Some(region)) = (uid, Region::new(pipe::MEMORY_LOG2)) else { return 1 };
+    if let Err(failure) = pipe::attach(Uid(uid), region.fpage(), End::READER) {
+        eprintln!("pipe-test: {failure}");
+        return 1;
+    }
+    // Behind the page that says how far both ends are.
+    let left =
+        region.words().iter().skip(PAGE / size_of::<u64>()).any(|word| word.load(Ordering::Relaxed) != 0);
+    eprintln!("pipe-test: {} of an earlier pipe", if left { "bytes" } else { "nothing" });
+    i32::from(left)
 }
 
 /// Memory of both its ends, as far as it has them, goes again and again, while the other end reads or writes.

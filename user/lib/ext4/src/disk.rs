@@ -27,6 +27,33 @@ pub trait Disk {
     fn flush(&mut self) -> Result<()>;
 }
 
+/// A disk that somebody else goes on with.
+impl<D: Disk> Disk for &mut D {
+    fn sector_bytes(&self) -> u32 {
+        (**self).sector_bytes()
+    }
+
+    fn sectors(&self) -> u64 {
+        (**self).sectors()
+    }
+
+    fn is_read_only(&self) -> bool {
+        (**self).is_read_only()
+    }
+
+    fn read(&mut self, first: u64, to: &mut [u8]) -> Result<()> {
+        (**self).read(first, to)
+    }
+
+    fn write(&mut self, first: u64, from: &[u8]) -> Result<()> {
+        (**self).write(first, from)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        (**self).flush()
+    }
+}
+
 /// Most bytes that are kept of a journal which cannot be replayed on the disk: as many as the journal of a small disk has.
 const KEPT_MAX: usize = 4 << 20;
 

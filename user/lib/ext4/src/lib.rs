@@ -12,7 +12,9 @@
 extern crate alloc;
 
 mod disk;
+mod journal;
 mod padding;
+mod raw;
 mod readdir;
 
 pub use disk::Disk;
@@ -22,9 +24,9 @@ use alloc::vec::Vec;
 use core::fmt;
 use disk::Sectors;
 use rsext4::{
-    Clock, DirectoryEntryType, Ext4, Ext4Error, Ext4ErrorKind, Ext4Timestamp, FileName, FilePermissions,
-    InodeInfo, InodeMetadataUpdate, InodeNumber, MkfsOptions, MountOptions, MountServices, MountedServices,
-    MutationContext, NoopObserver, RenameOptions,
+    Clock, DirectoryEntryType, Ext4, Ext4Error, Ext4ErrorKind, Ext4Timestamp, FileExtent, FileExtentState,
+    FileExtentTarget, FileName, FilePermissions, InodeFlags, InodeInfo, InodeMetadataUpdate, InodeNumber,
+    MkfsOptions, MountOptions, MountServices, MountedServices, MutationContext, NoopObserver, RenameOptions,
 };
 use vfs::{Attributes, Changes, Entry, Error, FileSystem, Inode, Kind, Name, New, Result, Space};
 
@@ -39,6 +41,13 @@ const BLOCKS_MAX: u64 = u32::MAX as u64;
 
 /// Blocks that one write needs besides those of its bytes, at most: two of which it has a part, and a tree of extents that grows.
 const BLOCKS_BESIDES: u64 = 16;
+
+/// Longest file that is forgotten as it is, in bytes, if it has no more than these. It has blocks of few groups, however small these are.
+const SIMPLE_MAX: u64 = 8 << 20;
+
+/// Pieces of a file that is cut off before it is forgotten, at most: nodes of the tree of so many fit into one transaction of any disk that has as many blocks. A file in more pieces is
+/// forgotten as it is.
+const EXTENTS_MAX: usize = 64 << 10;
 
 /// Files belong to user 0 until somebody else gets them; permissions are as they are asked for.
 const CONTEXT: MutationContext = MutationContext::new(0, 0, 0, 0);
@@ -62,9 +71,24 @@ fn timestamp(time: u64) -> Ext4Timestamp {
     Ext4Timestamp::new(seconds as i64, (time % SECOND) as u32)
 }
 
+/// A file system of the library's.
+type Library<D> = Ext4<Sectors<D>, MountedServices<(), NoopObserver, ()>>;
+
+/// Has the library mount what is on a disk.
+fn mount<D: Disk>(disk: D, clock: fn() -> u64) -> Result<Library<D>> {
+    let services = MountServices::new(Time(clock), (), NoopObserver);
+    let mounted = if disk.is_read_only() {
+        let options = MountOptions { readonly: true, replay_journal: true, block_validity: true };
+        Ext4::mount(Sectors::mounted(disk), services, options)
+    } else {
+        Ext4::mount_with_readonly_fallback(Sectors::mounted(disk), services)
+    };
+    mounted.map_err(error)
+}
+
 /// A mounted ext4 file system.
 pub struct Mounted<D: Disk> {
-    fs: Ext4<Sectors<D>, MountedServices<(), NoopObserver, ()>>,
+    fs: Library<D>,
     /// Blocks were freed since the last commit. See [`Mounted::settle`].
     has_freed: bool,
 }
@@ -83,17 +107,16 @@ pub fn format<D: Disk>(disk: D, clock: fn() -> u64) -> Result<()> {
 impl<D: Disk> Mounted<D> {
     /// Mounts what is on a disk, and first brings to an end what its journal has begun. A disk that can only be read, or whose file system
     /// has recorded errors, is mounted to be read. What the journal of one that can only be read has begun comes to its end in memory; if that is too
-    /// much, it is refused as [`Error::ReadOnly`].
-    pub fn new(disk: D, clock: fn() -> u64) -> Result<Mounted<D>> {
-        let is_read_only = disk.is_read_only();
-        let services = MountServices::new(Time(clock), (), NoopObserver);
-        let fs = if is_read_only {
-            let options = MountOptions { readonly: true, replay_journal: true, block_validity: true };
-            Ext4::mount(Sectors::mounted(disk), services, options)
-        } else {
-            Ext4::mount_with_readonly_fallback(Sectors::mounted(disk), services)
-        };
-        Ok(Mounted { fs: fs.map_err(error)?, has_freed: false })
+    /// much, it is refused as [`Error::ReadOnly`]. Of a long journal a part is used from now on.
+    pub fn new(mut disk: D, clock: fn() -> u64) -> Result<Mounted<D>> {
+        // Whatever goes wrong in here is found by who mounts the disk next.
+        if !disk.is_read_only() && journal::shorten(&mut disk) == Ok(journal::Found::InUse) {
+            if let Ok(mut fs) = mount(&mut disk, clock) {
+                let _ = fs.unmount();
+            }
+            let _ = journal::shorten(&mut disk);
+        }
+        Ok(Mounted { fs: mount(disk, clock)?, has_freed: false })
     }
 
     /// Writes all that is still to be written, and marks the file system as whole.
@@ -115,6 +138,34 @@ impl<D: Disk> Mounted<D> {
             self.has_freed = false;
         }
         Ok(())
+    }
+
+    /// Cuts off a file that has no name any more, if the library would not forget it well as it is.
+    ///
+    /// To forget a file, the library makes a list of all blocks that were written to, and frees them in one transaction, which has room for some 80 groups of blocks (rsext4 0.9.2). So
+    /// blocks that were set aside and not written to stay taken for ever; a file of gibibytes costs more memory than there is, again when the disk is mounted the next
+    /// time; and one that has blocks of more groups stays. To cut a file off has none of that. Files without a tree of extents are cut off by the library itself.
+    fn cut_off(&mut self, file: InodeNumber) -> Result<()> {
+        let info = self.fs.inode(file).map_err(error)?;
+        let is_usual = info.flags.contains(InodeFlags::EXTENTS) && kind(info.file_type()) == Kind::File;
+        if !is_usual || info.blocks == 0 {
+            return Ok(());
+        }
+        let map = self.fs.inode_extents(file, 0, u64::MAX, FileExtentTarget::Data, EXTENTS_MAX);
+        let map = map.map_err(error)?;
+        let is_written = |extent: &&FileExtent| extent.state == FileExtentState::Initialized;
+        let written = map.extents.iter().filter(is_written);
+        let written = written.fold(0u64, |sum, extent| sum.saturating_add(extent.length));
+        // Its bytes are all that it has: no blocks that were set aside, and no more pieces than its inode tells.
+        let taken = info.blocks.saturating_mul(SECTOR);
+        if written == taken && taken <= SIMPLE_MAX || !map.complete {
+            return Ok(());
+        }
+        if info.size == 0 {
+            // The library does not look behind the end of a file that ends already where it shall.
+            self.fs.truncate_inode(file, 1).map_err(error)?;
+        }
+        self.fs.truncate_inode(file, 0).map_err(error)
     }
 
     /// Refuses an end of a file that no file can have.
@@ -270,7 +321,10 @@ impl<D: Disk> FileSystem for Mounted<D> {
 
     fn forget(&mut self, inode: Inode) -> Result<()> {
         self.has_freed = true;
-        self.fs.reap_unlinked_inode(number(inode)?).map_err(error)
+        let number = number(inode)?;
+        // If that fails, it may go as it is.
+        let _ = self.cut_off(number);
+        self.fs.reap_unlinked_inode(number).map_err(error)
     }
 
     fn readlink(&mut self, inode: Inode) -> Result<Vec<u8>> {

@@ -5,30 +5,10 @@
 //! lost has them zero, and `e2fsck -p` sets them without a word.
 
 use crate::Disk;
-use alloc::vec;
+use crate::raw::{half, read, superblock, superblock_of, word};
 use alloc::vec::Vec;
 use vfs::Result;
 
-/// Where the superblock is, and its bytes.
-const SUPERBLOCK: u64 = 1024;
-/// See [`SUPERBLOCK`].
-const SUPERBLOCK_BYTES: usize = 1024;
-
-/// Offsets in the superblock (Linux, `Documentation/filesystems/ext4/super.rst`).
-mod superblock {
-    pub const BLOCKS: usize = 0x04;
-    pub const FIRST_DATA_BLOCK: usize = 0x14;
-    pub const LOG_BLOCK_SIZE: usize = 0x18;
-    pub const BLOCKS_PER_GROUP: usize = 0x20;
-    pub const INODES_PER_GROUP: usize = 0x28;
-    pub const MAGIC: usize = 0x38;
-    pub const INCOMPATIBLE: usize = 0x60;
-    pub const DESCRIPTOR_BYTES: usize = 0xfe;
-    pub const BLOCKS_UPPER: usize = 0x150;
-}
-
-/// The number in every superblock.
-const MAGIC: u32 = 0xef53;
 /// Descriptors lie elsewhere, in groups of their own.
 const META_BG: u32 = 0x10;
 /// Numbers of blocks have 64 bits.
@@ -56,27 +36,6 @@ pub struct Padding {
     bitmaps: Vec<u64>,
 }
 
-/// Bytes of a disk, from one on that lies anywhere.
-fn read(disk: &mut impl Disk, at: u64, len: usize) -> Result<Vec<u8>> {
-    let sector = u64::from(disk.sector_bytes());
-    let (first, end) = (at / sector, (at + len as u64).div_ceil(sector));
-    let mut bytes = vec![0; ((end - first) * sector) as usize];
-    disk.read(first, &mut bytes)?;
-    let skip = (at - first * sector) as usize;
-    bytes.truncate(skip + len);
-    bytes.drain(..skip);
-    Ok(bytes)
-}
-
-fn word(bytes: &[u8], at: usize) -> u32 {
-    let word = bytes.get(at..at + 4).and_then(|word| word.try_into().ok());
-    word.map_or(0, u32::from_le_bytes)
-}
-
-fn half(bytes: &[u8], at: usize) -> u32 {
-    word(bytes, at) & 0xffff
-}
-
 impl Padding {
     /// Looks at a disk which bitmaps are still to be made. None where it is no such file system, or one whose descriptors lie elsewhere: whether it is sound, the
     /// library says.
@@ -85,16 +44,13 @@ impl Padding {
     }
 
     fn found(disk: &mut impl Disk) -> Result<Option<Padding>> {
-        let bytes = read(disk, SUPERBLOCK, SUPERBLOCK_BYTES)?;
+        let Some((bytes, block_bytes)) = superblock_of(disk)? else { return Ok(None) };
         let features = word(&bytes, superblock::INCOMPATIBLE);
         let (per_group, inodes) =
             (word(&bytes, superblock::BLOCKS_PER_GROUP), word(&bytes, superblock::INODES_PER_GROUP));
-        let log_size = word(&bytes, superblock::LOG_BLOCK_SIZE);
-        let is_known = half(&bytes, superblock::MAGIC) == MAGIC && features & META_BG == 0 && log_size <= 6;
-        if !is_known || per_group == 0 || inodes % 8 != 0 {
+        if features & META_BG != 0 || per_group == 0 || inodes % 8 != 0 {
             return Ok(None);
         }
-        let block_bytes = 1024 << log_size;
         let is_wide = features & IS_64_BITS != 0;
         let upper = if is_wide { u64::from(word(&bytes, superblock::BLOCKS_UPPER)) << 32 } else { 0 };
         let first = u64::from(word(&bytes, superblock::FIRST_DATA_BLOCK));
@@ -104,7 +60,8 @@ impl Padding {
         let len = blocks.div_ceil(per_group.into()).saturating_mul(each as u64);
         let disk_bytes = disk.sectors().saturating_mul(disk.sector_bytes().into());
         let is_there = blocks.checked_add(first).and_then(|end| end.checked_mul(block_bytes));
-        let is_sound = is_there.is_some_and(|end| end <= disk_bytes) && first == u64::from(log_size == 0);
+        let is_sound =
+            is_there.is_some_and(|end| end <= disk_bytes) && first == u64::from(block_bytes == 1024);
         if !is_sound || each < descriptor::BYTES || len > DESCRIPTORS_MAX {
             return Ok(None);
         }
@@ -146,6 +103,7 @@ impl Padding {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec;
 
     #[test]
     fn ends_of_bitmaps_are_set_and_nothing_else() {

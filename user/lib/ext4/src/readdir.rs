@@ -3,10 +3,10 @@
 //! The lowest cursors are offsets in a directory without an index. Bit 63 says that it is a hash, of an indexed one: its upper half without
 //! the lowest bit, which is always 0, and its lower half. Hash 0 and offset 0 are both the beginning.
 
-use crate::disk::{Disk, Sectors};
-use crate::{error, inode, kind};
+use crate::disk::Disk;
+use crate::{Library, error, inode, kind};
 use alloc::vec::Vec;
-use rsext4::{DirectoryCursor, DirectoryEntry, Ext4, InodeNumber, MountedServices, NoopObserver};
+use rsext4::{DirectoryCursor, DirectoryEntry, InodeNumber};
 use vfs::{Entry, Error, Result};
 
 /// Cursor of an indexed directory.
@@ -14,8 +14,6 @@ const HASH: u64 = 1 << 63;
 
 /// Cursor behind the last entry.
 const END: u64 = u64::MAX;
-
-type Mount<D> = Ext4<Sectors<D>, MountedServices<(), NoopObserver, ()>>;
 
 /// A cursor as the library has it.
 fn place(cursor: u64) -> DirectoryCursor {
@@ -48,7 +46,7 @@ fn is_itself(entry: &DirectoryEntry) -> bool {
 
 /// At most so many entries from a cursor on, without `.` and `..`.
 pub fn read<D: Disk>(
-    fs: &mut Mount<D>,
+    fs: &mut Library<D>,
     directory: InodeNumber,
     from: u64,
     count_max: usize,

@@ -20,13 +20,14 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use ring::stream;
 use rt::api::pipe::{self as wire, End};
 use rt::api::{Failure, Name, Result, process};
+use rt::page::PAGE;
 use rt::region::Region;
 use rt::stream::{Reader, Writer};
 use rt::sync::Mutex;
 use rt::sys::{self, Error, TaskId, Uid};
 use rt::thread::{self, Handle};
 
-/// Memory of pipes that are no more.
+/// Memory of pipes that are no more: zeros, and nobody else has it.
 static SPARE: Mutex<Vec<Region>> = Mutex::new(Vec::new());
 
 /// Both ends, by their number.
@@ -121,8 +122,16 @@ impl Drop for Pipe {
         drop(self.thread.take());
         // Programs that still have it find other memory in its place: zeroes.
         self.shared.region.take_back();
+        // Bytes of this pipe are not the next one's affair.
+        wipe(self.shared.region);
         SPARE.lock().push(self.shared.region);
     }
+}
+
+/// Overwrites all of a pipe's memory, which nobody else has.
+fn wipe(region: Region) {
+    let zeroes = [0; PAGE];
+    (0..region.size()).step_by(PAGE).for_each(|at| region.write(at, &zeroes));
 }
 
 /// Starts a program, with pipes in the console's place for its input, its output, or both. `arguments` may have an environment behind them.

@@ -45,12 +45,12 @@ impl<F: FileSystem, P: Page> Cached<F, P> {
         }
     }
 
-    /// Writes pages back that have changed, those of a file or all, and goes on when one cannot be written: a page of one client is no reason for another's not to be.
+    /// Writes pages back that have changed and are meant, and goes on when one cannot be written: a page of one client is no reason for another's not to be.
     /// Gives back the first error.
-    fn write_back(&mut self, file: Option<Inode>) -> Result<()> {
+    fn write_back(&mut self, is_meant: impl Fn((Inode, u64)) -> bool) -> Result<()> {
         let mut outcome = Ok(());
         for (&(inode, number), copy) in &mut self.pages {
-            if copy.is_writable && file.is_none_or(|file| file == inode) {
+            if copy.is_writable && is_meant((inode, number)) {
                 let written = write_page(&mut self.fs, inode, number, &copy.page);
                 // One that cannot be written may have been in part.
                 self.has_written |= written != Ok(false);
@@ -65,12 +65,15 @@ impl<F: FileSystem, P: Page> Cached<F, P> {
         outcome
     }
 
-    /// Forgets pages that nobody holds. One that cannot be written back is lost: its last holder was told so when he synced.
+    /// Forgets pages that nobody holds, and lets the others be, which may be many. One that cannot be written back is lost: its last holder was told so when he synced.
     fn prune(&mut self) {
-        if self.pages.values().any(|copy| copy.is_writable && !copy.page.is_shared()) {
-            let _ = self.write_back(None);
+        // Looked at once: one that is let go meanwhile, when it was not written back, stays until the next time.
+        let unheld = self.pages.iter().filter(|(_, copy)| !copy.page.is_shared());
+        let unheld: Vec<(Inode, u64)> = unheld.map(|(&place, _)| place).collect();
+        if !unheld.is_empty() {
+            let _ = self.write_back(|place| unheld.binary_search(&place).is_ok());
+            self.pages.retain(|place, _| unheld.binary_search(place).is_err());
         }
-        self.pages.retain(|_, copy| copy.page.is_shared());
     }
 
     fn new_page(&mut self, file: Inode, number: u64) -> Result<P> {
@@ -129,7 +132,7 @@ impl<F: FileSystem, P: Page> Paged for Cached<F, P> {
 
     fn write_back_all(&mut self) {
         // Each holder is told when he syncs.
-        let _ = self.write_back(None);
+        let _ = self.write_back(|_| true);
     }
 }
 
@@ -236,7 +239,7 @@ impl<F: FileSystem, P: Page> FileSystem for Cached<F, P> {
     }
 
     fn sync(&mut self, inode: Inode) -> Result<()> {
-        let written = if self.pages.is_empty() { Ok(()) } else { self.write_back(Some(inode)) };
+        let written = if self.pages.is_empty() { Ok(()) } else { self.write_back(|(of, _)| of == inode) };
         self.fs.sync(inode).and(written)
     }
 
@@ -258,5 +261,35 @@ impl<F: FileSystem, P: Page> FileSystem for Cached<F, P> {
 
     fn release(&mut self, inode: Inode) {
         self.fs.release(inode);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Ram;
+    use crate::page::Plain;
+
+    /// A new page costs the writing back of those that nobody holds, and not of all that others have mapped.
+    #[test]
+    fn pages_of_others_are_left_alone() -> Result<()> {
+        let mut cached: Cached<Ram<Plain>, Plain> = Cached::new(Ram::new(1 << 20, || 0), 10);
+        let root = cached.root();
+        let mut files = [Inode(0); 3];
+        for (file, name) in files.iter_mut().zip([&b"held"[..], b"gone", b"new"]) {
+            *file = cached.create(root, Name::new(name)?, New::File, 0o644)?;
+            cached.write(*file, 0, b"text")?;
+        }
+        let [held, gone, new] = files;
+        let page = cached.page(held, 0, true)?;
+        page.write(0, b"more");
+        cached.page(gone, 0, true)?.write(0, b"last");
+        cached.page(new, 0, false)?;
+        let mut bytes = [0; 4];
+        assert_eq!((cached.read(held, 0, &mut bytes)?, &bytes), (4, b"more"));
+        let mut fs = cached.into_inner();
+        assert_eq!((fs.read(held, 0, &mut bytes)?, &bytes), (4, b"text"));
+        assert_eq!((fs.read(gone, 0, &mut bytes)?, &bytes), (4, b"last"));
+        Ok(())
     }
 }

@@ -146,18 +146,6 @@ fn let_go(fs: &mut impl FileSystem, inode: Inode) {
     }
 }
 
-/// All entries of a directory.
-fn entries(fs: &mut impl FileSystem, directory: Inode) -> Result<Vec<Entry>> {
-    let mut all: Vec<Entry> = Vec::new();
-    loop {
-        let more = fs.readdir(directory, all.last().map_or(0, |entry| entry.next), 32)?;
-        if more.is_empty() {
-            return Ok(all);
-        }
-        all.extend(more);
-    }
-}
-
 impl<U: FileSystem, L: FileSystem> Merge<U, L> {
     /// The two as one. What was begun in the upper one when it was used last is brought to its end, or undone.
     pub fn new(mut upper: U, mut lower: L) -> Result<Merge<U, L>> {
@@ -476,7 +464,11 @@ impl<U: FileSystem, L: FileSystem> FileSystem for Merge<U, L> {
             self.release(inode);
             return Err(error);
         }
-        self.places.hold(inode)
+        let held = self.places.hold(inode);
+        if held.is_err() {
+            self.release(inode);
+        }
+        held
     }
 
     fn release(&mut self, inode: Inode) {

@@ -14,6 +14,10 @@ pub const LINKS_MAX: usize = 40;
 /// Most bytes of a path, together with the symbolic links on it that are still to be followed.
 pub const LEN_MAX: usize = 64 * 1024;
 
+/// Names that are looked up in one walk, at most: twice as many as a path of a message has. Symbolic links, each of which leads through as many directories again, would have
+/// all others wait forty times as long.
+pub const NAMES_MAX: usize = 4096;
+
 /// Whether a symbolic link at the end of a path is followed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Last {
@@ -81,7 +85,7 @@ fn go_on(
 ) -> Result<Place> {
     // A path of many names is not copied once for each, and one without symbolic links not at all.
     let mut left = Cow::Borrowed(path);
-    let mut links = 0;
+    let (mut links, mut names) = (0, 0);
     loop {
         let Some((name, rest)) = next_name(&left[at..]) else {
             return Ok(itself(above));
@@ -97,6 +101,10 @@ fn go_on(
                 }
             }
             _ => {
+                names += 1;
+                if names > NAMES_MAX {
+                    return Err(Error::Loop);
+                }
                 let found = match known.take() {
                     None => look(fs, directory, Name::new(name)?)?,
                     known => known,

@@ -91,11 +91,16 @@ impl<F: FileSystem> Volume<F> {
             None if !how.create => return Err(Error::NotFound),
             None => self.create(&place, New::File, permissions)?,
         };
-        if how.truncate && place.found.is_some() {
-            self.fs.truncate(inode, 0)?;
-        }
         let (directory, name) = place.entry()?;
         self.opened(inode)?;
+        // It is emptied last: a file that cannot be opened stays as it is.
+        if how.truncate
+            && place.found.is_some()
+            && let Err(error) = self.fs.truncate(inode, 0)
+        {
+            let _ = self.close(inode);
+            return Err(error);
+        }
         self.named(inode, directory, name);
         if how.truncate && place.found.is_some() {
             self.touched(inode, Change::Contents);

@@ -1,6 +1,7 @@
 //! The disk, as its driver serves it. When the driver is started anew, a request is made again: one that writes says the same once more.
 
 use alloc::boxed::Box;
+use alloc::vec;
 use rt::api::block::{self, BYTES_MAX, Info, Replies};
 use rt::api::{self, Failure, Name, Status, names};
 use rt::retry::{self, PAUSE, TRIES};
@@ -11,10 +12,17 @@ use vfs::{Error, Result};
 /// How often a request is made again that the disk could not do.
 const BUSY_TRIES: usize = 50;
 
+/// Where on a disk its file system has a number that no other has.
+const MARK: usize = 1024 + 0x68;
+
+/// Number of a file system; zeros if it is not known.
+type Mark = [u8; 16];
+
 /// The disk.
 pub struct Block {
     server: Uid,
     info: Info,
+    mark: Mark,
     replies: Box<Replies>,
 }
 
@@ -22,18 +30,55 @@ fn find() -> api::Result<Uid> {
     names::resolve(home(), &Name::new(block::NAME).ok_or(Failure::Garbled)?)
 }
 
+/// Number of the file system on a disk.
+fn mark(server: Uid, info: &Info, replies: &mut Replies) -> api::Result<Mark> {
+    let bytes = info.sector_bytes as usize;
+    let mut sector = vec![0; bytes];
+    let (first, at) = (MARK / bytes, MARK % bytes);
+    block::read(server, replies, first as u64, 1, &mut sector)?;
+    let found = sector.get(at..at + size_of::<Mark>()).and_then(|found| found.try_into().ok());
+    found.ok_or(Failure::Garbled)
+}
+
 impl Block {
     /// The disk that there is. Its driver may end before it says how large the disk is. That is no reason to be without a disk for good, since
     /// the next driver starts already.
     pub fn new() -> api::Result<Block> {
-        let (server, info) = retry::while_gone(|| {
+        let mut replies = Box::new(Replies::new());
+        let (server, info, mark) = retry::while_gone(|| {
             let server = find()?;
-            Ok((server, block::info(server)?))
+            let info = block::info(server)?;
+            if !info.sector_bytes.is_power_of_two() || info.sector_bytes as usize > BYTES_MAX as usize {
+                return Err(Failure::Garbled);
+            }
+            let mark = match mark(server, &info, &mut replies) {
+                Err(failure) if failure.server_is_gone() => return Err(failure),
+                // Whether there is a file system is found later.
+                mark => mark.unwrap_or_default(),
+            };
+            Ok((server, info, mark))
         })?;
-        if !info.sector_bytes.is_power_of_two() || info.sector_bytes as usize > BYTES_MAX as usize {
-            return Err(Failure::Garbled);
+        Ok(Block { server, info, mark, replies })
+    }
+
+    /// Finds the disk's next driver, if there is one by now. The driver of another disk is never kept, whatever is asked for afterwards: another disk is none of this file
+    /// system's. A machine may have several, and a driver takes the first that is free.
+    fn find_again(&mut self) -> Result<()> {
+        let server = find().map_err(|_| Error::Io)?;
+        if server == self.server {
+            return Ok(());
         }
-        Ok(Block { server, info, replies: Box::new(Replies::new()) })
+        // One that has ended already, or does not say which disk it has, is looked for once more.
+        let Ok(info) = block::info(server) else { return Ok(()) };
+        if info != self.info {
+            return Err(Error::Io);
+        }
+        match mark(server, &info, &mut self.replies) {
+            Ok(mark) if mark == self.mark || self.mark == Mark::default() => self.server = server,
+            Ok(_) => return Err(Error::Io),
+            Err(_) => {}
+        }
+        Ok(())
     }
 
     /// Makes a request, and again if its driver ends meanwhile.
@@ -49,11 +94,7 @@ impl Block {
             match outcome {
                 Err(failure) if failure.server_is_gone() || is_busy => {
                     time::sleep(PAUSE);
-                    // Another disk is none of this file system's.
-                    self.server = find().map_err(|_| Error::Io)?;
-                    if block::info(self.server).is_ok_and(|info| info != self.info) {
-                        return Err(Error::Io);
-                    }
+                    self.find_again()?;
                 }
                 Err(Failure::Refused(Status::Denied)) => return Err(Error::ReadOnly),
                 outcome => return outcome.map_err(|_| Error::Io),

@@ -1,14 +1,15 @@
 //! The directory `.merge` of the upper file system's root: files that are being made, covers, directories that are out of the way, and what is known of
 //! files with several names.
 
-use super::{
-    ALONE, BACK, COVER, Merge, OLD, OWED, OWN, Seen, entries, let_go, lookup, number_of_lower, own_name,
-};
+use super::{ALONE, BACK, COVER, Merge, OLD, OWED, OWN, Seen, let_go, lookup, number_of_lower, own_name};
 use crate::path::{self, Last};
-use crate::{Error, FileSystem, Inode, Kind, Name, New, Result};
+use crate::{Entry, Error, FileSystem, Inode, Kind, Name, New, Result};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+
+/// Entries that are looked at together. There may be as many as a directory of the lower one has, and all of them at once take more memory than a server has.
+const ENTRIES: usize = 32;
 
 /// A cover that is owed: its name in the upper one's directory `.merge`.
 #[derive(Debug)]
@@ -18,53 +19,75 @@ pub(super) struct Owed {
 }
 
 impl<U: FileSystem, L: FileSystem> Merge<U, L> {
+    /// Does something with each entry of a directory of the upper one, which may remove it.
+    fn each(
+        &mut self,
+        directory: Inode,
+        mut run: impl FnMut(&mut Merge<U, L>, Entry) -> Result<()>,
+    ) -> Result<()> {
+        let mut cursor = 0;
+        loop {
+            let entries = self.upper.readdir(directory, cursor, ENTRIES)?;
+            let Some(last) = entries.last() else { return Ok(()) };
+            cursor = last.next;
+            for entry in entries {
+                run(self, entry)?;
+            }
+        }
+    }
+
     /// Reads what is known of files with several names, and removes what was being made.
     pub(super) fn recall(&mut self) -> Result<()> {
-        for entry in entries(&mut self.upper, self.own)? {
-            let text = core::str::from_utf8(&entry.name).unwrap_or_default();
-            let number = |digits: &str| u64::from_str_radix(digits, 16).ok().map(Inode);
-            if let Some(lower) = text.strip_prefix("copy-").and_then(number) {
-                self.shared.entry(lower).or_default().copy = Some(entry.inode);
-                self.of_upper.insert(entry.inode, number_of_lower(lower)?);
-            } else if let Some((lower, count)) =
-                text.strip_prefix("covered-").and_then(|text| text.split_once('-'))
-            {
-                if let (Some(lower), Ok(count)) = (number(lower), count.parse()) {
-                    let shared = self.shared.entry(lower).or_default();
-                    shared.covered = shared.covered.max(count);
-                }
-            } else {
-                self.discard(Name::new(&entry.name)?, entry.inode)?;
+        self.each(self.own, Merge::recall_one)
+    }
+
+    fn recall_one(&mut self, entry: Entry) -> Result<()> {
+        let text = core::str::from_utf8(&entry.name).unwrap_or_default();
+        let number = |digits: &str| u64::from_str_radix(digits, 16).ok().map(Inode);
+        if let Some(lower) = text.strip_prefix("copy-").and_then(number) {
+            self.shared.entry(lower).or_default().copy = Some(entry.inode);
+            self.of_upper.insert(entry.inode, number_of_lower(lower)?);
+        } else if let Some((lower, count)) =
+            text.strip_prefix("covered-").and_then(|text| text.split_once('-'))
+        {
+            if let (Some(lower), Ok(count)) = (number(lower), count.parse()) {
+                let shared = self.shared.entry(lower).or_default();
+                shared.covered = shared.covered.max(count);
             }
+        } else {
+            self.discard(Name::new(&entry.name)?, entry.inode)?;
         }
         Ok(())
     }
 
     /// Puts covers that are owed, and directories that were moved out of the way, to where they belong, if there is nothing else.
     pub(super) fn settle(&mut self) -> Result<()> {
-        for entry in entries(&mut self.upper, self.own)? {
-            let owed = Name::new(&entry.name)?;
-            // A directory goes back, and a cover is one itself.
-            let aside = match entry.name.strip_prefix(BACK) {
-                Some(number) => [OLD, number].concat(),
-                None if entry.name.starts_with(OWED) => entry.name.clone(),
-                None => continue,
-            };
-            let target = self.upper.readlink(entry.inode)?;
-            let path = target.strip_prefix(COVER).unwrap_or_default();
-            let root = self.upper.root();
-            if lookup(&mut self.upper, self.own, Name::new(&aside)?)?.is_some()
-                && let Ok(place) = path::walk(&mut self.upper, root, path, Last::Name)
-                && place.found.is_none()
-                && let Ok((directory, name)) = place.entry()
-            {
-                self.upper.rename(self.own, Name::new(&aside)?, directory, name)?;
-            }
-            if lookup(&mut self.upper, self.own, owed)?.is_some() {
-                self.discard(owed, entry.inode)?;
-            }
-        }
+        self.each(self.own, Merge::settle_one)?;
         self.owes = false;
+        Ok(())
+    }
+
+    fn settle_one(&mut self, entry: Entry) -> Result<()> {
+        let owed = Name::new(&entry.name)?;
+        // A directory goes back, and a cover is one itself.
+        let aside = match entry.name.strip_prefix(BACK) {
+            Some(number) => [OLD, number].concat(),
+            None if entry.name.starts_with(OWED) => entry.name.clone(),
+            None => return Ok(()),
+        };
+        let target = self.upper.readlink(entry.inode)?;
+        let path = target.strip_prefix(COVER).unwrap_or_default();
+        let root = self.upper.root();
+        if lookup(&mut self.upper, self.own, Name::new(&aside)?)?.is_some()
+            && let Ok(place) = path::walk(&mut self.upper, root, path, Last::Name)
+            && place.found.is_none()
+            && let Ok((directory, name)) = place.entry()
+        {
+            self.upper.rename(self.own, Name::new(&aside)?, directory, name)?;
+        }
+        if lookup(&mut self.upper, self.own, owed)?.is_some() {
+            self.discard(owed, entry.inode)?;
+        }
         Ok(())
     }
 
@@ -82,14 +105,14 @@ impl<U: FileSystem, L: FileSystem> Merge<U, L> {
 
     /// Removes covers and the mark from a directory of the upper one.
     fn empty(&mut self, directory: Inode) -> Result<()> {
-        for entry in entries(&mut self.upper, directory)? {
+        self.each(directory, |merge, entry| {
             let name = Name::new(&entry.name)?;
-            if entry.kind == Kind::Symlink && (entry.name == OWN || self.is_cover(entry.inode)?) {
-                self.upper.unlink(directory, name)?;
-                let_go(&mut self.upper, entry.inode);
+            if entry.kind == Kind::Symlink && (entry.name == OWN || merge.is_cover(entry.inode)?) {
+                merge.upper.unlink(directory, name)?;
+                let_go(&mut merge.upper, entry.inode);
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// A name of [`own`](Merge::own) that is not used.

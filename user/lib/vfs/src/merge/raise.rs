@@ -1,6 +1,6 @@
 //! Copies in the upper file system of what is to be changed in the lower one, with the directories above it.
 
-use super::{COUNT, Merge, PIECE, SHARED_MAX, Shared, copied, copy_name, number_of_lower};
+use super::{COUNT, Merge, OWN_TARGET, PIECE, SHARED_MAX, Shared, copied, copy_name, number_of_lower};
 use crate::{Attributes, Error, FileSystem, Inode, Kind, Name, New, Result};
 use alloc::format;
 use alloc::vec;
@@ -58,6 +58,14 @@ impl<U: FileSystem, L: FileSystem> Merge<U, L> {
     }
 
     fn raise_file(&mut self, inode: Inode, found: &Attributes, len: u64) -> Result<Inode> {
+        let target = match found.kind {
+            Kind::Symlink => Some(self.lower.readlink(found.inode)?),
+            _ => None,
+        };
+        if target.as_ref().is_some_and(|target| target.starts_with(OWN_TARGET)) {
+            // In the upper one it would mean something.
+            return Err(Error::Unsupported);
+        }
         let is_gone = self.attributes(inode)?.links == 0;
         let is_shared = found.links > 1;
         let place = if is_gone {
@@ -72,13 +80,8 @@ impl<U: FileSystem, L: FileSystem> Merge<U, L> {
         };
         let made = self.new_name("new-")?;
         let made = Name::new(made.as_bytes())?;
-        let copy = match found.kind {
-            Kind::Symlink => {
-                let target = self.lower.readlink(found.inode)?;
-                self.upper.create(self.own, made, New::Symlink(&target), found.permissions)?
-            }
-            _ => self.upper.create(self.own, made, New::File, found.permissions)?,
-        };
+        let new = target.as_ref().map_or(New::File, |target| New::Symlink(target));
+        let copy = self.upper.create(self.own, made, new, found.permissions)?;
         let outcome = self.fill(copy, found, len).and_then(|()| {
             if self.places.is_held(inode) {
                 self.upper.hold(copy)?;

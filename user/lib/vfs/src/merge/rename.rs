@@ -1,6 +1,7 @@
 //! Other names for what has one.
 
 use super::{ALONE, Above, BACK, Merge, OLD, OVER, Seen, let_go, lookup, own_name};
+use crate::places::{DEPTH_MAX, PATH_MAX};
 use crate::{Error, FileSystem, Inode, Name, New, Result};
 use alloc::vec::Vec;
 
@@ -129,9 +130,13 @@ impl<U: FileSystem, L: FileSystem> Merge<U, L> {
             let (parent, name) = self.places.entry(at)?;
             names.push(name.bytes().to_vec());
             at = parent;
+            // Directories of two damaged disks may lead round in a circle.
+            if names.len() > DEPTH_MAX {
+                return Err(Error::NameTooLong);
+            }
         }
         names.reverse();
         let path = names.join(&b'/');
-        if path.len() > crate::places::PATH_MAX { Err(Error::NameTooLong) } else { Ok(path) }
+        if path.len() > PATH_MAX { Err(Error::NameTooLong) } else { Ok(path) }
     }
 }
