@@ -443,6 +443,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let time = |seconds: u64, nanoseconds: u64, before: u64| match nanoseconds as u32 {
             UTIME_NOW => now,
             UTIME_OMIT => before,
+            // Times of the file systems begin in 1970. An earlier one becomes the first, as on file systems of Linux with such a beginning.
+            _ if (seconds as i64) < 0 => 0,
             _ => seconds.saturating_mul(SECOND).saturating_add(nanoseconds),
         };
         let times = (time(words[0], words[1], before.0), time(words[2], words[3], before.1));
@@ -506,3 +508,6 @@ fn owners((owner, group): (u64, u64), before: (u32, u32)) -> Changes {
     let new = |new: u64, before: u32| if new as u32 == SAME { before } else { new as u32 };
     Changes { owner: Some((new(owner, before.0), new(group, before.1))), ..Changes::default() }
 }
+
+#[cfg(test)]
+mod tests;
