@@ -216,6 +216,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if !self.can(tid, CAP_DAC_READ_SEARCH) {
             return Err(ENOENT);
         }
+        self.may_make(tid, to)?;
         let inode = match &open.object {
             Object::Link(link) => Some(link.found.inode),
             _ => open.file(),
