@@ -42,6 +42,7 @@ pub mod processes;
 pub mod program;
 mod pty;
 pub mod queues;
+mod reopened;
 #[cfg(test)]
 mod rig;
 mod scheduling;

@@ -295,84 +295,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
-    /// Opens what is behind a path of a descriptor, if it is one. A place may be the link in `/proc` itself.
-    fn open_by_descriptor(&mut self, tid: Tid, path: &[u8], flags: u32) -> Result<Option<Rc<Open>>> {
-        let is_place = flags & O_PATH != 0;
-        if is_place && flags & O_NOFOLLOW != 0 {
-            return Ok(None);
-        }
-        let Some(same) = self.descriptor_at(tid, path)? else { return Ok(None) };
-        match &same.object {
-            Object::Link(_) if !is_place => Err(ELOOP),
-            Object::File { .. } | Object::Directory { .. } => self.open_again(tid, &same, flags).map(Some),
-            _ => Ok(Some(same)),
-        }
-    }
-
-    /// The object behind a path of a descriptor, such as `/proc/self/fd/3` or `/dev/stdin`.
-    pub(super) fn descriptor_at(&mut self, tid: Tid, path: &[u8]) -> Result<Option<Rc<Open>>> {
-        if !path.starts_with(b"/proc") && !path.starts_with(b"/dev") {
-            return Ok(None);
-        }
-        let Ok(found) = self.look(path, Last::Stay) else { return Ok(None) };
-        let Some(Special::Descriptor(pid, number)) = Special::of(found.inode) else { return Ok(None) };
-        self.may_inspect(tid, pid)?;
-        let process = self.processes.get(&pid).ok_or(ENOENT)?;
-        let open = process.descriptors.get(number).map_err(|_| ENOENT)?.open.clone();
-        if matches!(open.object, Object::Socket(_) | Object::Inet(_) | Object::Netlink(_)) {
-            return Err(ENXIO);
-        }
-        Ok(Some(open))
-    }
-
-    /// Opens the file or directory once more that is behind a descriptor, whatever names it has by now.
-    fn open_again(&mut self, tid: Tid, open: &Open, flags: u32) -> Result<Rc<Open>> {
-        if flags & O_CREAT != 0 && flags & O_EXCL != 0 {
-            return Err(EEXIST);
-        }
-        if flags & O_NOFOLLOW != 0 {
-            return Err(ELOOP);
-        }
-        let (inode, path, is_directory) = match &open.object {
-            Object::File { inode, path } => (*inode, path.clone(), false),
-            Object::Directory { inode, path } => (*inode, path.borrow().clone(), true),
-            _ => return Err(ENXIO),
-        };
-        let writes = flags & O_ACCMODE != O_RDONLY && flags & O_PATH == 0;
-        if is_directory && (writes || flags & O_CREAT != 0) {
-            return Err(EISDIR);
-        }
-        if !is_directory && flags & O_DIRECTORY != 0 {
-            return Err(ENOTDIR);
-        }
-        let found = self.store.attributes(inode)?;
-        self.may_open(tid, &found, flags)?;
-        let node = if flags & O_PATH == 0 { self.store.node(&found) } else { None };
-        match node {
-            Some(Node::Socket) => return Err(ENXIO),
-            Some(Node::Pipe) => return self.open_fifo(&found, &path, flags),
-            None => {}
-        }
-        let share = self.share_of_open(&path)?;
-        if flags & O_TRUNC != 0 && writes {
-            self.unmark(inode)?;
-            self.store.truncate(inode, 0)?;
-            self.noticed(inode, IN_MODIFY);
-        }
-        self.store.volume.opened(inode)?;
-        if flags & O_PATH == 0 {
-            self.noticed(inode, if is_directory { IN_OPEN | IN_ISDIR } else { IN_OPEN });
-        }
-        let (object, flags) = if is_directory {
-            (Object::Directory { inode, path: RefCell::new(path) }, flags)
-        } else {
-            (Object::File { inode, path }, flags & !(O_CREAT | O_EXCL | O_TRUNC))
-        };
-        Ok(with_share(Open::new(object, flags), share))
-    }
-
     /// A share of the budget for what is opened with a path, before anything is made or cut off. `ENFILE`: too much is open.
-    fn share_of_open(&self, path: &[u8]) -> Result<Share> {
+    pub(super) fn share_of_open(&self, path: &[u8]) -> Result<Share> {
         self.budget.take(path.len() + OPEN_BYTES).ok_or(ENFILE)
     }
 
@@ -420,7 +344,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(Open::new(Object::Link(Box::new(link)), flags))
     }
 
-    fn open_special(&mut self, tid: Tid, special: Special, path: &[u8], flags: u32) -> Result<Rc<Open>> {
+    pub(super) fn open_special(
+        &mut self,
+        tid: Tid,
+        special: Special,
+        path: &[u8],
+        flags: u32,
+    ) -> Result<Rc<Open>> {
         let inode = special.inode();
         let path = plain(path);
         let object = match special {
@@ -525,7 +455,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 }
 
 /// Something open, with its share of the budget.
-fn with_share(open: Rc<Open>, share: Share) -> Rc<Open> {
+pub(super) fn with_share(open: Rc<Open>, share: Share) -> Rc<Open> {
     open.share.replace(Some(share));
     open
 }

@@ -75,6 +75,16 @@ impl Subject {
     }
 }
 
+/// Rights that flags of a call ask for which opens something: `R_OK` and its like.
+pub(super) fn wanted(flags: u32) -> u32 {
+    let access = match flags & O_ACCMODE {
+        O_RDONLY => R_OK,
+        O_WRONLY => W_OK,
+        _ => R_OK | W_OK,
+    };
+    if flags & O_TRUNC != 0 { access | W_OK } else { access }
+}
+
 /// Path of the directory of a name.
 fn parent(path: &[u8]) -> Vec<u8> {
     let mut all: Vec<Vec<u8>> = names(path).map(<[u8]>::to_vec).collect();
@@ -153,12 +163,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if flags & O_PATH != 0 || found.kind == Kind::Symlink {
             return Ok(());
         }
-        let access = match flags & O_ACCMODE {
-            O_RDONLY => R_OK,
-            O_WRONLY => W_OK,
-            _ => R_OK | W_OK,
-        };
-        self.may(tid, found, if flags & O_TRUNC != 0 { access | W_OK } else { access })
+        self.may(tid, found, wanted(flags))
     }
 
     /// Fails unless a thread may make a name at a path, if that is not there.

@@ -1,11 +1,12 @@
 //! Attributes.
 
 use super::HERE;
+use super::fifo::Fifo;
 use super::paths::{Meant, checked};
 use super::permissions::Subject;
 use super::time::SECOND;
 use crate::capabilities::NO_FIXUP;
-use crate::errno::{EACCES, EINVAL, ENOENT, Result};
+use crate::errno::{EACCES, EINVAL, Result};
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
 use crate::node::Node;
@@ -158,10 +159,15 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 SYSTEM => Special::Device(Device::Console).inode(),
                 number => Special::Terminal(number).inode(),
             }),
-            Object::Reader(ends) | Object::Writer(ends) => {
-                Ok(Stat::nameless(S_IFIFO | 0o600, ends.number, 0))
+            Object::Reader(ends) | Object::Writer(ends) | Object::Fifo(Fifo { ends, .. }) => {
+                match &ends.name {
+                    Some(name) => self.stat_of(name.inode),
+                    None => {
+                        let (owner, group) = ends.owner;
+                        Ok(Stat { owner, group, ..Stat::nameless(S_IFIFO | 0o600, ends.number, 0) })
+                    }
+                }
             }
-            Object::Fifo(fifo) => self.stat_of(fifo.inode().ok_or(ENOENT)?),
             Object::Counter { number, .. } => Ok(Stat::nameless(0o600, *number, 0)),
             Object::Epoll(epoll) => Ok(Stat::nameless(0o600, epoll.number, 0)),
             Object::Timer(timer) => Ok(Stat::nameless(0o600, timer.number, 0)),
