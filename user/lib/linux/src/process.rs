@@ -155,10 +155,12 @@ pub struct Process {
     pub limits: [Limit; LIMITS],
     /// Name of its program.
     pub name: Vec<u8>,
-    /// Path of its program.
+    /// Path of its program, without symbolic links as it was begun.
     pub program: Vec<u8>,
     /// Arguments and environment, as they were at the beginning: a zero behind each. They end after [`ARGUMENTS_KEPT`]. Children share them.
     pub arguments: [Rc<[u8]>; 2],
+    /// Facts that its program has found on its stack when it began: pairs of words. Children share them.
+    pub auxiliary: Rc<[u8]>,
     /// Share of the budget that these have.
     pub arguments_share: Option<Rc<Share>>,
     /// Share of the budget that the process itself has.

@@ -59,6 +59,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             name: Vec::new(),
             program: Vec::new(),
             arguments: Default::default(),
+            auxiliary: Default::default(),
             arguments_share: None,
             share,
             ended: None,

@@ -64,7 +64,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let text = text.map_err(|error| if error == ENAMETOOLONG { EINVAL } else { error })?;
         let name: Rc<[u8]> = [b"/memfd:", text.as_slice(), b" (deleted)"].concat().into();
         let share = self.budget.take(name.len() + OPEN_BYTES).ok_or(ENFILE)?;
-        let object = self.store.frames.make_object(Some(0))?;
+        let object = self.store.frames.make_object(Some(0), Some(name.clone()))?;
         let seals = Rc::new(Cell::new(if flags & MFD_ALLOW_SEALING != 0 { 0 } else { F_SEAL_SEAL }));
         let open = Open::new(Object::Memory(MemoryFile { object, name, seals }), O_RDWR);
         open.share.replace(Some(share));

@@ -11,7 +11,7 @@ use crate::machine::{Machine, Tid};
 use crate::node::Node;
 use crate::open::{Link, OPEN_BYTES, Object, Open};
 use crate::process::Process;
-use crate::special::{Device, OfProcess, Special};
+use crate::special::{Device, Special};
 use crate::store::{PATH_MAX, Store};
 use crate::system::{Answer, DONE, Outcome, System};
 use alloc::boxed::Box;
@@ -361,7 +361,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             Special::Device(_) | Special::Terminal(_) => Object::Device { inode, path },
             _ => {
-                if let Special::OfProcess(pid, OfProcess::Environ | OfProcess::Maps | OfProcess::Io) = special
+                if let Special::OfProcess(pid, of) = special
+                    && of.is_private()
                 {
                     self.may_inspect(tid, pid)?;
                 }

@@ -569,6 +569,7 @@ impl Process {
             name: self.name.clone(),
             program: self.program.clone(),
             arguments: self.arguments.clone(),
+            auxiliary: self.auxiliary.clone(),
             arguments_share: self.arguments_share.clone(),
             share,
             ended: None,

@@ -23,7 +23,7 @@ impl World {
             sum += process.descriptors.table_bytes() + process.pending.list_bytes();
             if let Some(share) = &process.arguments_share {
                 let len: usize = process.arguments.iter().map(|texts| texts.len()).sum();
-                texts.insert(Rc::as_ptr(share), len);
+                texts.insert(Rc::as_ptr(share), len + process.auxiliary.len());
             }
         }
         sum + texts.values().sum::<usize>()

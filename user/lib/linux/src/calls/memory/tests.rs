@@ -424,7 +424,7 @@ fn names_are_forgotten() {
 #[test]
 fn mappings_end_where_places_do() {
     let mut rig = Rig::begun();
-    let file = rig.system.store.frames.make_object(None).unwrap();
+    let file = rig.system.store.frames.make_object(None, None).unwrap();
     let source = Some(Source { file, offset: 0u64.wrapping_sub(3 * PAGE) });
     let kind = Kind { is_shared: true, source, ..Kind::private(Rights::READ_WRITE) };
     let room = rig.system.room(FIRST).unwrap();
