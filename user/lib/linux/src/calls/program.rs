@@ -89,9 +89,9 @@ struct Image {
 /// A program, read so far that nothing but memory can be missing.
 #[derive(Debug)]
 pub struct Program {
-    /// Its path, as it is told: that of a descriptor if it was named by one.
+    /// Its path, or that of its script, as it is told: that of a descriptor if it was named by one.
     path: Vec<u8>,
-    /// Last name of the path by which its file was named, as far as a process keeps it.
+    /// Last name of the path by which its file or its script was named, as far as a process keeps it.
     name: Vec<u8>,
     image: Image,
     interpreter: Option<Image>,
@@ -224,13 +224,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     fn find_named(&mut self, tid: Tid, named: Named, arguments: Vec<Vec<u8>>) -> Result<Program> {
         let Named { mut told, mut path, mut by, mut is_open } = named;
-        let mut arguments = arguments;
+        let (mut arguments, first) = (arguments, told.clone());
+        let mut name = None;
         for _ in 0..SCRIPTS_MAX {
             let opened = match by {
                 Some(fd) if is_open => self.open_program_of(tid, fd)?,
                 _ => self.open_program(tid, &path)?,
             };
             let (inode, sets) = (opened.inode, opened.sets);
+            // That of a script is the script's.
+            let name = name.get_or_insert_with(|| short_name(if is_open { &opened.path } else { &first }));
             let head = self.head(inode);
             let script = match &head {
                 Ok(head) => executable::script(head),
@@ -241,9 +244,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                     let found = head.and_then(|head| self.read_program(tid, inode, &head));
                     return match found {
                         Ok((executable, interpreter)) => {
-                            let name = short_name(if is_open { &opened.path } else { &told });
                             let image = Image { inode, path: opened.path, executable };
-                            Ok(Program { path: told, name, image, interpreter, arguments, sets })
+                            let name = core::mem::take(name);
+                            Ok(Program { path: first, name, image, interpreter, arguments, sets })
                         }
                         Err(error) => {
                             let _ = self.store.volume.close(inode);
