@@ -81,7 +81,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         // Children that nobody waits for take little.
         (process.arguments, process.program, process.directory) = Default::default();
-        (process.auxiliary, process.arguments_share) = Default::default();
+        (process.auxiliary, process.arguments_share, process.image) = Default::default();
         process.share.set(PROCESS_BYTES[1]);
         process.pending = Default::default();
         let descriptors = process.descriptors.take_all();

@@ -15,6 +15,7 @@ use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::RefCell;
+use vfs::Inode;
 
 /// Highest number of a process or thread.
 pub const NUMBER_MAX: Tid = 32767;
@@ -157,6 +158,8 @@ pub struct Process {
     pub name: Vec<u8>,
     /// Path of its program, without symbolic links as it was begun.
     pub program: Vec<u8>,
+    /// File of its program, to which nobody writes while the process runs.
+    pub image: Option<Inode>,
     /// Arguments and environment, as they were at the beginning: a zero behind each. They end after [`ARGUMENTS_KEPT`]. Children share them.
     pub arguments: [Rc<[u8]>; 2],
     /// Facts that its program has found on its stack when it began: pairs of words. Children share them.

@@ -58,6 +58,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             limits: limits(),
             name: Vec::new(),
             program: Vec::new(),
+            image: None,
             arguments: Default::default(),
             auxiliary: Default::default(),
             arguments_share: None,

@@ -245,24 +245,26 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     pub(crate) fn sys_truncate(&mut self, tid: Tid, [path, len, ..]: [u64; 6]) -> Answer {
-        let path = self.path_at(tid, HERE, path)?;
         if len > i64::MAX as u64 {
             return Err(EINVAL);
         }
-        self.reach(tid, &path, Last::Follow)?;
+        let path = self.path_at(tid, HERE, path)?;
+        let path = self.reach(tid, &path, Last::Follow)?;
         let found = self.look(&path, Last::Follow)?;
-        self.may(tid, &found, W_OK)?;
         match found.kind {
-            Kind::Directory => Err(EISDIR),
-            _ if self.store.node(&found).is_some() => Err(EINVAL),
-            _ => self.with_file(&path, |system, inode| {
-                system.check_length(tid, found.len, len)?;
-                system.unmark(inode)?;
-                system.store.truncate(inode, len)?;
-                system.noticed(inode, IN_MODIFY);
-                Ok(())
-            }),
+            Kind::Directory => return Err(EISDIR),
+            Kind::File if self.store.node(&found).is_none() => {}
+            _ => return Err(EINVAL),
         }
+        self.may(tid, &found, W_OK)?;
+        self.check_not_running(found.inode)?;
+        self.with_file(&path, |system, inode| {
+            system.check_length(tid, found.len, len)?;
+            system.unmark(inode)?;
+            system.store.truncate(inode, len)?;
+            system.noticed(inode, IN_MODIFY);
+            Ok(())
+        })
     }
 
     /// Does something with a file that is open meanwhile.

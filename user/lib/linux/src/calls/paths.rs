@@ -277,7 +277,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 None => match self.store.node(&found) {
                     Some(Node::Socket) => Err(ENXIO),
                     Some(Node::Pipe) => self.open_fifo(&found, path, flags),
-                    None => self.open_own(tid, path, flags, mode),
+                    None => {
+                        if writes || flags & O_TRUNC != 0 {
+                            self.check_not_running(found.inode)?;
+                        }
+                        self.open_own(tid, path, flags, mode)
+                    }
                 },
             },
             None => {

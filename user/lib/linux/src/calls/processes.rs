@@ -568,6 +568,7 @@ impl Process {
             limits: self.limits,
             name: self.name.clone(),
             program: self.program.clone(),
+            image: self.image,
             arguments: self.arguments.clone(),
             auxiliary: self.auxiliary.clone(),
             arguments_share: self.arguments_share.clone(),

@@ -287,6 +287,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             _ => return Err(EACCES),
         }
         self.may(tid, &found, X_OK)?;
+        self.check_not_written(found.inode)?;
         let root = self.store.root;
         let inode = match self.store.volume.open(root, path, How::default(), 0) {
             Err(vfs::Error::IsDirectory) => return Err(EISDIR),
@@ -308,6 +309,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(EACCES);
         }
         self.may(tid, &found, X_OK)?;
+        self.check_not_written(*inode)?;
         self.store.volume.opened(*inode)?;
         Ok(Opened { inode: *inode, sets: sets(&found), path: path.clone() })
     }
@@ -476,6 +478,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Some(process) => {
                 process.name.clone_from(&program.name);
                 process.program.clone_from(&program.image.path);
+                process.image = Some(program.image.inode);
                 let arguments = [kept(&program.arguments), kept(environment)];
                 let len: usize = arguments.iter().map(|texts| texts.len()).sum();
                 let share = self.budget.take(len + auxiliary.len());

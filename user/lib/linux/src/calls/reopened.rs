@@ -127,6 +127,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Some(Node::Pipe) => return self.open_fifo(&found, &path, flags),
             None => {}
         }
+        if writes(flags) || flags & (O_TRUNC | O_PATH) == O_TRUNC {
+            self.check_not_running(inode)?;
+        }
         let share = self.share_of_open(&path)?;
         if flags & O_TRUNC != 0 && writes(flags) {
             self.unmark(inode)?;
