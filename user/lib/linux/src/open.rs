@@ -218,6 +218,8 @@ impl Open {
             Object::File { path, .. } | Object::Text { path, .. } | Object::Device { path, .. } => {
                 path.clone()
             }
+            // That of the root is empty.
+            Object::Directory { path, .. } if path.borrow().is_empty() => b"/".to_vec(),
             Object::Directory { path, .. } => path.borrow().clone(),
             Object::Link(link) => link.path.clone(),
             Object::Fifo(fifo) if fifo.inode().is_some() => fifo.path().to_vec(),

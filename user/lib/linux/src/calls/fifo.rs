@@ -115,7 +115,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if matches!(mode & S_IFMT, S_IFCHR | S_IFBLK) {
             return Err(EPERM);
         }
-        let permissions = (mode & 0o7777 & !self.process(tid)?.umask) as u16;
+        let permissions = (mode & 0o7777 & !self.process(tid)?.umask()) as u16;
         let root = self.store.root;
         let how = How { create: true, exclusive: true, truncate: false };
         let inode = match node {

@@ -45,6 +45,7 @@ pub mod queues;
 mod reopened;
 #[cfg(test)]
 mod rig;
+mod roots;
 mod running;
 mod scheduling;
 pub mod seccomp;

@@ -11,7 +11,7 @@ use vfs::path::Last;
 use vfs::{FileSystem, Kind};
 
 /// The end of a path that leads to a directory, or into it, behind the path of that.
-fn rest<'path>(path: &'path [u8], directory: &[u8]) -> Option<&'path [u8]> {
+pub(super) fn rest<'path>(path: &'path [u8], directory: &[u8]) -> Option<&'path [u8]> {
     path.strip_prefix(directory).filter(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
@@ -65,19 +65,23 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// A directory is not there any more, nor what was in it. Processes there find nothing, whatever has its path later.
     fn lose_directory(&mut self, path: &[u8]) {
-        for process in self.processes.values_mut() {
-            process.is_directory_gone |= rest(&process.directory, path).is_some();
+        for process in self.processes.values() {
+            let mut filesystem = process.filesystem.borrow_mut();
+            let is_lost = rest(&filesystem.directory, path).is_some();
+            filesystem.is_directory_gone |= is_lost;
         }
     }
 
     /// A directory has another path now.
     fn follow_directory(&mut self, before: &[u8], after: &[u8]) {
-        for process in self.processes.values_mut() {
-            if let Some(rest) = rest(&process.directory, before).filter(|_| !process.is_directory_gone) {
-                let path = [after, rest].concat();
-                process.is_directory_gone = path.len() >= PATH_MAX;
-                if !process.is_directory_gone {
-                    process.directory = path;
+        for process in self.processes.values() {
+            let mut filesystem = process.filesystem.borrow_mut();
+            filesystem.root.iter().for_each(|root| follow(root, before, after));
+            let moved = rest(&filesystem.directory, before).filter(|_| !filesystem.is_directory_gone);
+            if let Some(path) = moved.map(|rest| [after, rest].concat()) {
+                filesystem.is_directory_gone = path.len() >= PATH_MAX;
+                if !filesystem.is_directory_gone {
+                    filesystem.directory = path;
                 }
             }
             process.descriptors.iter().for_each(|(_, descriptor)| follow(&descriptor.open, before, after));

@@ -4,7 +4,7 @@ use super::paths::{Meant, checked, plain};
 use super::stat::last;
 use super::time::{MICROSECONDS, SECOND};
 use super::{HERE, done, number};
-use crate::errno::{EEXIST, EFAULT, EINVAL, EISDIR, ENOENT, EOPNOTSUPP, EPERM, EXDEV, Result};
+use crate::errno::{EBUSY, EEXIST, EFAULT, EINVAL, EISDIR, ENOENT, EOPNOTSUPP, EPERM, EXDEV, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open};
@@ -40,12 +40,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return self.write_target(tid, &link.target, (to, len));
         }
         let path = if path.is_empty() { Err(ENOENT) } else { self.whole_path(tid, directory, path) }?;
-        self.reach(tid, &path, Last::Stay)?;
+        let path = self.reach(tid, &path, Last::Stay)?;
         let root = self.store.root;
-        if let Some(Special::OfProcess(pid, _)) = Special::of(self.look(&path, Last::Stay)?.inode) {
+        let special = Special::of(self.look(&path, Last::Stay)?.inode);
+        if let Some(Special::OfProcess(pid, _)) = special {
             self.may_inspect(tid, pid)?;
         }
-        let target = self.store.volume.readlink(root, &path)?;
+        let mut target = self.store.volume.readlink(root, &path)?;
+        if let Some(Special::OfProcess(..) | Special::Descriptor(..)) = special {
+            target = self.seen_path(tid, target)?;
+        }
         self.write_target(tid, &target, (to, len))
     }
 
@@ -61,7 +65,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_mkdirat(&mut self, tid: Tid, [directory, path, mode, ..]: [u64; 6]) -> Answer {
         let path = self.path_at(tid, directory, path)?;
-        let permissions = mode as u32 & 0o1777 & !self.process(tid)?.umask;
+        let permissions = mode as u32 & 0o1777 & !self.process(tid)?.umask();
         self.may_make(tid, &path)?;
         let root = self.store.root;
         self.is_about_directory();
@@ -98,10 +102,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 }
                 removed
             }
-            _ if path.ends_with(b"/.") => return Err(EINVAL),
             _ => {
                 self.is_about_directory();
-                return done(self.remove_directory(&path));
+                return match self.remove_directory(&path) {
+                    Err(EBUSY) if path.ends_with(b"/.") => Err(EINVAL),
+                    removed => done(removed),
+                };
             }
         };
         done(removed.map_err(Into::into))
@@ -195,14 +201,17 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_linkat(&mut self, tid: Tid, [from_at, from, to_at, to, flags, _]: [u64; 6]) -> Answer {
         let flags = checked(flags, AT_SYMLINK_FOLLOW | AT_EMPTY_PATH)?;
-        let from = self.meant(tid, from_at, from, flags)?;
-        let to = self.path_at(tid, to_at, to)?;
-        let mut from = match from {
-            Meant::Open(open) => return self.link_open(tid, &open, &to),
+        let mut from = match self.meant(tid, from_at, from, flags)? {
+            Meant::Open(open) => {
+                let to = self.path_at(tid, to_at, to)?;
+                return self.link_open(tid, &open, &to);
+            }
             Meant::At(path) => path,
         };
         let last = if flags & AT_SYMLINK_FOLLOW != 0 { Last::Follow } else { Last::Stay };
-        self.reach(tid, &from, last)?;
+        from = self.reach(tid, &from, last)?;
+        self.look(&from, last)?;
+        let to = self.path_at(tid, to_at, to)?;
         self.may_make(tid, &to)?;
         if flags & AT_SYMLINK_FOLLOW != 0 {
             from = self.canonical(&from)?;
@@ -322,7 +331,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Meant::At(path) => path,
         };
         let last = last(flags);
-        self.reach(tid, &path, last)?;
+        let path = self.reach(tid, &path, last)?;
         let found = self.look(&path, last)?;
         if found.kind == Kind::Symlink {
             return Err(EOPNOTSUPP);
@@ -379,7 +388,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Meant::At(path) => path,
         };
         let last = last(flags);
-        self.reach(tid, &path, last)?;
+        let path = self.reach(tid, &path, last)?;
         let before = self.look(&path, last)?;
         let changes = owners((owner, group), (before.owner, before.group));
         let changes = self.may_give(tid, &before, changes)?;
@@ -425,7 +434,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Meant::At(path) => path,
         };
         let last = last(flags);
-        self.reach(tid, &path, last)?;
+        let path = self.reach(tid, &path, last)?;
         let found = self.look(&path, last)?;
         self.may_set_times(tid, &found, is_now)?;
         let changes = self.times(words, (found.accessed, found.modified));
@@ -484,8 +493,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     pub(crate) fn sys_umask(&mut self, tid: Tid, [mask, ..]: [u64; 6]) -> Answer {
-        let process = self.process(tid)?;
-        let before = core::mem::replace(&mut process.umask, mask as u32 & 0o777);
+        let mut filesystem = self.process(tid)?.filesystem.borrow_mut();
+        let before = core::mem::replace(&mut filesystem.umask, mask as u32 & 0o777);
         Ok(Outcome::Value(before.into()))
     }
 

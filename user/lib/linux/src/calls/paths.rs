@@ -1,5 +1,6 @@
 //! From a path to something open, and the working directory.
 
+use super::permissions::whole;
 use super::{HERE, number};
 use crate::budget::Share;
 use crate::errno::{
@@ -70,6 +71,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// A path from the root on.
     pub fn whole_path(&mut self, tid: Tid, directory: u64, path: Vec<u8>) -> Result<Vec<u8>> {
+        if self.has_root(tid)? {
+            return self.path_in_root(tid, directory, &path);
+        }
         if path.first() == Some(&b'/') {
             self.look_at_links(tid, &path);
             return Ok(path);
@@ -84,8 +88,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// The path of a directory in which others begin: that of a descriptor, or the working directory. `ENOENT`: it is not there any more.
     pub(super) fn base(&mut self, tid: Tid, directory: u64) -> Result<Vec<u8>> {
         if directory as u32 == HERE as u32 {
-            let process = self.process(tid)?;
-            return if process.is_directory_gone { Err(ENOENT) } else { Ok(process.directory.clone()) };
+            let filesystem = self.process(tid)?.filesystem.borrow();
+            return if filesystem.is_directory_gone { Err(ENOENT) } else { Ok(filesystem.directory.clone()) };
         }
         let open = self.open_or_place(tid, directory)?;
         let Object::Directory { path, inode } = &open.object else { return Err(ENOTDIR) };
@@ -108,7 +112,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
-    /// Links of a process in `/proc` are there when somebody looks at them: `exe` and `cwd`, and those in `fd`, which have their targets only if
+    /// Links of a process in `/proc` are there when somebody looks at them: `exe`, `cwd` and `root`, and those in `fd`, which have their targets only if
     /// the path leads through them.
     pub(super) fn look_at_links(&mut self, tid: Tid, path: &[u8]) {
         if !path.starts_with(b"/proc") && !path.starts_with(b"/dev") {
@@ -136,7 +140,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 _ => None,
             },
             _ if owner == b"thread-self" => None,
-            Some(b"exe" | b"cwd") => None,
+            Some(b"exe" | b"cwd" | b"root") => None,
             _ => return,
         };
         self.show_links(pid, process, wanted);
@@ -148,8 +152,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let Some(paths) = view.show(pid) else { return };
         paths.program.clone_from(&process.program);
         paths.threads.clone_from(&process.threads);
-        paths.directory.clone_from(&process.directory);
-        if process.is_directory_gone {
+        let filesystem = process.filesystem.borrow();
+        paths.root = filesystem.root.as_ref().map_or_else(|| whole(&[]), |root| root.name());
+        paths.directory.clone_from(&filesystem.directory);
+        if paths.directory.is_empty() {
+            paths.directory = whole(&[]);
+        }
+        if filesystem.is_directory_gone {
             paths.directory.extend_from_slice(b" (deleted)");
         }
         let name = |number: u32, open: &Open| if Some(number) == wanted { open.name() } else { Vec::new() };
@@ -311,7 +320,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             exclusive: flags & O_EXCL != 0,
             truncate: flags & O_TRUNC != 0 && flags & O_ACCMODE != O_RDONLY,
         };
-        let permissions = mode & 0o7777 & !self.process(tid)?.umask;
+        let permissions = mode & 0o7777 & !self.process(tid)?.umask();
         let name = plain(path);
         let share = self.share_of_open(&name)?;
         let root = self.store.root;
@@ -414,10 +423,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     pub(crate) fn sys_getcwd(&mut self, tid: Tid, [address, len, ..]: [u64; 6]) -> Answer {
-        let mut path = self.base(tid, HERE)?;
-        if path.is_empty() {
-            path.push(b'/');
-        }
+        let mut path = self.seen_directory(tid)?;
         path.push(0);
         if (path.len() as u64) > len {
             return Err(ERANGE);
@@ -449,8 +455,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     fn enter_directory(&mut self, tid: Tid, path: Vec<u8>) -> Answer {
-        let process = self.process(tid)?;
-        (process.directory, process.is_directory_gone) = (path, false);
+        let mut filesystem = self.process(tid)?.filesystem.borrow_mut();
+        (filesystem.directory, filesystem.is_directory_gone) = (path, false);
         DONE
     }
 

@@ -4,6 +4,7 @@
 //! belong to nobody, so a sticky directory keeps none of them.
 
 use super::paths::{joined, names};
+use super::roots::split;
 use crate::capabilities::Set;
 use crate::errno::{EACCES, ENOENT, EPERM, Result};
 use crate::frames::Bytes;
@@ -121,6 +122,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Walks a path, all directories of which have to be searchable. Gives back the path without symbolic links; its last name need not be there.
     pub(super) fn reach(&mut self, tid: Tid, path: &[u8], last: Last) -> Result<Vec<u8>> {
+        if self.has_root(tid)? {
+            // Only the last name is left to be walked.
+            let (start, rest) = split(path);
+            return Ok(self.walk(tid, start, rest, last, 0)?.path);
+        }
         if self.subject(tid)?.is_none() {
             return Ok(path.to_vec());
         }

@@ -291,7 +291,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
              CapInh:\t{:016x}\nCapPrm:\t{:016x}\nCapEff:\t{:016x}\nCapBnd:\t{:016x}\nCapAmb:\t{:016x}\n\
              NoNewPrivs:\t{}\nSeccomp:\t{}\nSeccomp_filters:\t{}\nCpus_allowed:\t1\nCpus_allowed_list:\t0\nMems_allowed:\t1\nMems_allowed_list:\t0\n\
              voluntary_ctxt_switches:\t0\nnonvoluntary_ctxt_switches:\t0\n",
-            process.umask,
+            process.umask(),
             process.parent,
             numbers(process.owners.owner),
             numbers(process.owners.group),

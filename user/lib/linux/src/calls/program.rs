@@ -433,11 +433,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(())
     }
 
-    /// Owners of a process when it begins a program, and capabilities. Saved owners are then those in effect.
+    /// Owners of a process when it begins a program, and capabilities. Saved owners are then those in effect. A process that shares its directories with others gets no rights by it:
+    /// the others could give the program another root, or another umask, while it has them.
     fn owners_of_program(&mut self, tid: Tid, program: &Program) -> Result<(Owners, Capabilities)> {
         let own = self.thread(tid)?.capabilities;
         let process = self.process(tid)?;
-        let (mut owners, is_bound) = (process.owners.clone(), process.has_no_new_rights);
+        let mut owners = process.owners.clone();
+        let is_bound = process.has_no_new_rights || Rc::strong_count(&process.filesystem) > 1;
         if !is_bound {
             owners.owner[1] = program.sets.0.unwrap_or(owners.owner[1]);
             owners.group[1] = program.sets.1.unwrap_or(owners.group[1]);

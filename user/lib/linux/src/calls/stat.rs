@@ -209,7 +209,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         {
             return self.stat_object(&open);
         }
-        self.reach(tid, &path, last(flags))?;
+        let path = self.reach(tid, &path, last(flags))?;
         let found = self.look(&path, last(flags))?;
         Ok(self.stat_found(&found))
     }
@@ -269,7 +269,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_statfs(&mut self, tid: Tid, [path, to, ..]: [u64; 6]) -> Answer {
         let path = self.path_at(tid, HERE, path)?;
-        self.reach(tid, &path, Last::Follow)?;
+        let path = self.reach(tid, &path, Last::Follow)?;
         let found = self.look(&path, Last::Follow)?;
         self.write_statfs(tid, to, found.inode)
     }
