@@ -62,7 +62,7 @@ impl Stat {
         };
         Stat {
             device: DEVICES[usize::from(special.is_some())],
-            inode: found.inode.0 & (u64::MAX >> 1),
+            inode: inode_number(found.inode),
             links: found.links.into(),
             mode: kind | u32::from(found.permissions),
             owner: found.owner,
@@ -121,6 +121,11 @@ impl Stat {
         bytes.resize(256, 0);
         bytes
     }
+}
+
+/// Number of an inode, as processes see it.
+pub(super) fn inode_number(inode: Inode) -> u64 {
+    inode.0 & (u64::MAX >> 1)
 }
 
 /// Whether a symbolic link at the end of a path is followed.
