@@ -9,6 +9,7 @@ use crate::memory::{FileNumber, Source, whole_pages};
 use crate::open::{OPEN_BYTES, Object, Open};
 use crate::system::{Answer, DONE, System};
 use alloc::rc::Rc;
+use alloc::vec::Vec;
 use core::cell::Cell;
 use core::ops::Range;
 use linux_raw_sys::general::{
