@@ -9,6 +9,7 @@ use linux_raw_sys::general::*;
 use std::format;
 use std::string::String;
 use std::vec::Vec;
+use vfs::path::Last;
 
 /// Where answers come, and a second path.
 const TO: u64 = OWN + 4 * PAGE;
@@ -61,6 +62,14 @@ impl World {
     fn content_at(&mut self, tid: Tid, directory: u64, path: &str) -> Vec<u8> {
         let fd = self.open_at(tid, directory, path, O_RDONLY).unwrap();
         self.read(tid, fd, 100).unwrap().unwrap()
+    }
+
+    /// How often directories are open, whose paths these are.
+    fn times_open<const N: usize>(&mut self, paths: [&str; N]) -> [usize; N] {
+        paths.map(|path| {
+            let found = self.system.look(path.as_bytes(), Last::Follow).unwrap();
+            self.system.store.volume.times_open(found.inode)
+        })
     }
 
     fn inode(&mut self, tid: Tid, path: &str) -> u32 {
@@ -254,13 +263,16 @@ fn programs_and_children_have_the_root() {
 fn clones_share_directories() {
     let (mut world, _) = jail();
     let outside = world.open(1, "/", O_RDONLY | O_DIRECTORY).unwrap();
-    let open = world.system.store.volume.open_count();
+    let paths = ["/", "/jail", "/empty"];
+    let open = world.times_open(paths);
+    assert_eq!(open[1..], [0, 0]);
     let child = world.now(1, __NR_clone, &[(CLONE_FS | SIGCHLD).into()]).unwrap() as Tid;
     world.by_path(child, __NR_chdir, "/empty", &[]).unwrap();
     world.now(child, __NR_umask, &[0o70]).unwrap();
     assert_eq!((world.here(1).as_deref(), world.now(1, __NR_umask, &[0o22])), (Ok("/empty"), Ok(0o70)));
     world.by_path(child, __NR_chroot, "/jail", &[]).unwrap();
     assert_eq!(world.content(1, "/file").as_deref(), Ok(&b"inner"[..]));
+    assert_eq!(world.times_open(paths), [open[0], 1, 0]);
     world.now(child, __NR_unshare, &[CLONE_FS.into()]).unwrap();
     world.by_path(child, __NR_chdir, "/dir", &[]).unwrap();
     let seen = [1, child].map(|tid| world.here(tid).unwrap());
@@ -270,13 +282,14 @@ fn clones_share_directories() {
         world.by_path(1, __NR_chroot, path, &[]).unwrap();
         assert_eq!(world.here(1).as_deref(), Ok("/"));
     }
+    assert_eq!(world.times_open(paths), [open[0], 1, 1]);
     world.exit(child);
     world.now(1, __NR_wait4, &[child.into(), 0, 0, 0]).unwrap();
     // The last that has had a root has closed it.
     world.now(1, __NR_fchdir, &[outside]).unwrap();
     world.by_path(1, __NR_chroot, ".", &[]).unwrap();
     assert_eq!(world.content(1, "/file").as_deref(), Ok(&b"outer"[..]));
-    assert_eq!(world.system.store.volume.open_count(), open);
+    assert_eq!(world.times_open(paths), open);
 }
 
 #[test]
