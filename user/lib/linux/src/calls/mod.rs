@@ -59,6 +59,7 @@ pub mod timers;
 mod waiters;
 pub mod waiting;
 mod walk;
+pub mod way;
 mod whole;
 mod xattr;
 

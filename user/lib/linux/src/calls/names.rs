@@ -3,6 +3,7 @@
 use super::paths::{Meant, checked, plain};
 use super::stat::last;
 use super::time::{MICROSECONDS, SECOND};
+use super::way::Way;
 use super::{HERE, done, number};
 use crate::errno::{EEXIST, EFAULT, EINVAL, EISDIR, ENOENT, EOPNOTSUPP, EPERM, EXDEV, Result};
 use crate::frames::Bytes;
@@ -160,7 +161,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Two names change places. Meanwhile the first has one that nobody knows.
-    fn exchange(&mut self, tid: Tid, from: &[u8], to: &[u8]) -> Answer {
+    fn exchange(&mut self, tid: Tid, from: &Way, to: &Way) -> Answer {
         self.may_move(tid, to, from)?;
         if self.look(from, Last::Name)?.inode == self.look(to, Last::Name)?.inode {
             return DONE;
@@ -205,7 +206,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.reach(tid, &from, last)?;
         self.may_make(tid, &to)?;
         if flags & AT_SYMLINK_FOLLOW != 0 {
-            from = self.canonical(&from)?;
+            from = Way::new(self.canonical(&from)?);
         }
         let root = self.store.root;
         linked(self.store.volume.link(root, &from, &to))

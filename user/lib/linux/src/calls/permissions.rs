@@ -4,6 +4,7 @@
 //! belong to nobody, so a sticky directory keeps none of them.
 
 use super::paths::{joined, names};
+use super::way::Way;
 use crate::capabilities::Set;
 use crate::errno::{EACCES, ENOENT, EPERM, Result};
 use crate::frames::Bytes;
@@ -109,12 +110,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.subject(tid)?.map_or(Ok(()), |subject| subject.check(found, wanted))
     }
 
-    /// Walks a path, all directories of which have to be searchable. Gives back the path without symbolic links; its last name need not be there.
-    pub(super) fn reach(&mut self, tid: Tid, path: &[u8], last: Last) -> Result<Vec<u8>> {
+    /// Walks a path, all directories of which have to be searchable, from that on in which it begins. Gives back the path without symbolic links; its last name need not be there.
+    pub(super) fn reach(&mut self, tid: Tid, way: &Way, last: Last) -> Result<Way> {
         if self.subject(tid)?.is_none() {
-            return Ok(path.to_vec());
+            return Ok(way.clone());
         }
-        Ok(self.walk(tid, b"", path, last, 0)?.path)
+        let (base, path) = way.parts();
+        Ok(Way::walked(self.walk(tid, base, path, last, 0)?.path))
     }
 
     /// Fails unless a thread may look into a process, and have what that has open: the process is its own; or all owners and groups of that are those in
@@ -162,7 +164,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Fails unless a thread may make a name at a path, if that is not there.
-    pub(super) fn may_make(&mut self, tid: Tid, path: &[u8]) -> Result<()> {
+    pub(super) fn may_make(&mut self, tid: Tid, path: &Way) -> Result<()> {
         let Some(subject) = self.subject(tid)? else { return Ok(()) };
         let reached = self.reach(tid, path, Last::Stay)?;
         if self.look(&reached, Last::Name).is_ok() {
@@ -174,7 +176,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Fails unless a thread may remove the name at a path.
-    pub(super) fn may_remove(&mut self, tid: Tid, path: &[u8]) -> Result<()> {
+    pub(super) fn may_remove(&mut self, tid: Tid, path: &Way) -> Result<()> {
         let Some(subject) = self.subject(tid)? else { return Ok(()) };
         let reached = self.reach(tid, path, Last::Stay)?;
         let found = self.look(&reached, Last::Name)?;
@@ -188,7 +190,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Fails unless a thread may move a name.
-    pub(super) fn may_move(&mut self, tid: Tid, from: &[u8], to: &[u8]) -> Result<()> {
+    pub(super) fn may_move(&mut self, tid: Tid, from: &Way, to: &Way) -> Result<()> {
         if self.subject(tid)?.is_none() {
             return Ok(());
         }

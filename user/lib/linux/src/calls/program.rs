@@ -2,6 +2,7 @@
 
 use super::HERE;
 use super::paths::checked;
+use super::way::Way;
 use crate::budget::Share;
 use crate::capabilities::Capabilities;
 use crate::errno::{E2BIG, EACCES, EISDIR, ELOOP, ENOENT, ENOEXEC, ENOMEM, ESRCH, Result};
@@ -99,7 +100,7 @@ type Sets = (Option<u32>, Option<u32>);
 /// A program as a call names it.
 struct Named {
     /// Its path.
-    path: Vec<u8>,
+    path: Way,
     /// The descriptor of its file, if that names it.
     open: Option<u64>,
 }
@@ -120,7 +121,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let named = match path.is_empty() {
             true if flags & AT_EMPTY_PATH == 0 => return Err(ENOENT),
             true if directory as u32 == HERE as u32 => return Err(EACCES),
-            true => Named { path: format!("/dev/fd/{}", directory as u32).into(), open: Some(directory) },
+            true => {
+                let path = Way::new(format!("/dev/fd/{}", directory as u32).into_bytes());
+                Named { path, open: Some(directory) }
+            }
             false => Named { path: self.whole_path(tid, directory, path)?, open: None },
         };
         if named.open.is_none() && flags & AT_SYMLINK_NOFOLLOW != 0 {
@@ -176,7 +180,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Reads the head of a program, follows scripts to their interpreter, and reads that of the interpreter.
     pub fn find_program(&mut self, tid: Tid, path: Vec<u8>, arguments: Vec<Vec<u8>>) -> Result<Program> {
-        self.find_named(tid, Named { path, open: None }, arguments)
+        self.find_named(tid, Named { path: Way::new(path), open: None }, arguments)
     }
 
     fn find_named(&mut self, tid: Tid, named: Named, arguments: Vec<Vec<u8>>) -> Result<Program> {
@@ -186,7 +190,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             let by = open.take();
             let (inode, sets, file) = match by {
                 Some(fd) => self.open_program_of(tid, fd)?,
-                None => self.open_program(tid, &path).map(|(inode, sets)| (inode, sets, path.clone()))?,
+                None => self.open_program(tid, &path).map(|(inode, sets)| (inode, sets, path.to_vec()))?,
             };
             let head = self.head(inode);
             let script = match &head {
@@ -198,6 +202,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                     let found = head.and_then(|head| self.read_program(tid, inode, &head));
                     return match found {
                         Ok((executable, interpreter)) => {
+                            let path = path.into_bytes();
                             Ok(Program { path, file, inode, executable, interpreter, arguments, sets })
                         }
                         Err(error) => {
@@ -218,7 +223,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                     let rest = arguments.split_off(arguments.len().min(1));
                     arguments = Vec::from([interpreter.clone()]);
                     arguments.extend(argument);
-                    arguments.push(path);
+                    arguments.push(path.into_bytes());
                     arguments.extend(rest);
                     path = self.whole_path(tid, HERE, interpreter)?;
                 }
@@ -228,9 +233,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Opens a program, and says which owner and group it sets.
-    fn open_program(&mut self, tid: Tid, path: &[u8]) -> Result<(Inode, Sets)> {
-        let reached = self.reach(tid, path, Last::Follow)?;
-        let path = reached.as_slice();
+    fn open_program(&mut self, tid: Tid, path: &Way) -> Result<(Inode, Sets)> {
+        let path = &self.reach(tid, path, Last::Follow)?;
         let found = self.look(path, Last::Follow)?;
         match found.kind {
             vfs::Kind::Directory => return Err(EACCES),
@@ -280,7 +284,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.store.read_at(inode, at, &mut path)?;
         let end = path.iter().position(|byte| *byte == 0).ok_or(ENOEXEC)?;
         path.truncate(end);
-        let (interpreter, _) = self.open_program(tid, &path)?;
+        let (interpreter, _) = self.open_program(tid, &Way::new(path))?;
         let read = self.head(interpreter).and_then(|head| {
             let len = self.store.volume.len(interpreter)?;
             Executable::read(&head, len)
