@@ -185,7 +185,7 @@ fn paths(name: &[u8]) -> Vec<Vec<u8>> {
 fn zero() -> u64 {
     static CLOCK: Service = Service::new(clock::NAME);
     let since = time::now_ns();
-    clock::now(&CLOCK).map_or(0, |seconds| seconds.saturating_mul(1_000_000_000).saturating_sub(since))
+    clock::now(&CLOCK).map_or(0, |now| now.saturating_sub(since))
 }
 
 /// Does calls until the first process ends.
