@@ -6,6 +6,7 @@ mod ext4_on_disk;
 mod hostile;
 mod large;
 mod paths;
+mod quota;
 mod read_only;
 mod sandbox;
 mod served;

@@ -2,8 +2,8 @@
 
 use super::files::PIECE_MAX;
 use super::number;
-use super::roots::split;
 use super::stat::inode_number;
+use super::way::split;
 use crate::errno::{EFAULT, EINVAL};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};

@@ -194,6 +194,28 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         number(moved)
     }
 
+    /// Shows another piece of a file or an object where shared memory shows one. Rights stay, and flags mean nothing.
+    pub(crate) fn sys_remap_file_pages(
+        &mut self,
+        tid: Tid,
+        [at, len, protection, page, ..]: [u64; 6],
+    ) -> Answer {
+        let (at, len) = (at / PAGE * PAGE, len / PAGE * PAGE);
+        let end = at.checked_add(len).filter(|end| *end > at).ok_or(EINVAL)?;
+        if protection != 0 || page.checked_add(len / PAGE).is_none() {
+            return Err(EINVAL);
+        }
+        let is_good = |offset: &u64| offset.checked_add(len).is_some_and(|end| end <= i64::MAX as u64);
+        let offset = page.checked_mul(PAGE).filter(is_good).ok_or(EOVERFLOW)?;
+        let room = self.room(tid)?;
+        let mut room = room.borrow_mut();
+        let written = room.memory.shared_files(at..end);
+        room.memory.show_elsewhere(&mut self.store.frames, (at, len), offset)?;
+        drop(room);
+        self.bring_unmapped(written);
+        DONE
+    }
+
     pub(crate) fn sys_madvise(&mut self, tid: Tid, [at, len, advice, ..]: [u64; 6]) -> Answer {
         if at % PAGE != 0 {
             return Err(EINVAL);

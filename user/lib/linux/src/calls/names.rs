@@ -3,6 +3,7 @@
 use super::paths::{Meant, checked, plain};
 use super::stat::last;
 use super::time::{MICROSECONDS, SECOND};
+use super::way::Way;
 use super::{HERE, done, number};
 use crate::errno::{EBUSY, EEXIST, EFAULT, EINVAL, EISDIR, ENOENT, EOPNOTSUPP, EPERM, EXDEV, Result};
 use crate::frames::Bytes;
@@ -166,7 +167,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Two names change places. Meanwhile the first has one that nobody knows.
-    fn exchange(&mut self, tid: Tid, from: &[u8], to: &[u8]) -> Answer {
+    fn exchange(&mut self, tid: Tid, from: &Way, to: &Way) -> Answer {
         self.may_move(tid, to, from)?;
         if self.look(from, Last::Name)?.inode == self.look(to, Last::Name)?.inode {
             return DONE;
@@ -214,14 +215,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let to = self.path_at(tid, to_at, to)?;
         self.may_make(tid, &to)?;
         if flags & AT_SYMLINK_FOLLOW != 0 {
-            from = self.canonical(&from)?;
+            from = Way::new(self.canonical(&from)?);
         }
         let root = self.store.root;
         linked(self.store.volume.link(root, &from, &to))
     }
 
     /// Gives what is open another name. That is for whoever reaches everything, since others may have something open that they cannot reach.
-    fn link_open(&mut self, tid: Tid, open: &Open, to: &[u8]) -> Answer {
+    fn link_open(&mut self, tid: Tid, open: &Open, to: &Way) -> Answer {
         if !self.can(tid, CAP_DAC_READ_SEARCH) {
             return Err(ENOENT);
         }

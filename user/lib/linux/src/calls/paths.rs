@@ -1,6 +1,7 @@
 //! From a path to something open, and the working directory.
 
 use super::permissions::whole;
+use super::way::Way;
 use super::{HERE, number};
 use crate::budget::Share;
 use crate::errno::{
@@ -37,8 +38,8 @@ const PLACE: u32 = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 pub(super) enum Meant {
     /// Something open: the path is empty, and may be (`AT_EMPTY_PATH`).
     Open(Rc<Open>),
-    /// A path, from the root on.
-    At(Vec<u8>),
+    /// A path.
+    At(Way),
 }
 
 /// Names of a path.
@@ -48,7 +49,7 @@ pub fn names(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// A path of a thread, from the root on. An empty one is an error.
-    pub fn path_at(&mut self, tid: Tid, directory: u64, address: u64) -> Result<Vec<u8>> {
+    pub fn path_at(&mut self, tid: Tid, directory: u64, address: u64) -> Result<Way> {
         let path = self.path_or_empty(tid, address)?;
         if path.is_empty() { Err(ENOENT) } else { self.whole_path(tid, directory, path) }
     }
@@ -70,19 +71,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// A path from the root on.
-    pub fn whole_path(&mut self, tid: Tid, directory: u64, path: Vec<u8>) -> Result<Vec<u8>> {
+    pub fn whole_path(&mut self, tid: Tid, directory: u64, path: Vec<u8>) -> Result<Way> {
         if self.has_root(tid)? {
             return self.path_in_root(tid, directory, &path);
         }
-        if path.first() == Some(&b'/') {
-            self.look_at_links(tid, &path);
-            return Ok(path);
-        }
-        let mut whole = self.base(tid, directory)?;
-        whole.push(b'/');
-        whole.extend_from_slice(&path);
-        self.look_at_links(tid, &whole);
-        Ok(whole)
+        let way = match path.first() {
+            Some(b'/') => Way::new(path),
+            _ => Way::below(self.base(tid, directory)?, &path),
+        };
+        self.look_at_links(tid, &way);
+        Ok(way)
     }
 
     /// The path of a directory in which others begin: that of a descriptor, or the working directory. `ENOENT`: it is not there any more.
@@ -227,7 +225,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Opens what is at a path. `ENFILE`: all that is open has too many bytes of paths.
-    pub fn open_path(&mut self, tid: Tid, path: &[u8], flags: u32, mode: u32) -> Result<Rc<Open>> {
+    pub fn open_path(&mut self, tid: Tid, path: &Way, flags: u32, mode: u32) -> Result<Rc<Open>> {
         // A place alone: other flags mean nothing, and neither make nor cut off what is there.
         let flags = if flags & O_PATH != 0 { flags & PLACE } else { flags };
         let open = self.open_found(tid, path, flags, mode)?;
@@ -242,7 +240,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(open)
     }
 
-    fn open_found(&mut self, tid: Tid, path: &[u8], flags: u32, mode: u32) -> Result<Rc<Open>> {
+    fn open_found(&mut self, tid: Tid, path: &Way, flags: u32, mode: u32) -> Result<Rc<Open>> {
         let last = match flags {
             _ if flags & O_CREAT != 0 && flags & O_EXCL != 0 => Last::Name,
             _ if flags & O_NOFOLLOW != 0 => Last::Stay,
@@ -251,8 +249,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if let Some(again) = self.open_by_descriptor(tid, path, flags)? {
             return Ok(again);
         }
-        let reached = self.reach(tid, path, last)?;
-        let path = reached.as_slice();
+        let path = &self.reach(tid, path, last)?;
         let found = match self.look(path, last) {
             Err(ENOENT) if flags & O_CREAT != 0 => None,
             found => Some(found?),

@@ -4,7 +4,7 @@
 //! belong to nobody, so a sticky directory keeps none of them.
 
 use super::paths::{joined, names};
-use super::roots::split;
+use super::way::Way;
 use crate::capabilities::Set;
 use crate::errno::{EACCES, ENOENT, EPERM, Result};
 use crate::frames::Bytes;
@@ -120,17 +120,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.subject(tid)?.map_or(Ok(()), |subject| subject.check(found, wanted))
     }
 
-    /// Walks a path, all directories of which have to be searchable. Gives back the path without symbolic links; its last name need not be there.
-    pub(super) fn reach(&mut self, tid: Tid, path: &[u8], last: Last) -> Result<Vec<u8>> {
-        if self.has_root(tid)? {
-            // Only the last name is left to be walked.
-            let (start, rest) = split(path);
-            return Ok(self.walk(tid, start, rest, last, 0)?.path);
+    /// Walks a path, all directories of which have to be searchable, from that on in which it begins. Gives back the path without symbolic links; its last name need not be there.
+    pub(super) fn reach(&mut self, tid: Tid, way: &Way, last: Last) -> Result<Way> {
+        // With another root, a symbolic link at the end of the path does not begin in the sandbox's.
+        if self.subject(tid)?.is_none() && !self.has_root(tid)? {
+            return Ok(way.clone());
         }
-        if self.subject(tid)?.is_none() {
-            return Ok(path.to_vec());
-        }
-        Ok(self.walk(tid, b"", path, last, 0)?.path)
+        let (base, path) = way.parts();
+        Ok(Way::walked(self.walk(tid, base, path, last, 0)?.path))
     }
 
     /// Fails unless a thread may look into a process, and have what that has open: the process is its own; or all owners and groups of that are those in
@@ -173,7 +170,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Fails unless a thread may make a name at a path, if that is not there.
-    pub(super) fn may_make(&mut self, tid: Tid, path: &[u8]) -> Result<()> {
+    pub(super) fn may_make(&mut self, tid: Tid, path: &Way) -> Result<()> {
         let Some(subject) = self.subject(tid)? else { return Ok(()) };
         let reached = self.reach(tid, path, Last::Stay)?;
         if self.look(&reached, Last::Name).is_ok() {
@@ -185,7 +182,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Fails unless a thread may remove the name at a path.
-    pub(super) fn may_remove(&mut self, tid: Tid, path: &[u8]) -> Result<()> {
+    pub(super) fn may_remove(&mut self, tid: Tid, path: &Way) -> Result<()> {
         let Some(subject) = self.subject(tid)? else { return Ok(()) };
         let reached = self.reach(tid, path, Last::Stay)?;
         let found = self.look(&reached, Last::Name)?;
@@ -199,7 +196,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Fails unless a thread may move a name.
-    pub(super) fn may_move(&mut self, tid: Tid, from: &[u8], to: &[u8]) -> Result<()> {
+    pub(super) fn may_move(&mut self, tid: Tid, from: &Way, to: &Way) -> Result<()> {
         if self.subject(tid)?.is_none() {
             return Ok(());
         }

@@ -2,6 +2,7 @@
 
 use super::HERE;
 use super::paths::{checked, plain};
+use super::way::Way;
 use crate::budget::Share;
 use crate::capabilities::Capabilities;
 use crate::errno::{E2BIG, EACCES, EISDIR, ELOOP, ENOENT, ENOEXEC, ENOMEM, ESRCH, Result};
@@ -127,7 +128,7 @@ struct Named {
     /// Its path, as it is told.
     told: Vec<u8>,
     /// Its path from the sandbox's root on.
-    path: Vec<u8>,
+    path: Way,
     /// The descriptor with which the path begins that is told.
     by: Option<u64>,
     /// Whether that is the descriptor of its file, and there is no other path.
@@ -164,7 +165,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Some(descriptor) => [&descriptor, &b"/"[..], &path].concat(),
             None => path.clone(),
         };
-        let path = if is_open { path } else { self.whole_path(tid, directory, path)? };
+        let path = if is_open { Way::new(path) } else { self.whole_path(tid, directory, path)? };
         let named = Named { told, path, by, is_open };
         if !is_open && flags & AT_SYMLINK_NOFOLLOW != 0 {
             let reached = self.reach(tid, &named.path, Last::Stay)?;
@@ -219,7 +220,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Reads the head of a program, follows scripts to their interpreter, and reads that of the interpreter.
     pub fn find_program(&mut self, tid: Tid, path: Vec<u8>, arguments: Vec<Vec<u8>>) -> Result<Program> {
-        self.find_named(tid, Named { told: path.clone(), path, by: None, is_open: false }, arguments)
+        let told = path.clone();
+        self.find_named(tid, Named { told, path: Way::new(path), by: None, is_open: false }, arguments)
     }
 
     fn find_named(&mut self, tid: Tid, named: Named, arguments: Vec<Vec<u8>>) -> Result<Program> {
@@ -277,9 +279,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Opens a program.
-    fn open_program(&mut self, tid: Tid, path: &[u8]) -> Result<Opened> {
-        let reached = self.reach(tid, path, Last::Follow)?;
-        let path = reached.as_slice();
+    fn open_program(&mut self, tid: Tid, path: &Way) -> Result<Opened> {
+        let path = &self.reach(tid, path, Last::Follow)?;
         let found = self.look(path, Last::Follow)?;
         match found.kind {
             vfs::Kind::Directory => return Err(EACCES),

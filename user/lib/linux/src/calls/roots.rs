@@ -7,6 +7,7 @@ use super::HERE;
 use super::moved::rest;
 use super::paths::with_share;
 use super::permissions::whole;
+use super::way::{Way, last_name};
 use crate::errno::{ENOTDIR, EPERM, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
@@ -19,22 +20,6 @@ use core::cell::RefCell;
 use linux_raw_sys::general::{CAP_SYS_CHROOT, O_DIRECTORY, O_PATH, X_OK};
 use vfs::path::Last;
 use vfs::{FileSystem, Kind};
-
-/// Last name of a path; none if it has no names.
-fn last_name(path: &[u8]) -> Option<&[u8]> {
-    path.split(|byte| *byte == b'/').rfind(|name| !name.is_empty())
-}
-
-/// Two parts of a path: the directory in which its last name is, and that name with slashes behind it. One that ends with a dot is a directory as a whole.
-pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    match last_name(path) {
-        None | Some(b".") => (path, b""),
-        Some(name) => {
-            let end = path.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
-            path.split_at(end - name.len())
-        }
-    }
-}
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// The root directory of a thread's process; none if it is that of the sandbox.
@@ -51,7 +36,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// The path from the sandbox's root on that a path of a thread with another root means. Its last name may be that of a symbolic link, or of nothing. A path without a last name, since it
     /// ends with `.` or `..` or is that of the root, ends with a dot.
-    pub(super) fn path_in_root(&mut self, tid: Tid, directory: u64, path: &[u8]) -> Result<Vec<u8>> {
+    pub(super) fn path_in_root(&mut self, tid: Tid, directory: u64, path: &[u8]) -> Result<Way> {
         let start = match self.root_directory(tid)?.filter(|_| path.first() == Some(&b'/')) {
             Some(root) => root.name(),
             None => self.base(tid, directory)?,
@@ -64,7 +49,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             None | Some(b"." | b"..") => found.extend_from_slice(b"/./"),
             Some(_) => {}
         }
-        Ok(found)
+        Ok(Way::walked(found))
     }
 
     /// A path as a thread sees it: from its root on, unless it does not lead there.

@@ -24,7 +24,7 @@ use vfs::path::Last;
 use vfs::{Attributes, FileSystem, Inode, Kind};
 
 /// Number of the device of a sandbox's files, and that of `/dev` and `/proc`.
-const DEVICES: [u64; 2] = [0x801, 0x15];
+pub(super) const DEVICES: [u64; 2] = [0x801, 0x15];
 
 /// Kinds of file systems, as `statfs` names them.
 const EXT4: u64 = 0xef53;

@@ -29,7 +29,7 @@ pub(super) struct Reached {
 
 /// A directory: names of its path, and what has each of them.
 #[derive(Default)]
-struct Way {
+struct Trail {
     names: Vec<Vec<u8>>,
     /// The sandbox's root is the first. Nothing: the directory is not there any more.
     above: Vec<Attributes>,
@@ -50,7 +50,7 @@ struct Walk {
     /// Names out of which no path leads.
     floor: usize,
     /// The root directory of the process, if it has another one than the sandbox.
-    root: Option<Way>,
+    root: Option<Trail>,
     /// Symbolic links that were followed.
     links: usize,
     /// Whether a slash stands at the end, so that it has to be a directory.
@@ -176,9 +176,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if is_absolute && limits & RESOLVE_BENEATH != 0 {
             return Err(EXDEV);
         }
-        let root = self.way_to_root(tid)?;
+        let root = self.trail_to_root(tid)?;
         let begins_anew = is_absolute && !is_scoped;
-        let Way { names: found, above } = self.way(if begins_anew { b"" } else { start })?;
+        let Trail { names: found, above } = self.trail(if begins_anew { b"" } else { start })?;
         let (subject, left, is_directory) = (self.subject(tid)?, backwards(path), path.ends_with(b"/"));
         let (floor, links) = (0, 0);
         let mut walk = Walk { subject, limits, left, found, above, floor, root, links, is_directory };
@@ -189,26 +189,26 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(walk)
     }
 
-    /// The way along a path without symbolic links, from the sandbox's root on. A process that has a directory open, or is in it, needs no rights to those above.
-    fn way(&mut self, path: &[u8]) -> Result<Way> {
+    /// The trail along a path without symbolic links, from the sandbox's root on. A process that has a directory open, or is in it, needs no rights to those above.
+    fn trail(&mut self, path: &[u8]) -> Result<Trail> {
         let root = self.store.root;
-        let mut way = Way { names: Vec::new(), above: Vec::from([self.store.volume.attributes(root)?]) };
+        let mut trail = Trail { names: Vec::new(), above: Vec::from([self.store.volume.attributes(root)?]) };
         let mut here = root;
         for name in names(path) {
             let next = self.store.volume.attributes_at(here, name, Last::Name)?;
             here = next.inode;
-            way.names.push(name.to_vec());
-            way.above.push(next);
+            trail.names.push(name.to_vec());
+            trail.above.push(next);
         }
-        Ok(way)
+        Ok(trail)
     }
 
-    /// The way to the root directory of a thread's process, if it has another one than the sandbox. Another directory may have its path by now.
-    fn way_to_root(&mut self, tid: Tid) -> Result<Option<Way>> {
+    /// The trail to the root directory of a thread's process, if it has another one than the sandbox. Another directory may have its path by now.
+    fn trail_to_root(&mut self, tid: Tid) -> Result<Option<Trail>> {
         let Some(root) = self.root_directory(tid)? else { return Ok(None) };
-        let way = self.way(&root.name()).unwrap_or_default();
-        let is_it = way.above.last().is_some_and(|last| Some(last.inode) == root.file());
-        Ok(Some(if is_it { way } else { Way::default() }))
+        let trail = self.trail(&root.name()).unwrap_or_default();
+        let is_it = trail.above.last().is_some_and(|last| Some(last.inode) == root.file());
+        Ok(Some(if is_it { trail } else { Trail::default() }))
     }
 
     /// Walks a path from a directory on, within limits: `RESOLVE_…`.

@@ -334,6 +334,39 @@ impl Memory {
         Ok(shown)
     }
 
+    /// Shows another piece of its file or object in a range of shared memory, all of which shows one.
+    pub fn show_elsewhere<B: Bytes>(
+        &mut self,
+        frames: &mut Frames<B>,
+        (start, len): (u64, u64),
+        offset: u64,
+    ) -> Result<()> {
+        let range = Memory::range(start, len)?;
+        let (kind, source) = self.shown_by_all(&range).ok_or(EINVAL)?;
+        let kind = Kind { source: Some(Source { offset, ..source }), ..kind };
+        // An object does not end in between.
+        frames.hold_object(source.file);
+        let mapped = self.map(frames, Some(start), len, kind, true);
+        frames.leave_object(source.file);
+        mapped.map(drop)
+    }
+
+    /// Kind of a range that shows one file or object by shared memory with the same rights, and the place that its first page shows.
+    fn shown_by_all(&self, range: &Range<u64>) -> Option<(Kind, Source)> {
+        let kind = self.kind_at(range.start)?;
+        let source = kind.source.filter(|_| kind.is_shared)?;
+        let mut at = range.start;
+        while at < range.end {
+            let (_, region) = self.region(at)?;
+            let is_it = region.kind.source.is_some_and(|shown| shown.file == source.file);
+            if !is_it || !region.kind.is_shared || region.kind.rights != kind.rights {
+                return None;
+            }
+            at = region.end;
+        }
+        Some((kind, source))
+    }
+
     /// Some of an object is mapped from now on.
     pub(super) fn use_object<B: Bytes>(&mut self, frames: &mut Frames<B>, kind: Kind) {
         if let Some(Source { file, .. }) = kind.source
