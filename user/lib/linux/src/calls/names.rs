@@ -132,10 +132,20 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(EINVAL);
         }
         let from = self.path_at(tid, from_at, from)?;
-        let to = self.path_at(tid, to_at, to)?;
+        let to = match self.path_at(tid, to_at, to) {
+            Ok(to) => to,
+            Err(error) => {
+                // The directory of the old name is looked for before that of the new one.
+                self.check_directory(tid, &from)?;
+                return Err(error);
+            }
+        };
+        self.check_names(tid, (&from, &to), flags)?;
         if flags & RENAME_NOREPLACE != 0 {
-            self.reach(tid, &to, Last::Stay)?;
+            self.reach(tid, &from, Last::Name)?;
+            self.reach(tid, &to, Last::Name)?;
             if self.look(&to, Last::Name).is_ok() {
+                self.look(&from, Last::Name)?;
                 return Err(EEXIST);
             }
         }
@@ -143,13 +153,26 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if flags == RENAME_EXCHANGE {
             return self.exchange(tid, &from, &to);
         }
-        if self.has_watches() && self.look(&from, Last::Name)?.kind == Kind::Directory {
+        // A name that is not there is no error before the directory of the other one.
+        if self.has_watches() && self.look(&from, Last::Name).is_ok_and(|found| found.kind == Kind::Directory)
+        {
             self.is_about_directory();
         }
         let last = self.last_name(&to);
         self.move_name(&from, &to)?;
         self.lost_name(last);
         DONE
+    }
+
+    /// Fails if one of two paths has no last name: behind errors of their directories, and in front of all others.
+    fn check_names(&mut self, tid: Tid, (from, to): (&Way, &Way), flags: u32) -> Result<()> {
+        if from.has_name() && to.has_name() {
+            return Ok(());
+        }
+        self.check_directory(tid, from)?;
+        self.check_directory(tid, to)?;
+        let may_replace = flags & RENAME_NOREPLACE == 0;
+        Err(if from.has_name() && !may_replace { EEXIST } else { EBUSY })
     }
 
     /// The file whose last name this is.
@@ -168,6 +191,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Two names change places. Meanwhile the first has one that nobody knows.
     fn exchange(&mut self, tid: Tid, from: &Way, to: &Way) -> Answer {
+        self.check_directory(tid, from)?;
+        self.check_directory(tid, to)?;
         self.may_move(tid, to, from)?;
         if self.look(from, Last::Name)?.inode == self.look(to, Last::Name)?.inode {
             return DONE;

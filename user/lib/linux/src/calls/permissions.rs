@@ -6,7 +6,7 @@
 use super::paths::{joined, names};
 use super::way::Way;
 use crate::capabilities::Set;
-use crate::errno::{EACCES, ENOENT, EPERM, Result};
+use crate::errno::{EACCES, ENOENT, ENOTDIR, EPERM, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open};
@@ -172,9 +172,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Fails unless a thread may make a name at a path, if that is not there.
     pub(super) fn may_make(&mut self, tid: Tid, path: &Way) -> Result<()> {
         let Some(subject) = self.subject(tid)? else { return Ok(()) };
-        let reached = self.reach(tid, path, Last::Stay)?;
-        if self.look(&reached, Last::Name).is_ok() {
-            // The call says itself that it is there.
+        let reached = self.reach(tid, path, Last::Name)?;
+        // The call says itself that it is there.
+        if !path.has_name() || matches!(self.look(&reached, Last::Name), Ok(_) | Err(ENOTDIR)) {
             return Ok(());
         }
         let directory = self.look(&parent(&reached), Last::Name)?;
@@ -184,8 +184,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Fails unless a thread may remove the name at a path.
     pub(super) fn may_remove(&mut self, tid: Tid, path: &Way) -> Result<()> {
         let Some(subject) = self.subject(tid)? else { return Ok(()) };
-        let reached = self.reach(tid, path, Last::Stay)?;
+        let reached = self.reach(tid, path, Last::Name)?;
         let found = self.look(&reached, Last::Name)?;
+        if !path.has_name() {
+            // The call says itself that there is no name to remove.
+            return Ok(());
+        }
         let directory = self.look(&parent(&reached), Last::Name)?;
         subject.check(&directory, W_OK | X_OK)?;
         let is_sticky = u32::from(directory.permissions) & S_ISVTX != 0 && found.kind != Kind::Symlink;
@@ -195,13 +199,19 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(())
     }
 
-    /// Fails unless a thread may move a name.
+    /// Fails unless the directory is there in which a path has its last name, and may be searched.
+    pub(super) fn check_directory(&mut self, tid: Tid, way: &Way) -> Result<()> {
+        let (base, path) = way.parts();
+        self.walk(tid, base, path, Last::Name, 0).map(drop)
+    }
+
+    /// Fails unless a thread may move a name. The directories of both names come before what is in them.
     pub(super) fn may_move(&mut self, tid: Tid, from: &Way, to: &Way) -> Result<()> {
         if self.subject(tid)?.is_none() {
             return Ok(());
         }
+        let reached = [self.reach(tid, from, Last::Name)?, self.reach(tid, to, Last::Name)?];
         self.may_remove(tid, from)?;
-        let reached = [self.reach(tid, from, Last::Stay)?, self.reach(tid, to, Last::Stay)?];
         let found = self.look(&reached[0], Last::Name)?;
         if found.kind == Kind::Directory && parent(&reached[0]) != parent(&reached[1]) {
             // Its name for its parent changes.

@@ -54,6 +54,11 @@ impl Way {
         (base, rest.get(start..).unwrap_or_default())
     }
 
+    /// Whether it ends with a name, and not with a dot, with two, or at the root.
+    pub fn has_name(&self) -> bool {
+        last_name(&self.path).is_some_and(|name| name != b"." && name != b"..")
+    }
+
     /// Its bytes.
     pub fn into_bytes(self) -> Vec<u8> {
         self.path
@@ -96,5 +101,22 @@ mod tests {
             assert_eq!(parts(way), (base.to_vec(), rest.to_vec()));
         }
         assert_eq!(&*Way::below(b"/a".to_vec(), b"b"), b"/a/b");
+    }
+
+    #[test]
+    fn names_of_ways() {
+        for (path, has_name) in [
+            ("/a", true),
+            ("/a/..b//", true),
+            ("/...", true),
+            ("", false),
+            ("//", false),
+            ("/a/.", false),
+            ("/a/./", false),
+            ("/a/../", false),
+            ("..", false),
+        ] {
+            assert_eq!(Way::new(path.into()).has_name(), has_name, "{path}");
+        }
     }
 }

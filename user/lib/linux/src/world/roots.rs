@@ -1,7 +1,9 @@
 //! Root directories of processes: `chroot`, and what others see of it. Answers are Linux's.
 
 use super::{OWN, World};
-use crate::errno::{EACCES, EBUSY, EEXIST, EINVAL, EISDIR, ENOENT, ENOTDIR, ENOTEMPTY, EPERM, Errno, Result};
+use crate::errno::{
+    EACCES, EBUSY, EEXIST, EFAULT, EINVAL, EISDIR, ENOENT, ENOTDIR, ENOTEMPTY, EPERM, Errno, Result,
+};
 use crate::frames::PAGE;
 use crate::machine::Tid;
 use crate::tests::random::Random;
@@ -373,6 +375,97 @@ fn a_root_in_a_closed_directory_is_open() {
     assert_eq!(world.by_path(child, __NR_chroot, "/", &[]), Err(EPERM));
 }
 
+/// With another root, too, paths need rights from where they begin.
+#[test]
+fn a_path_needs_rights_from_its_beginning() {
+    let (mut world, child) = jail();
+    for path in ["/jail/hidden", "/jail/hidden/home"] {
+        world.by_path(1, __NR_mkdir, path, &[0o755]).unwrap();
+    }
+    world.file(b"/jail/hidden/home/file", b"text", 0o644);
+    for (target, path) in [("/hidden/home/file", "long"), ("/file", "root"), ("file", "short")] {
+        world.by_paths(1, __NR_symlink, target, &format!("/jail/hidden/home/{path}")).unwrap();
+    }
+    world.by_path(child, __NR_chroot, "/jail", &[]).unwrap();
+    world.by_path(child, __NR_chdir, "/hidden/home", &[]).unwrap();
+    world.by_path(1, __NR_chmod, "/jail/hidden", &[0o700]).unwrap();
+    world.now(child, __NR_setresuid, &[7, 7, 7]).unwrap();
+    let here = world.open(child, ".", O_RDONLY | O_DIRECTORY).unwrap();
+    for (path, expected) in [
+        ("file", Ok(&b"text"[..])),
+        ("./short", Ok(b"text")),
+        ("root", Ok(b"inner")),
+        ("/file", Ok(b"inner")),
+        ("long", Err(EACCES)),
+        ("/hidden/home/file", Err(EACCES)),
+        ("../home/file", Err(EACCES)),
+        ("../../file", Err(EACCES)),
+        ("none", Err(ENOENT)),
+    ] {
+        assert_eq!(world.content(child, path).as_deref(), expected.as_deref(), "{path}");
+        let opened = world.open_at(child, here, path, O_RDONLY);
+        assert_eq!(opened.map(drop), expected.map(drop), "{path}");
+    }
+}
+
+/// Of two names the directories come first, the old one before the new one, and then the names themselves.
+#[test]
+fn names_are_looked_for_in_turn() {
+    for (has_root, is_user) in [(false, false), (false, true), (true, false), (true, true)] {
+        let (mut world, child) = jail();
+        let root = if has_root { "/jail" } else { "" };
+        for (path, mode) in [("open", 0o777), ("open/dir", 0o777), ("closed", 0o700), ("gone", 0o755)] {
+            let path = format!("{root}/{path}");
+            world.by_path(1, __NR_mkdir, &path, &[0]).unwrap();
+            world.by_path(1, __NR_chmod, &path, &[mode]).unwrap();
+        }
+        world.by_paths(1, __NR_symlink, "loop", &format!("{root}/open/loop")).unwrap();
+        if has_root {
+            world.by_path(child, __NR_chroot, root, &[]).unwrap();
+        }
+        world.by_path(child, __NR_chdir, "/gone", &[]).unwrap();
+        world.by_path(1, __NR_rmdir, &format!("{root}/gone"), &[]).unwrap();
+        if is_user {
+            world.now(child, __NR_setresuid, &[7, 7, 7]).unwrap();
+        }
+        let closed = if is_user { EACCES } else { ENOENT };
+        for (from, to, flags, expected) in [
+            ("/file/x", "here", 0, ENOTDIR),
+            ("/open/none", "here", 0, ENOENT),
+            ("here", "/file/x", 0, ENOENT),
+            ("/open/none", "/file/x", 0, ENOTDIR),
+            ("/open/none", "/file/x", RENAME_NOREPLACE, ENOTDIR),
+            ("/open/none", "/file/x", RENAME_EXCHANGE, ENOTDIR),
+            ("/open/none", "/closed/x", 0, closed),
+            ("/closed/x", "/file/x", 0, if is_user { EACCES } else { ENOTDIR }),
+            ("/open/none", "/open/dir", RENAME_NOREPLACE, ENOENT),
+            ("/file", "/open/dir", RENAME_NOREPLACE, EEXIST),
+            ("/file", "/", RENAME_NOREPLACE, EEXIST),
+            ("/", "/file", RENAME_NOREPLACE, EBUSY),
+            ("/open/none", "/open/..", 0, EBUSY),
+            ("/open/dir/.", "/open/x", 0, EBUSY),
+            ("/", "/", RENAME_EXCHANGE, EBUSY),
+            ("/", "/file/.", 0, ENOTDIR),
+            ("/none/..", "/", 0, ENOENT),
+            // A link is no directory, wherever it leads, and so not followed.
+            ("/open/loop/", "/none/x", 0, ENOENT),
+            ("/open/loop/", "/open/x", 0, ENOTDIR),
+            ("/open/dir", "/open/loop/", 0, ENOTDIR),
+            ("/open/dir", "/open/none", RENAME_EXCHANGE, ENOENT),
+        ] {
+            world.put(child, OWN, format!("{from}\0").as_bytes());
+            world.put(child, SECOND, format!("{to}\0").as_bytes());
+            let here = AT_FDCWD as i64 as u64;
+            let said = world.now(child, __NR_renameat2, &[here, OWN, here, SECOND, flags.into()]);
+            assert_eq!(said, Err(expected), "{from} {to} {flags} {has_root} {is_user}");
+        }
+        // The second path is read behind the directory of the first one.
+        for (from, expected) in [("/file/x", ENOTDIR), ("/open/none", EFAULT)] {
+            assert_eq!(world.by_path(child, __NR_rename, from, &[1]), Err(expected), "{from}");
+        }
+    }
+}
+
 /// A path of few names: of files, of nothing, and upwards.
 fn some_path(random: &mut Random) -> String {
     let names = ["a", "b", "c", "d", "a", "b", ".", "..", ""];
@@ -422,16 +515,24 @@ fn one(world: &mut World, tid: Tid, random: &mut Random) -> (String, core::resul
 /// Random calls with paths from a root of its own on, and those of a process that has that of the sandbox: all say the same.
 #[test]
 fn a_root_is_as_good_as_another() {
-    for seed in 1..=30 {
+    for seed in 1..=40 {
+        let is_user = seed > 30;
         let mut worlds = [World::new(), World::new()];
         let children = worlds.each_mut().map(|world| {
-            world.by_path(1, __NR_chmod, "/", &[0o755]).unwrap();
             world.by_path(1, __NR_mkdir, "/jail", &[0o755]).unwrap();
             world.by_path(1, __NR_mkdir, "/jail/deep", &[0o755]).unwrap();
+            for path in ["/", "/jail/deep"] {
+                world.by_path(1, __NR_chmod, path, &[if is_user { 0o777 } else { 0o755 }]).unwrap();
+            }
             world.fork(1)
         });
         worlds[1].by_path(children[1], __NR_chroot, "/jail/deep", &[]).unwrap();
         worlds[1].by_path(children[1], __NR_chdir, "/", &[]).unwrap();
+        if is_user {
+            for at in [0, 1] {
+                worlds[at].now(children[at], __NR_setresuid, &[7, 7, 7]).unwrap();
+            }
+        }
         let mut randoms = [Random(seed), Random(seed)];
         for _ in 0..500 {
             let said = [0, 1].map(|at| one(&mut worlds[at], children[at], &mut randoms[at]));
