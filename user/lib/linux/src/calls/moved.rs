@@ -1,6 +1,7 @@
 //! Directories that are moved or removed while processes work in them, or have them open: the paths of both follow. Of what others move nothing is known here.
 
-use crate::errno::Result;
+use super::way::split;
+use crate::errno::{ENAMETOOLONG, Result};
 use crate::frames::Bytes;
 use crate::machine::Machine;
 use crate::open::{OPEN_BYTES, Object, Open};
@@ -33,13 +34,24 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if found.kind == Kind::Directory { self.canonical(path).ok() } else { None }
     }
 
+    /// Path without symbolic links of a name that need not be there, in a directory.
+    pub(super) fn name_at(&mut self, path: &[u8]) -> Result<Vec<u8>> {
+        let (directory, name) = split(path);
+        let mut whole = self.canonical(directory)?;
+        whole.push(b'/');
+        whole.extend(name.iter().take_while(|byte| **byte != b'/'));
+        if whole.len() < PATH_MAX { Ok(whole) } else { Err(ENAMETOOLONG) }
+    }
+
     /// Moves a name, and replaces what had the new one.
     pub(super) fn move_name(&mut self, from: &[u8], to: &[u8]) -> Result<()> {
         let moved = self.directory_at(from);
+        // The way to the new name may lead through what is moved, as `../new` does for who is there.
+        let after = if moved.is_some() { self.name_at(to).ok() } else { None };
         let root = self.store.root;
         self.store.volume.rename(root, from, to)?;
         let Some(before) = moved else { return Ok(()) };
-        match self.directory_at(to) {
+        match after {
             Some(after) if after == before => {}
             Some(after) => {
                 // It may have taken the place of an empty one.

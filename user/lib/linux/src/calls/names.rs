@@ -1,9 +1,9 @@
 //! Names: made, moved, removed, and attributes of what has them.
 
-use super::paths::{Meant, checked, plain};
+use super::paths::{Meant, checked};
 use super::stat::last;
 use super::time::{MICROSECONDS, SECOND};
-use super::way::Way;
+use super::way::{Way, split};
 use super::{HERE, done, number};
 use crate::errno::{EBUSY, EEXIST, EFAULT, EINVAL, EISDIR, ENOENT, EOPNOTSUPP, EPERM, EXDEV, Result};
 use crate::frames::Bytes;
@@ -197,17 +197,17 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if self.look(from, Last::Name)?.inode == self.look(to, Last::Name)?.inode {
             return DONE;
         }
+        // The paths may lead through what is moved, which is elsewhere then.
+        let [from, to] = [&self.name_at(from)?, &self.name_at(to)?];
         // A directory cannot be in itself.
-        if plain(to).starts_with(&[plain(from).as_slice(), b"/"].concat()) {
+        if to.starts_with(&[from.as_slice(), b"/"].concat()) {
             return Err(EINVAL);
         }
-        let end = from.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
-        let start = from.iter().take(end).rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
         // Nobody can make it before.
         let mut number = [0; 16];
         self.machine.random(&mut number);
         let name = format!(".exchanged-{:032x}", u128::from_le_bytes(number));
-        let aside = [from.get(..start).unwrap_or_default(), name.as_bytes()].concat();
+        let aside = [split(from).0, name.as_bytes()].concat();
         self.move_name(from, &aside)?;
         if let Err(error) = self.move_name(to, from) {
             let _ = self.move_name(&aside, from);
