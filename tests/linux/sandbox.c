@@ -153,6 +153,48 @@ static void limits(void)
 	}
 }
 
+/* Part of the disk that this one may have, and files on it: see systems/sandboxes.toml. */
+#define DISK (16l << 20)
+#define FILES 500
+
+static const char *numbered(int file)
+{
+	static char name[] = "/file-000";
+	for (int digit = 8; digit > 5; digit--, file /= 10)
+		name[digit] = '0' + file % 10;
+	return name;
+}
+
+/* Takes all of the disk that it gets: the rest is the other one's. */
+static void disk(void)
+{
+	static char piece[65536];
+	number fd = CALL(OPEN, "/filler", 0101, 0600, 0), bytes = 0, result = 0;
+	while (bytes <= DISK) {
+		result = CALL(WRITE, fd, piece, sizeof piece, 0);
+		if (result <= 0)
+			break;
+		bytes += result;
+	}
+	if (result != -28)
+		breach("more of the disk than it may have");
+	CALL(CLOSE, fd, 0, 0, 0);
+	must_fail(CALL(OPEN, "/another", 0101, 0600, 0), "a file in a full part");
+	if (CALL(UNLINK, "/filler", 0, 0, 0) < 0)
+		breach("a full part keeps what was removed");
+	int count = 0;
+	for (; count <= FILES; count++) {
+		result = CALL(OPEN, numbered(count), 0101, 0600, 0);
+		if (result < 0)
+			break;
+		CALL(CLOSE, result, 0, 0, 0);
+	}
+	if (result != -28)
+		breach("more files than it may have");
+	while (count-- > 0)
+		CALL(UNLINK, numbered(count), 0, 0, 0);
+}
+
 static void hostile(void)
 {
 	wait_for("/go");
@@ -160,6 +202,7 @@ static void hostile(void)
 	processes();
 	sockets_and_devices();
 	limits();
+	disk();
 	say(breaches ? "one: done, and there are breaches\n" : "one: nothing was reached\n");
 	for (;;)
 		pause_a_while();

@@ -7,6 +7,7 @@ mod hostile;
 mod journals;
 mod large;
 mod paths;
+mod quota;
 mod read_only;
 mod sandbox;
 mod served;

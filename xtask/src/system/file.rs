@@ -93,6 +93,10 @@ pub struct Sandbox {
     pub memory: String,
     /// Processes and threads that it may have.
     pub processes: i64,
+    /// Bytes that all below its root may take, such as `64 MiB`; without this, all that its file system has.
+    pub disk: Option<String>,
+    /// Files, directories and symbolic links that there may be below its root; without this, as many as its file system has.
+    pub files: Option<i64>,
     /// Whether it has the network.
     #[serde(default)]
     pub network: bool,

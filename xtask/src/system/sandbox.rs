@@ -20,6 +20,9 @@ const MEMORY_MIB_MAX: u64 = 4096;
 /// Processes and threads of a sandbox, at most.
 const PROCESSES_MAX: i64 = 256;
 
+/// Files of a sandbox, at most: as many as a number of the program has.
+const FILES_MAX: i64 = u32::MAX as i64;
+
 /// Bytes of arguments, at most, as `root` takes them (`ARGUMENTS_LEN_MAX` in `user/lib/api/src/process.rs`).
 const ARGUMENTS_MAX: usize = 128 << 10;
 
@@ -69,6 +72,10 @@ pub fn read(entry: &Entry, sandbox: &Sandbox, rights: &Rights) -> (Settings, Vec
     if !(1..=PROCESSES_MAX).contains(&sandbox.processes) {
         reasons.push(format!("processes {}: expected 1 to {PROCESSES_MAX}", sandbox.processes));
     }
+    let disk_mib = sandbox.disk.as_ref().map(|disk| disk_mib(disk, &mut reasons));
+    if let Some(files) = sandbox.files.filter(|files| !(1..=FILES_MAX).contains(files)) {
+        reasons.push(format!("files {files}: expected 1 to {FILES_MAX}"));
+    }
     if sandbox.program.first().is_none_or(String::is_empty)
         || sandbox.program.iter().any(|it| it.contains('\0'))
     {
@@ -76,12 +83,23 @@ pub fn read(entry: &Entry, sandbox: &Sandbox, rights: &Rights) -> (Settings, Vec
     }
     // A mistake in the memory of the entry is told where that is read.
     let own_bytes = bytes("memory", &rights.memory).unwrap_or(MIB);
-    let arguments = arguments(sandbox, &root, [memory_bytes, own_bytes].map(|bytes| (bytes / MIB).max(1)));
+    let memory_mib = [memory_bytes, own_bytes].map(|bytes| (bytes / MIB).max(1));
+    let arguments = arguments(sandbox, &root, memory_mib, disk_mib);
     if arguments.len() > ARGUMENTS_MAX {
         reasons.push(format!("program: {} bytes, and at most {ARGUMENTS_MAX} fit", arguments.len()));
     }
     let reasons = reasons.into_iter().map(|reason| format!("{}: sandbox: {reason}", entry.name)).collect();
     (Settings { name: entry.name.clone(), root, arguments, memory_bytes, has_keys: sandbox.keys }, reasons)
+}
+
+/// Size of what all below its root may take, in MiB.
+fn disk_mib(text: &str, reasons: &mut Vec<String>) -> u64 {
+    match bytes("disk", text) {
+        Ok(bytes) if bytes.is_multiple_of(MIB) => return bytes / MIB,
+        Ok(_) => reasons.push(format!("disk {text:?}: expected whole MiB")),
+        Err(reason) => reasons.push(reason),
+    }
+    1
 }
 
 /// Keys that an entry with a sandbox has, or has not.
@@ -129,11 +147,18 @@ fn names(sandbox: &Sandbox, uses: Option<&[String]>, reasons: &mut Vec<String>) 
     }
 }
 
-fn arguments(sandbox: &Sandbox, root: &[String], [memory_mib, own_mib]: [u64; 2]) -> String {
+fn arguments(
+    sandbox: &Sandbox,
+    root: &[String],
+    [memory_mib, own_mib]: [u64; 2],
+    disk_mib: Option<u64>,
+) -> String {
     let mut words = vec!["--root".into(), format!("/{}", root.join("/"))];
     words.extend(["--memory".into(), memory_mib.to_string()]);
     words.extend(["--own-memory".into(), own_mib.to_string()]);
     words.extend(["--processes".into(), sandbox.processes.to_string()]);
+    words.extend(disk_mib.into_iter().flat_map(|mib| ["--disk".into(), mib.to_string()]));
+    words.extend(sandbox.files.into_iter().flat_map(|files| ["--files".into(), files.to_string()]));
     if !sandbox.keys {
         words.push("--no-keys".into());
     }

@@ -326,7 +326,7 @@ fn a_sandbox_becomes_arguments() {
         "two",
         "/disk/two",
         entry,
-        "processes = 9\nnetwork = true\nkeys = true\nmonitor = \"console\"",
+        "processes = 9\nnetwork = true\nkeys = true\nmonitor = \"console\"\ndisk = \"1 GiB\"\nfiles = 5000",
     );
     let system = read_text(&[SMALL, SERVED, &one, &two].concat()).expect("it is fine");
     let one = system.program("one");
@@ -337,8 +337,8 @@ fn a_sandbox_becomes_arguments() {
     assert_eq!((one.file.as_str(), one.contiguous_max), ("linux", 8 << 20));
     assert_eq!(
         system.program("two").arguments,
-        "--root /disk/two --memory 8 --own-memory 64 --processes 9 --monitor console --encoded \
-         /bin/sh -c echo%20%27a%20b%27"
+        "--root /disk/two --memory 8 --own-memory 64 --processes 9 --disk 1024 --files 5000 \
+         --monitor console --encoded /bin/sh -c echo%20%27a%20b%27"
     );
 }
 
@@ -351,6 +351,9 @@ fn mistakes_of_sandboxes() {
         ("/disk/../one", ENTRY, fine, "root \"/disk/../one\""),
         ("/disk/one", ENTRY, "processes = 0", "processes 0: expected 1 to 256"),
         ("/disk/one", ENTRY, "processes = 257", "processes 257"),
+        ("/disk/one", ENTRY, "processes = 8\ndisk = \"1.5 MiB\"", "disk \"1.5 MiB\": expected a number"),
+        ("/disk/one", ENTRY, "processes = 8\ndisk = \"1028 KiB\"", "expected whole MiB"),
+        ("/disk/one", ENTRY, "processes = 8\nfiles = 0", "files 0: expected 1 to"),
         ("/disk/one", "uses = [\"files\"]", fine, "it starts at boot, so it serves a name"),
         ("/disk/one", "serves = [\"a\"]", fine, "its entry says what it uses"),
         ("/disk/one", "serves = [\"a\"]\nuses = [\"console\"]", fine, "it uses \"files\""),

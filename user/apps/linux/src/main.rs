@@ -42,6 +42,7 @@ use rt::sys::{self, Kind, Message, Timeout};
 use rt::{eprintln, random, time};
 use telling::Telling;
 use vfs::remote::Remote;
+use vfs::{Amount, FileSystem, Quota};
 use waiters::READY;
 
 rt::entry!(main);
@@ -68,11 +69,13 @@ const NEGATIVE_CALL: u64 = 256;
 const ENVIRONMENT: [&str; 4] =
     ["PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=/root", "TERM=xterm", "USER=root"];
 
-type Linux = System<Kernel, Pages, Remote<Below>>;
+type Files = Quota<Remote<Below>>;
+
+type Linux = System<Kernel, Pages, Files>;
 
 /// Options.
 const USAGE: &str = "linux: usage: linux [--root PATH] [--strace[=FILE]] [-o FILE] [--profile] [--monitor SERVER] [--no-keys] \
-                     [--memory MIB] [--own-memory MIB] [--processes NUMBER] PROGRAM [ARGUMENT]…";
+                     [--memory MIB] [--own-memory MIB] [--processes NUMBER] [--disk MIB] [--files NUMBER] PROGRAM [ARGUMENT]…";
 
 /// Tells whoever watches the serial line that somebody is there.
 const BEGIN: &str = "\x1b]tern;begin\x07";
@@ -96,9 +99,7 @@ fn main() -> i32 {
 
 fn begin(line: &CommandLine) -> Result<(Linux, Rc<Tern>), String> {
     let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let root = shown(line.root.trim_ascii());
-    let files = Remote::new(Below::new(&format!("{}/{}", files::NAME, root.trim_matches('/'))))
-        .map_err(|error| format!("{root}: {}", files::wire::status(error).describe()))?;
+    let files = open_root(line)?;
     let generator = random::generator().map_err(|error| format!("{error}"))?;
     let own = sys::identity();
     let failed = |error: sys::Error| String::from(error.describe());
@@ -137,6 +138,29 @@ fn begin(line: &CommandLine) -> Result<(Linux, Rc<Tern>), String> {
     Ok((system, network))
 }
 
+/// Files of the root: all of them, or a part that has no more than was said.
+fn open_root(line: &CommandLine) -> Result<Files, String> {
+    let root = String::from_utf8_lossy(line.root.trim_ascii()).into_owned();
+    let failed = |error| format!("{root}: {}", files::wire::status(error).describe());
+    let files = Remote::new(Below::new(&format!("{}/{}", files::NAME, root.trim_matches('/'))));
+    let mut files = files.map_err(failed)?;
+    if line.disk_mib.is_none() && line.files.is_none() {
+        return Ok(Quota::without(files));
+    }
+    let limit = Amount {
+        bytes: line.disk_mib.map_or(u64::MAX, |mib| u64::from(mib) << 20),
+        files: line.files.map_or(u64::MAX, u64::from),
+    };
+    // To count is one thing: the server is asked once whether somebody has changed something.
+    files.begin();
+    Quota::new(files, limit).map_err(|error| match error {
+        vfs::Error::NoSpace => {
+            format!("{root}: there are more than the {} files that it may have", limit.files)
+        }
+        error => failed(error),
+    })
+}
+
 /// Where it goes that is told of calls.
 fn telling(line: &CommandLine) -> Result<Telling, String> {
     let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -161,7 +185,7 @@ fn paths(name: &[u8]) -> Vec<Vec<u8>> {
 fn zero() -> u64 {
     static CLOCK: Service = Service::new(clock::NAME);
     let since = time::now_ns();
-    clock::now(&CLOCK).map_or(0, |seconds| seconds.saturating_mul(1_000_000_000).saturating_sub(since))
+    clock::now(&CLOCK).map_or(0, |now| now.saturating_sub(since))
 }
 
 /// Does calls until the first process ends.

@@ -1,4 +1,4 @@
-//! Wall clock: seconds since the start of 1970, UTC. Served by the module `rtc`; its interface is `idl/interfaces/clock.idl`.
+//! Wall clock: nanoseconds since the start of 1970, UTC. Served by the module `rtc`; its interface is `idl/interfaces/clock.idl`.
 
 use crate::wire::Result;
 use stub::Callee;
@@ -13,7 +13,7 @@ mod stubs {
 /// The name under which the server registers.
 pub const NAME: &str = "clock";
 
-/// The time.
+/// The time, in nanoseconds since the start of 1970. Less the kernel's time it is the time at which the kernel's began.
 pub fn now(server: impl Callee) -> Result<u64> {
     Ok(Client { server }.now()?)
 }

@@ -25,6 +25,10 @@ pub struct CommandLine {
     pub own_mib: Option<u32>,
     /// Processes and threads, at most.
     pub processes: Option<u32>,
+    /// Bytes of the root's files and directories together in MiB, at most.
+    pub disk_mib: Option<u32>,
+    /// Files, directories and symbolic links in the root, at most.
+    pub files: Option<u32>,
     /// The program, and its arguments.
     pub words: Vec<Vec<u8>>,
 }
@@ -75,6 +79,8 @@ impl CommandLine {
             memory_mib: None,
             own_mib: None,
             processes: None,
+            disk_mib: None,
+            files: None,
             words: Vec::new(),
         }
     }
@@ -92,6 +98,8 @@ impl CommandLine {
             b"--memory" => self.memory_mib = Some(number(&words.next()?)?),
             b"--own-memory" => self.own_mib = Some(number(&words.next()?)?),
             b"--processes" => self.processes = Some(number(&words.next()?)?),
+            b"--disk" => self.disk_mib = Some(number(&words.next()?)?),
+            b"--files" => self.files = Some(number(&words.next()?)?),
             _ => {
                 let file = option.strip_prefix(b"--strace=").filter(|file| !file.is_empty())?;
                 (self.has_trace, self.trace_file) = (true, Some(file.to_vec()));
@@ -190,6 +198,8 @@ mod tests {
             "--memory 0 ls",
             "--own-memory ls",
             "--processes many ls",
+            "--disk ls",
+            "--files 0 ls",
         ] {
             assert_eq!(CommandLine::read(wrong), None, "{wrong}");
         }
@@ -211,5 +221,8 @@ mod tests {
             (Some(b"log".as_slice()), true, false)
         );
         assert_eq!((read.memory_mib, read.own_mib, read.processes), (Some(16), Some(24), Some(8)));
+        assert_eq!((read.disk_mib, read.files), (None, None));
+        let read = CommandLine::read("--disk 64 --files 4000 ls").unwrap();
+        assert_eq!((read.disk_mib, read.files), (Some(64), Some(4000)));
     }
 }

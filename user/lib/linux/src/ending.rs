@@ -80,14 +80,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.let_mapped_files_go();
         let Some(process) = self.processes.get_mut(&pid) else { return };
         // Children that nobody waits for take little.
-        (process.arguments, process.program, process.directory) = Default::default();
-        process.arguments_share = None;
+        (process.arguments, process.program, process.image) = Default::default();
+        (process.auxiliary, process.arguments_share) = Default::default();
         process.share.set(PROCESS_BYTES[1]);
         process.pending = Default::default();
         let descriptors = process.descriptors.take_all();
+        let filesystem = core::mem::take(&mut process.filesystem);
         let (parent, group) = (process.parent, process.group);
         process.alarm.0 = None;
         self.times_changed = true;
+        self.leave_filesystem(filesystem);
         for descriptor in descriptors {
             if let Object::Queue(queue) = &descriptor.open.object {
                 self.forget_notice(queue, pid);

@@ -51,6 +51,7 @@ errors! {
     ENFILE "too many open files in the system"
     EMFILE "too many open files"
     ENOTTY "no terminal"
+    ETXTBSY "a program that runs, or one that somebody writes"
     EFBIG "the file would be too long"
     ENOSPC "no room"
     ESPIPE "there is no position to go to"

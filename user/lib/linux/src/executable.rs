@@ -265,6 +265,15 @@ pub fn stack(
     Ok((pointer, bytes))
 }
 
+/// Facts on the [`stack`] with which a program begins, up to the one that ends them: pairs of words. `texts`: how many arguments and variables there are.
+pub fn vector(stack: &[u8], texts: usize) -> &[u8] {
+    // In front of them are the number of arguments, pointers to texts, and a zero behind each of the two lists.
+    let facts = stack.get(8 * (texts + 3)..).unwrap_or_default();
+    let is_end = |pair: &[u8; 16]| pair.starts_with(&u64::from(auxvec::AT_NULL).to_le_bytes());
+    let count = facts.as_chunks::<16>().0.iter().position(is_end).map_or(0, |last| last + 1);
+    facts.get(..16 * count).unwrap_or_default()
+}
+
 /// Interpreter of a script, and the argument that it gets.
 pub type Script = (Vec<u8>, Option<Vec<u8>>);
 

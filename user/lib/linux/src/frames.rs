@@ -118,6 +118,11 @@ impl<B: Bytes> Frames<B> {
         self.uses[frame.0 as usize].count > 1
     }
 
+    /// How often a frame is used.
+    pub fn use_count(&self, frame: Frame) -> u32 {
+        self.uses[frame.0 as usize].count
+    }
+
     /// Uses a frame once more.
     pub fn share(&mut self, frame: Frame) {
         self.uses[frame.0 as usize].count += 1;

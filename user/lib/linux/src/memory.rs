@@ -19,7 +19,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use core::ops::Range;
 pub use forks::AtFork;
 use names::Names;
-pub use names::{NAME_BYTES, Name};
+pub use names::{Label, NAME_BYTES, Name};
 use pages::Pages;
 use recent::Recent;
 pub use rights::Rights;
@@ -126,6 +126,8 @@ pub struct Memory {
     recent: Recent,
     /// Where the heap of `brk` begins, and where it ends.
     heap: (u64, u64),
+    /// Where the stack begins; 0: nowhere.
+    stack: u64,
     /// Share of the budget that its tables have, since there are some.
     share: Option<Share>,
     /// Objects without a file of which something is mapped.
@@ -531,7 +533,7 @@ impl Memory {
         self.recent.forget();
         self.pages.take_all(|frame| frames.leave(frame));
         self.count(frames);
-        self.heap = (0, 0);
+        (self.heap, self.stack) = ((0, 0), 0);
     }
 
     /// Files of which something is mapped.
@@ -562,6 +564,11 @@ impl Memory {
     /// All regions: first address, end, kind.
     pub fn regions(&self) -> impl Iterator<Item = (u64, u64, Kind)> {
         self.regions.iter().map(|(&start, region)| (start, region.end, region.kind))
+    }
+
+    /// Frames that pages of a region have.
+    pub fn frames_of(&self, start: u64, end: u64) -> impl Iterator<Item = Frame> {
+        self.pages.among(start / PAGE..end / PAGE).map(|(_, frame)| frame)
     }
 }
 

@@ -57,6 +57,8 @@ pub struct Paths {
     pub program: Vec<u8>,
     /// Its working directory.
     pub directory: Vec<u8>,
+    /// Its root directory.
+    pub root: Vec<u8>,
     /// Its threads.
     pub threads: Vec<u32>,
     /// Objects behind its descriptors.
@@ -95,7 +97,9 @@ impl<F: FileSystem> Namespace<F> {
             Special::Link(Link::Shared) => b"/tmp".to_vec(),
             Special::OfProcess(process, OfProcess::Exe) => of(process)?.program.clone(),
             Special::OfProcess(process, OfProcess::Cwd) => of(process)?.directory.clone(),
-            Special::OfProcess(process, OfProcess::Root) => of(process).map(|_| b"/".to_vec())?,
+            // Roots of processes are unknown until somebody looks at their links.
+            Special::OfProcess(process, OfProcess::Root) if of(process)?.root.is_empty() => b"/".to_vec(),
+            Special::OfProcess(process, OfProcess::Root) => of(process)?.root.clone(),
             Special::Descriptor(process, number) => {
                 of(process)?.descriptors.get(&number).cloned().ok_or(Error::NotFound)?
             }

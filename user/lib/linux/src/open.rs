@@ -67,7 +67,7 @@ pub enum Object {
     Reader(Rc<PipeEnds>),
     /// The end of a pipe that writes.
     Writer(Rc<PipeEnds>),
-    /// A pipe that has a name.
+    /// A pipe that has a name, or that was opened by way of a descriptor.
     Fifo(Fifo),
     /// A device without state.
     Device {
@@ -141,6 +141,8 @@ pub struct PipeEnds {
     pub pipe: RefCell<Pipe>,
     /// Its name, if it has one.
     pub name: Option<PipeName>,
+    /// Owner and group of whoever has made it. If it has a name, those of the file count, which may get others.
+    pub owner: (u32, u32),
 }
 
 /// Name of a pipe.
@@ -216,12 +218,14 @@ impl Open {
             Object::File { path, .. } | Object::Text { path, .. } | Object::Device { path, .. } => {
                 path.clone()
             }
+            // That of the root is empty.
+            Object::Directory { path, .. } if path.borrow().is_empty() => b"/".to_vec(),
             Object::Directory { path, .. } => path.borrow().clone(),
             Object::Link(link) => link.path.clone(),
-            Object::Reader(ends) | Object::Writer(ends) => {
+            Object::Fifo(fifo) if fifo.inode().is_some() => fifo.path().to_vec(),
+            Object::Reader(ends) | Object::Writer(ends) | Object::Fifo(Fifo { ends, .. }) => {
                 alloc::format!("pipe:[{}]", ends.number).into_bytes()
             }
-            Object::Fifo(fifo) => fifo.path().to_vec(),
             Object::Terminal { number, .. } => alloc::format!("/dev/pts/{number}").into_bytes(),
             Object::Master { .. } => b"/dev/ptmx".to_vec(),
             Object::Counter { .. } => b"anon_inode:[eventfd]".to_vec(),
@@ -229,7 +233,7 @@ impl Open {
             Object::Timer(_) => b"anon_inode:[timerfd]".to_vec(),
             Object::Signals(_) => b"anon_inode:[signalfd]".to_vec(),
             Object::Inotify(_) => b"anon_inode:inotify".to_vec(),
-            Object::Memory(file) => file.name.clone(),
+            Object::Memory(file) => file.name.to_vec(),
             Object::Process(_) => b"anon_inode:[pidfd]".to_vec(),
             Object::Queue(queue) => queue.name.clone(),
             Object::Socket(socket) => alloc::format!("socket:[{}]", socket.number).into_bytes(),

@@ -15,6 +15,7 @@ use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::RefCell;
+use vfs::Inode;
 
 /// Highest number of a process or thread.
 pub const NUMBER_MAX: Tid = 32767;
@@ -114,6 +115,26 @@ pub struct Choices {
     pub barriers: u32,
 }
 
+/// Directories in which paths of a process begin, and permissions that its files do not get. Processes that `CLONE_FS` has made share it.
+#[derive(Clone, Default, Debug)]
+pub struct FilesystemInformation {
+    /// The root directory; none: that of the sandbox.
+    pub root: Option<Rc<Open>>,
+    /// The working directory, a path without symbolic links from the sandbox's root on.
+    pub directory: Vec<u8>,
+    /// Whether that was removed: another directory may have the path.
+    pub is_directory_gone: bool,
+    /// Permissions that files do not get which the process makes.
+    pub umask: u32,
+}
+
+impl FilesystemInformation {
+    /// That of the first process, which begins in a directory.
+    pub fn first(directory: &[u8]) -> FilesystemInformation {
+        FilesystemInformation { directory: directory.to_vec(), umask: 0o022, ..Default::default() }
+    }
+}
+
 /// A limit: now, and at most.
 pub type Limit = [u64; 2];
 
@@ -135,12 +156,8 @@ pub struct Process {
     pub room: Shared,
     /// Its descriptors.
     pub descriptors: Descriptors,
-    /// Its working directory, a path without symbolic links.
-    pub directory: Vec<u8>,
-    /// Whether that was removed: another directory may have the path.
-    pub is_directory_gone: bool,
-    /// Permissions that files do not get which it makes.
-    pub umask: u32,
+    /// Its directories, and its umask.
+    pub filesystem: Rc<RefCell<FilesystemInformation>>,
     /// Its choices for signals.
     pub actions: [Action; SIGNALS],
     /// Signals for any of its threads.
@@ -155,10 +172,14 @@ pub struct Process {
     pub limits: [Limit; LIMITS],
     /// Name of its program.
     pub name: Vec<u8>,
-    /// Path of its program.
+    /// Path of its program, without symbolic links as it was begun.
     pub program: Vec<u8>,
+    /// File of its program, to which nobody writes while the process runs.
+    pub image: Option<Inode>,
     /// Arguments and environment, as they were at the beginning: a zero behind each. They end after [`ARGUMENTS_KEPT`]. Children share them.
     pub arguments: [Rc<[u8]>; 2],
+    /// Facts that its program has found on its stack when it began: pairs of words. Children share them.
+    pub auxiliary: Rc<[u8]>,
     /// Share of the budget that these have.
     pub arguments_share: Option<Rc<Share>>,
     /// Share of the budget that the process itself has.
@@ -191,6 +212,13 @@ pub struct Process {
     pub used: [u64; 2],
     /// When it began.
     pub since: u64,
+}
+
+impl Process {
+    /// Permissions that files do not get which it makes.
+    pub fn umask(&self) -> u32 {
+        self.filesystem.borrow().umask
+    }
 }
 
 /// Something that a thread waits for.

@@ -137,6 +137,20 @@ pub enum OfProcess {
     Io,
     /// The place at which it waits.
     Wchan,
+    /// Facts that its program has found on its stack when it began.
+    Auxv,
+    /// Regions of memory, and how much of each is there.
+    Smaps,
+    /// How much of all memory is there.
+    SmapsRollup,
+}
+
+impl OfProcess {
+    /// Whether only those may open it who may look into the process.
+    pub const fn is_private(self) -> bool {
+        use OfProcess::{Auxv, Environ, Io, Maps, Smaps, SmapsRollup};
+        matches!(self, Auxv | Environ | Io | Maps | Smaps | SmapsRollup)
+    }
 }
 
 /// Symbolic links whose target depends on who looks.
@@ -189,7 +203,7 @@ const ABOUT: [(&str, About); 12] = [
 ];
 
 /// Names in `/proc/PID`.
-const OF_PROCESS: [(&str, OfProcess); 18] = [
+const OF_PROCESS: [(&str, OfProcess); 21] = [
     ("stat", OfProcess::Stat),
     ("status", OfProcess::Status),
     ("statm", OfProcess::Statm),
@@ -208,6 +222,9 @@ const OF_PROCESS: [(&str, OfProcess); 18] = [
     ("oom_score_adj", OfProcess::OomScoreAdj),
     ("io", OfProcess::Io),
     ("wchan", OfProcess::Wchan),
+    ("auxv", OfProcess::Auxv),
+    ("smaps", OfProcess::Smaps),
+    ("smaps_rollup", OfProcess::SmapsRollup),
 ];
 
 impl Special {

@@ -6,7 +6,7 @@ use crate::frames::Bytes;
 use crate::machine::{Machine, Space, Tid};
 use crate::memory::Memory;
 use crate::open::{Descriptors, Object, Open};
-use crate::process::{Choices, PROCESS_BYTES, Process, Room, SIGNALS, Status, Thread};
+use crate::process::{Choices, FilesystemInformation, PROCESS_BYTES, Process, Room, SIGNALS, Status, Thread};
 use crate::signal::{Action, Pending, Set};
 use crate::special::{Device, Special};
 use crate::system::System;
@@ -47,9 +47,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             threads: Vec::from([tid]),
             room: Rc::new(RefCell::new(Room { space: Space(0), memory: Memory::default() })),
             descriptors,
-            directory: directory.to_vec(),
-            is_directory_gone: false,
-            umask: 0o022,
+            filesystem: Rc::new(RefCell::new(FilesystemInformation::first(directory))),
             actions: [Action::default(); SIGNALS],
             pending: Pending::within(self.budget.empty()),
             owners: Default::default(),
@@ -58,7 +56,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             limits: limits(),
             name: Vec::new(),
             program: Vec::new(),
+            image: None,
             arguments: Default::default(),
+            auxiliary: Default::default(),
             arguments_share: None,
             share,
             ended: None,

@@ -3,6 +3,7 @@
 mod futexes;
 mod open_places;
 mod owners;
+mod roots;
 mod sandboxes;
 mod signals;
 mod stops;

@@ -4,7 +4,7 @@
 //! [`Volume`], a file system that is in use: it walks paths, knows what is open, and keeps what has no name until it is closed;
 //! [`page`], pages that others map; [`Ram`], a file system in memory; [`Fixed`], one of files that do not change; [`Cached`], pages for one
 //! that has none of its own; [`watch`], what has happened, for whoever wants to know, and [`Waiters`], who sleep until then; [`mounts`], several
-//! file systems as one; [`share`], how much of it all each client may have; [`Places`], inodes that a file system over others has found; [`Merge`], a file system
+//! file systems as one; [`share`], how much of it all each client may have; [`Quota`], a file system of which a part is used; [`Places`], inodes that a file system over others has found; [`Merge`], a file system
 //! over another one that stays as it is; [`remote`], a file system that somebody else serves.
 //!
 //! Nothing here talks to a kernel, so all of it runs on the host, where Linux's own file system is the oracle (`tests/files`).
@@ -22,6 +22,7 @@ pub mod mounts;
 pub mod page;
 pub mod path;
 mod places;
+mod quota;
 mod ram;
 pub mod remote;
 pub mod share;
@@ -33,6 +34,7 @@ pub use cached::Cached;
 pub use fixed::Fixed;
 pub use merge::Merge;
 pub use places::Places;
+pub use quota::{Amount, Quota};
 pub use ram::Ram;
 pub use share::{Part, Shares};
 pub use volume::{How, TARGET_MAX, Volume};

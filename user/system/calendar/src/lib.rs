@@ -22,7 +22,7 @@ struct Calendar {
 impl calendar::Server for &Calendar {
     fn now(&mut self) -> Result<Date, Failure> {
         match clock::now(&self.clock) {
-            Ok(seconds) => Ok(date(seconds)),
+            Ok(nanoseconds) => Ok(date(nanoseconds / 1_000_000_000)),
             // A client that asks for the date does not care which of its servers is away.
             Err(_) => Err(Failure::Refused(Status::Busy as u32)),
         }

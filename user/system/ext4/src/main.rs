@@ -57,8 +57,8 @@ fn now() -> u64 {
     static ZERO: rt::sync::Mutex<Option<u64>> = rt::sync::Mutex::new(None);
     let since = u64::try_from(time::now().as_nanos()).unwrap_or(u64::MAX);
     let zero = *ZERO.lock().get_or_insert_with(|| {
-        let seconds = retry::while_gone(|| clock::now(&CLOCK));
-        seconds.map_or(0, |seconds| seconds.saturating_mul(1_000_000_000).saturating_sub(since))
+        let now = retry::while_gone(|| clock::now(&CLOCK));
+        now.map_or(0, |now| now.saturating_sub(since))
     });
     zero.saturating_add(since)
 }

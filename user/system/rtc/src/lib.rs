@@ -1,7 +1,8 @@
-//! The wall clock, a module: reads the PC's battery-backed clock and says how many seconds have passed since 1970.
+//! The wall clock, a module: reads the PC's battery-backed clock and says how many nanoseconds have passed since 1970.
 //!
-//! The clock is read once after the machine was switched on; from then on the kernel's time is added, which is finer and costs no device access. The clock has whole seconds, so a module
-//! that started again and read it at another moment of one could be a second off from what was said before. So the first one has `root` keep the time at which the kernel's
+//! The clock is read once after the machine was switched on; from then on the kernel's time is added, which is finer and costs no device access. The clock has whole seconds, and to wait for
+//! the next one would take up to one at each start, so it is taken to be in the middle of one, as Linux does: it is half a second off at most. A module
+//! that started again and read it at another moment could be a second off from what was said before. So the first one has `root` keep the time at which the kernel's
 //! begins, before anybody hears of it, and those that come after it take that. The text that is kept belongs to the task: no other module of it may keep one.
 
 #![no_std]
@@ -24,15 +25,18 @@ use rt::{println, time};
 /// The module.
 pub static MODULE: Module = Module { name: clock::NAME, make };
 
+/// Nanoseconds of a second.
+const SECOND: u64 = 1_000_000_000;
+
 /// State of the clock.
 struct Clock {
-    /// The wall clock at the kernel's time 0.
+    /// The wall clock at the kernel's time 0, in nanoseconds since 1970.
     zero: u64,
 }
 
 impl clock::Server for &Clock {
     fn now(&mut self) -> Result<u64, Failure> {
-        Ok(self.zero + time::now().as_secs())
+        Ok(self.zero.saturating_add(time::now_ns()))
     }
 }
 
@@ -59,6 +63,11 @@ fn read(text: &[u8]) -> Option<u64> {
     zero.parse().ok().filter(|&number| written(number).as_bytes() == text)
 }
 
+/// Wall clock at the kernel's time 0, if that is so many nanoseconds now and the clock has so many seconds.
+fn zero(seconds: u64, since: u64) -> u64 {
+    seconds.saturating_mul(SECOND).saturating_add(SECOND / 2).saturating_sub(since)
+}
+
 /// Takes the time from the module that was here before; the first one gets the device, and reads it.
 fn make() -> api::Result<Arc<dyn Object>> {
     let mut text = [0; LEN_MAX];
@@ -71,15 +80,27 @@ fn make() -> api::Result<Arc<dyn Object>> {
     }
     let ports = Fpage::ports(cmos::FIRST_PORT, cmos::PORTS_LOG2);
     memory::resource(rt::home(), ports, ports)?;
-    let zero = cmos::now().saturating_sub(time::now().as_secs());
+    let zero = zero(cmos::now(), time::now_ns());
     process::keep(rt::home(), written(zero).as_bytes())?;
     Ok(Arc::new(Clock { zero }))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{LEN_MAX, read, written};
+    use super::{LEN_MAX, SECOND, read, written, zero};
     use alloc::format;
+
+    /// Whenever in a second it is read, it is half a second off at most.
+    #[test]
+    fn the_clock_is_in_the_middle_of_its_second() {
+        let truth = 946_684_800 * SECOND + 123_456_789;
+        for since in [0, 1, 400_000_000, 876_543_210, 876_543_211, 7 * SECOND] {
+            let found = zero((truth + since) / SECOND, since);
+            assert!(found.abs_diff(truth) <= SECOND / 2, "{since}: {found}");
+        }
+        // A broken clock makes no other mistake.
+        assert_eq!((zero(0, u64::MAX), zero(u64::MAX, 0)), (0, u64::MAX));
+    }
 
     #[test]
     fn what_is_kept_is_read_again() {

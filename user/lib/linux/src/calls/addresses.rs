@@ -73,7 +73,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             self.sockets.names.get(name).cloned()
         } else {
             let path = self.whole_path(tid, HERE, name.to_vec())?;
-            self.reach(tid, &path, Last::Follow)?;
+            let path = self.reach(tid, &path, Last::Follow)?;
             let found = self.look(&path, Last::Follow)?;
             self.may(tid, &found, W_OK)?;
             if self.store.node(&found) != Some(Node::Socket) {
@@ -118,7 +118,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         } else {
             let path = self.whole_path(tid, HERE, name.to_vec())?;
             self.may_make(tid, &path)?;
-            let permissions = 0o777 & !self.process(tid)?.umask;
+            let permissions = 0o777 & !self.process(tid)?.umask();
             let owner = self.new_owner(tid)?;
             let made = self.store.make_node(&path, Node::Socket, permissions as u16);
             let inode = made.map_err(|error| if error == EEXIST { EADDRINUSE } else { error })?;

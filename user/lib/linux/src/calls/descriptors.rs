@@ -198,7 +198,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let mut pipe = Pipe::within(&self.budget)?;
         pipe.open(End::Read);
         pipe.open(End::Write);
-        let ends = Rc::new(PipeEnds { number: self.ring(), pipe: RefCell::new(pipe), name: None });
+        let owners = &self.process(tid)?.owners;
+        let (pipe, owner) = (RefCell::new(pipe), (owners.owner[1], owners.group[1]));
+        let ends = Rc::new(PipeEnds { number: self.ring(), pipe, name: None, owner });
         let closes = flags & O_CLOEXEC != 0;
         let kept = flags & O_NONBLOCK;
         let reader = Open::new(Object::Reader(ends.clone()), O_RDONLY | kept);

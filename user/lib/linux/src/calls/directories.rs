@@ -2,15 +2,19 @@
 
 use super::files::PIECE_MAX;
 use super::number;
+use super::stat::inode_number;
+use super::way::split;
 use crate::errno::{EFAULT, EINVAL};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::node::Node;
 use crate::open::Object;
 use crate::special::Special;
+use crate::store::Store;
 use crate::system::{Answer, System};
 use alloc::vec::Vec;
 use linux_raw_sys::general;
+use vfs::path::Last;
 use vfs::{FileSystem, Inode, Kind};
 
 /// Bytes of an entry in front of its kind and its name.
@@ -60,7 +64,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     fn entries(&mut self, tid: Tid, fd: u64, (address, len): (u64, u64), put: Put) -> Answer {
         let open = self.open_file(tid, fd)?;
-        let Object::Directory { inode, .. } = &open.object else { return Err(crate::errno::ENOTDIR) };
+        let Object::Directory { inode, path } = &open.object else { return Err(crate::errno::ENOTDIR) };
         if let Some(Special::Descriptors(pid)) = Special::of(*inode) {
             self.show_descriptors(pid);
         }
@@ -70,8 +74,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         // The first two are the directory itself and its parent; cursors of others are two higher.
         let mut is_full = false;
         while at < 2 && !is_full {
-            let name: &[u8] = if at == 0 { b"." } else { b".." };
-            is_full = !put(&mut bytes, room, [inode.0, at + 1], general::DT_DIR, name);
+            let (name, found): (&[u8], u64) = match at {
+                0 => (b".", inode_number(*inode)),
+                _ => (b"..", self.parent_number(*inode, &path.borrow())),
+            };
+            is_full = !put(&mut bytes, room, [found, at + 1], general::DT_DIR, name);
             at += u64::from(!is_full);
         }
         while !is_full {
@@ -86,7 +93,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                     Kind::Symlink => general::DT_LNK,
                     Kind::Special => general::DT_CHR,
                 };
-                is_full = !put(&mut bytes, room, [entry.inode.0, entry.next + 2], kind, &entry.name);
+                let words = [inode_number(entry.inode), entry.next + 2];
+                is_full = !put(&mut bytes, room, words, kind, &entry.name);
                 if is_full {
                     break;
                 }
@@ -104,6 +112,18 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         number(Ok(bytes.len() as u64))
     }
 
+    /// Number of the directory above the one that has a path. The root of a file system is above itself.
+    fn parent_number(&mut self, directory: Inode, path: &[u8]) -> u64 {
+        let (above, name) = split(path);
+        let is_own = Store::<B, F>::is_own;
+        match self.look(above, Last::Name) {
+            Ok(found) if !name.is_empty() && is_own(found.inode) == is_own(directory) => {
+                inode_number(found.inode)
+            }
+            _ => inode_number(directory),
+        }
+    }
+
     /// Kind of an entry that the file system has as a file. It is looked at only if it is one of those that have had a mark: to read each would take long.
     fn file_kind(&mut self, inode: Inode) -> u32 {
         match self.store.known_node(inode) {
@@ -113,3 +133,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! Pipes that have names: made, opened as Linux opens them, and closed.
 //!
 //! The name is a file with a [mark](crate::node), and the pipe is there while somebody has it open. A call that opens one end and waits for the other has its end
-//! already, so that two of them find each other; a signal closes it again.
+//! already, so that two of them find each other; a signal closes it again. A pipe without a name that is opened once more, by way of a descriptor, is one of these, too.
 
 use super::{HERE, number};
 use crate::errno::{EEXIST, EINVAL, ENFILE, ENXIO, EPERM, Result};
@@ -17,13 +17,13 @@ use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
 use core::cell::RefCell;
 use linux_raw_sys::general::{
-    O_ACCMODE, O_CLOEXEC, O_CREAT, O_EXCL, O_NONBLOCK, O_RDONLY, O_TRUNC, O_WRONLY, S_IFBLK, S_IFCHR,
+    O_ACCMODE, O_CLOEXEC, O_CREAT, O_EXCL, O_NONBLOCK, O_PATH, O_RDONLY, O_TRUNC, O_WRONLY, S_IFBLK, S_IFCHR,
     S_IFDIR, S_IFIFO, S_IFMT, S_IFREG, S_IFSOCK,
 };
 use vfs::path::Last;
 use vfs::{Attributes, FileSystem, How, Inode};
 
-/// A pipe that has a name, as it was opened.
+/// A pipe that has a name, or was opened by way of a descriptor, as it was opened.
 #[derive(Debug)]
 pub struct Fifo {
     /// The pipe.
@@ -39,7 +39,7 @@ pub struct Fifo {
 }
 
 impl Fifo {
-    /// Path by which the pipe was opened first.
+    /// Path by which the pipe was opened first; empty if it has no name.
     pub fn path(&self) -> &[u8] {
         self.ends.name.as_ref().map_or(&[], |name| name.path.as_slice())
     }
@@ -115,7 +115,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if matches!(mode & S_IFMT, S_IFCHR | S_IFBLK) {
             return Err(EPERM);
         }
-        let permissions = (mode & 0o7777 & !self.process(tid)?.umask) as u16;
+        let permissions = (mode & 0o7777 & !self.process(tid)?.umask()) as u16;
         let root = self.store.root;
         let how = How { create: true, exclusive: true, truncate: false };
         let inode = match node {
@@ -146,7 +146,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         let ends = match known {
             Some(ends) => ends,
-            None => self.new_fifo(found.inode, path)?,
+            None => self.new_fifo(found, path)?,
         };
         let pipe = ends.pipe.borrow();
         let [readers, writers] = [End::Read, End::Write].map(|end| pipe.opened(end));
@@ -163,13 +163,25 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(Open::new(Object::Fifo(fifo), flags & !(O_CREAT | O_EXCL | O_TRUNC)))
     }
 
-    fn new_fifo(&mut self, inode: Inode, path: &[u8]) -> Result<Rc<PipeEnds>> {
+    /// Opens a pipe without a name once more. Its other end need not be open; a place has none of its ends.
+    pub(super) fn open_nameless_pipe(&mut self, ends: &Rc<PipeEnds>, flags: u32) -> Rc<Open> {
+        let is_place = flags & O_PATH != 0;
+        let reads = !is_place && flags & O_ACCMODE != O_WRONLY;
+        let writes = !is_place && flags & O_ACCMODE != O_RDONLY;
+        let fifo = Fifo { ends: ends.clone(), reads, writes, before: None, waits_for: None };
+        fifo.ends().for_each(|end| ends.pipe.borrow_mut().open(end));
+        self.happened(ends.number, u32::MAX);
+        Open::new(Object::Fifo(fifo), flags & !(O_CREAT | O_EXCL | O_TRUNC))
+    }
+
+    fn new_fifo(&mut self, found: &Attributes, path: &[u8]) -> Result<Rc<PipeEnds>> {
+        let (inode, owner) = (found.inode, (found.owner, found.group));
         let pipe = RefCell::new(Pipe::within(&self.budget)?);
         let path = super::paths::plain(path);
         let share = self.budget.take(path.len()).ok_or(ENFILE)?;
         self.store.volume.opened(inode)?;
         let name = Some(PipeName { inode, path, share });
-        let ends = Rc::new(PipeEnds { number: self.ring(), pipe, name });
+        let ends = Rc::new(PipeEnds { number: self.ring(), pipe, name, owner });
         self.kept.fifos.places.insert(inode.0, Rc::downgrade(&ends));
         Ok(ends)
     }

@@ -15,9 +15,7 @@ use crate::signal::Cause;
 use crate::socket::{READABLE, WRITABLE};
 use crate::special::{Device, Special};
 use crate::system::{Answer, DONE, Outcome, System};
-use crate::terminals::SYSTEM;
 use alloc::rc::Rc;
-use alloc::vec;
 use alloc::vec::Vec;
 use linux_raw_sys::general::{
     self, IN_ACCESS, IN_MODIFY, O_APPEND, O_NONBLOCK, O_PATH, SIGPIPE, SIGTTIN, SIGTTOU,
@@ -497,46 +495,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let open = self.open_or_place(tid, fd)?;
         let pieces = self.pieces(tid, address, count)?;
         self.write_from(tid, &open, &pieces, Some(position(at)?))
-    }
-
-    /// Copies from a file to what takes bytes. Programs go on with reads and writes where it cannot be done.
-    pub(crate) fn sys_sendfile(&mut self, tid: Tid, [to, from, at, count, ..]: [u64; 6]) -> Answer {
-        let (to, from) = (self.open_file(tid, to)?, self.open_file(tid, from)?);
-        if !to.is_writable() || !from.is_readable() {
-            return Err(EBADF);
-        }
-        let may_wait = match to.object {
-            Object::Writer(_) | Object::Fifo(_) | Object::Master { .. } => true,
-            Object::Terminal { number, .. } => number != SYSTEM,
-            _ => false,
-        };
-        if !matches!(from.object, Object::File { .. } | Object::Memory(_)) || may_wait {
-            return Err(EINVAL);
-        }
-        let start = match at {
-            0 => from.offset.get(),
-            at => position(self.words::<1>(tid, at)?[0])?,
-        };
-        let mut bytes = vec![0; count.min(PIECE_MAX) as usize];
-        let Taken::Bytes(found) = self.take(&from, &mut bytes, Some(start))? else { return Err(EINVAL) };
-        bytes.truncate(self.limit_write(tid, &to, None, found)?);
-        if found == 0 {
-            return DONE;
-        }
-        let count = match self.put(&to, &bytes, None, false) {
-            Err(EAGAIN)
-                if matches!(to.object, Object::Socket(_) | Object::Inet(_)) && !to.has(O_NONBLOCK) =>
-            {
-                return Ok(Outcome::Wait(self.events_of(&to), None));
-            }
-            Err(EPIPE) if is_stream(&to) => return self.tell_broken(tid),
-            count => count? as u64,
-        };
-        match at {
-            0 => from.offset.set(start + count),
-            at => self.write_words(tid, at, &[start + count])?,
-        }
-        number(Ok(count))
     }
 
     pub(crate) fn sys_lseek(&mut self, tid: Tid, [fd, offset, whence, ..]: [u64; 6]) -> Answer {

@@ -97,7 +97,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let list = list_of(&open)?;
         let path = self.path_at(tid, HERE, path)?;
         let last = if mask & IN_DONT_FOLLOW != 0 { Last::Stay } else { Last::Follow };
-        self.reach(tid, &path, last)?;
+        let path = self.reach(tid, &path, last)?;
         let found = self.look(&path, last)?;
         if mask & IN_ONLYDIR != 0 && found.kind != Kind::Directory {
             return Err(ENOTDIR);

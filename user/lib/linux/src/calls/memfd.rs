@@ -8,12 +8,14 @@ use crate::machine::{Machine, Tid};
 use crate::memory::{FileNumber, Source, whole_pages};
 use crate::open::{OPEN_BYTES, Object, Open};
 use crate::system::{Answer, DONE, System};
+use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::Cell;
 use core::ops::Range;
 use linux_raw_sys::general::{
     F_SEAL_FUTURE_WRITE, F_SEAL_GROW, F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_WRITE, FALLOC_FL_KEEP_SIZE,
-    FALLOC_FL_PUNCH_HOLE, MFD_ALLOW_SEALING, MFD_CLOEXEC, MFD_EXEC, MFD_NOEXEC_SEAL, O_RDWR,
+    FALLOC_FL_PUNCH_HOLE, MFD_ALLOW_SEALING, MFD_CLOEXEC, MFD_EXEC, MFD_NOEXEC_SEAL, O_ACCMODE, O_CREAT,
+    O_EXCL, O_PATH, O_RDONLY, O_RDWR, O_TRUNC,
 };
 use vfs::FileSystem;
 
@@ -27,13 +29,14 @@ const SEALS: u32 = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_
 const NO_WRITES: u32 = F_SEAL_WRITE | F_SEAL_FUTURE_WRITE;
 
 /// Memory behind a descriptor.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct MemoryFile {
     /// Its object, which this holds.
     pub object: FileNumber,
     /// Its name, as `/proc` shows it.
-    pub name: Vec<u8>,
-    seals: Cell<u32>,
+    pub name: Rc<[u8]>,
+    /// Open files of one memory have one set of seals.
+    seals: Rc<Cell<u32>>,
 }
 
 impl MemoryFile {
@@ -60,13 +63,23 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let room = self.room(tid)?;
         let text = self.store.text(&mut room.borrow_mut().memory, name, NAME_MAX);
         let text = text.map_err(|error| if error == ENAMETOOLONG { EINVAL } else { error })?;
-        let name = [b"/memfd:", text.as_slice(), b" (deleted)"].concat();
+        let name: Rc<[u8]> = [b"/memfd:", text.as_slice(), b" (deleted)"].concat().into();
         let share = self.budget.take(name.len() + OPEN_BYTES).ok_or(ENFILE)?;
-        let object = self.store.frames.make_object(Some(0))?;
-        let seals = Cell::new(if flags & MFD_ALLOW_SEALING != 0 { 0 } else { F_SEAL_SEAL });
+        let object = self.store.frames.make_object(Some(0), Some(name.clone()))?;
+        let seals = Rc::new(Cell::new(if flags & MFD_ALLOW_SEALING != 0 { 0 } else { F_SEAL_SEAL }));
         let open = Open::new(Object::Memory(MemoryFile { object, name, seals }), O_RDWR);
         open.share.replace(Some(share));
         number(self.add_descriptor(tid, open, flags & MFD_CLOEXEC != 0, 0))
+    }
+
+    /// Opens memory behind a descriptor once more. Its permissions let everybody do so.
+    pub(super) fn open_memory_again(&mut self, file: &MemoryFile, flags: u32) -> Result<Rc<Open>> {
+        let writes = flags & O_ACCMODE != O_RDONLY;
+        if flags & (O_TRUNC | O_PATH) == O_TRUNC && writes {
+            self.truncate_memory(file, 0)?;
+        }
+        self.store.frames.hold_object(file.object);
+        Ok(Open::new(Object::Memory(file.clone()), flags & !(O_CREAT | O_EXCL | O_TRUNC)))
     }
 
     /// Writes memory behind a descriptor.

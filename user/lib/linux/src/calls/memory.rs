@@ -5,7 +5,8 @@ use crate::errno::{EACCES, EFAULT, EINVAL, ENAMETOOLONG, ENODEV, ENOMEM, ENOSPC,
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
 use crate::memory::{END, FileNumber, Kind, Move, NAME_BYTES, Rights, Source};
-use crate::open::Object;
+use crate::open::{Object, Open};
+use crate::process::Shared;
 use crate::special::{Device, Special};
 use crate::system::{Answer, DONE, System};
 use alloc::collections::BTreeSet;
@@ -56,21 +57,22 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         self.check_limit(tid, len)?;
         let rights = rights(protection);
-        let source = match flags & MAP_ANONYMOUS {
-            0 => self.source(tid, fd, offset, is_shared && rights.has(Rights::WRITE))?,
-            _ => None,
+        let open = if flags & MAP_ANONYMOUS == 0 { Some(self.open_file(tid, fd)?) } else { None };
+        let source = match &open {
+            Some(open) => self.source(open, offset, is_shared && rights.has(Rights::WRITE))?,
+            None => None,
         };
         // Memory of nobody else is an object that processes share, whoever touches it first.
-        let own =
-            if is_shared && source.is_none() { Some(self.store.frames.make_object(None)?) } else { None };
+        let is_own = is_shared && source.is_none();
+        let own = if is_own { Some(self.store.frames.make_object(None, None)?) } else { None };
         let source = source.or(own.map(|file| (Source { file, offset: 0 }, true)));
         // A piece of a file does not begin earlier than it was asked for.
         let grows_down = flags & MAP_GROWSDOWN != 0 && source.is_none();
         let is_read_only = is_shared && source.is_some_and(|(_, may_write)| !may_write);
         let source = source.map(|(source, _)| source);
         let kind = Kind { is_shared, grows_down, is_read_only, source, ..Kind::private(rights) };
-        let room = self.room(tid)?;
-        let mut room = room.borrow_mut();
+        let shared = self.room(tid)?;
+        let mut room = shared.borrow_mut();
         let frames = &mut self.store.frames;
         let mut written = BTreeSet::new();
         let mapped = match flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) {
@@ -84,8 +86,23 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         };
         own.into_iter().for_each(|file| frames.leave_object(file));
         drop(room);
+        if let (Ok(_), Some(open)) = (mapped, open) {
+            self.note_mapped(&shared, &open);
+        }
         self.bring_unmapped(written);
         number(mapped)
+    }
+
+    /// Notes by which path a file was opened of which something is mapped now.
+    fn note_mapped(&mut self, room: &Shared, open: &Open) {
+        let Object::File { inode, path } = &open.object else { return };
+        let file = FileNumber(inode.0);
+        if room.borrow().memory.knows_path(file, path) {
+            return;
+        }
+        // It need not lead anywhere any more.
+        let shown = self.canonical(path).unwrap_or_else(|_| path.clone());
+        room.borrow_mut().memory.note_path(&mut self.store.frames, file, (path, &shown));
     }
 
     /// Fails if a process would have more mapped than it may.
@@ -100,8 +117,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Source of a mapping of a descriptor, and whether it may be written to. None: zeros.
-    fn source(&mut self, tid: Tid, fd: u64, offset: u64, writes: bool) -> Result<Option<(Source, bool)>> {
-        let open = self.open_file(tid, fd)?;
+    fn source(&mut self, open: &Open, offset: u64, writes: bool) -> Result<Option<(Source, bool)>> {
         if !open.is_readable() || writes && !open.is_writable() {
             return Err(EACCES);
         }
@@ -176,6 +192,28 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         drop(room);
         self.bring_unmapped(written);
         number(moved)
+    }
+
+    /// Shows another piece of a file or an object where shared memory shows one. Rights stay, and flags mean nothing.
+    pub(crate) fn sys_remap_file_pages(
+        &mut self,
+        tid: Tid,
+        [at, len, protection, page, ..]: [u64; 6],
+    ) -> Answer {
+        let (at, len) = (at / PAGE * PAGE, len / PAGE * PAGE);
+        let end = at.checked_add(len).filter(|end| *end > at).ok_or(EINVAL)?;
+        if protection != 0 || page.checked_add(len / PAGE).is_none() {
+            return Err(EINVAL);
+        }
+        let is_good = |offset: &u64| offset.checked_add(len).is_some_and(|end| end <= i64::MAX as u64);
+        let offset = page.checked_mul(PAGE).filter(is_good).ok_or(EOVERFLOW)?;
+        let room = self.room(tid)?;
+        let mut room = room.borrow_mut();
+        let written = room.memory.shared_files(at..end);
+        room.memory.show_elsewhere(&mut self.store.frames, (at, len), offset)?;
+        drop(room);
+        self.bring_unmapped(written);
+        DONE
     }
 
     pub(crate) fn sys_madvise(&mut self, tid: Tid, [at, len, advice, ..]: [u64; 6]) -> Answer {

@@ -42,8 +42,12 @@ pub mod processes;
 pub mod program;
 mod pty;
 pub mod queues;
+mod rare;
+mod reopened;
 #[cfg(test)]
 mod rig;
+mod roots;
+mod running;
 mod scheduling;
 pub mod seccomp;
 pub mod segments;
@@ -59,6 +63,7 @@ pub mod timers;
 mod waiters;
 pub mod waiting;
 mod walk;
+pub mod way;
 mod whole;
 mod xattr;
 
@@ -70,7 +75,7 @@ use core::marker::PhantomData;
 use linux_raw_sys::general as nr;
 use vfs::FileSystem;
 
-/// Calls that are not there and of which somebody is told, at most.
+/// Numbers that no call has and of which somebody is told, at most.
 const UNKNOWN_MAX: usize = 64;
 
 /// Where `*at` calls begin that name no directory.
@@ -116,10 +121,7 @@ pub(crate) fn make<M: Machine, B: Bytes, F: FileSystem>(
         Some(call) => call(system, tid, registers.arguments()),
         None => {
             if system.unknown.len() < UNKNOWN_MAX && system.unknown.insert(registers.rax) {
-                match crate::decode::name(registers.rax) {
-                    Some(name) => system.machine.log(format_args!("{name} is not there")),
-                    None => system.machine.log(format_args!("call {} is not there", registers.rax)),
-                }
+                system.machine.log(format_args!("call {} is not there", registers.rax));
             }
             Err(ENOSYS)
         }
@@ -156,6 +158,7 @@ const fn find<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option<Call<M
         about_events(number),
         about_ipc(number),
         about_the_machine(number),
+        rare::calls(number),
     ];
     let mut kind = 0;
     while kind < kinds.len() {
@@ -218,6 +221,7 @@ const fn about_files<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> Option
         nr::__NR_munmap => System::sys_munmap,
         nr::__NR_mprotect => System::sys_mprotect,
         nr::__NR_mremap => System::sys_mremap,
+        nr::__NR_remap_file_pages => System::sys_remap_file_pages,
         nr::__NR_madvise => System::sys_madvise,
         nr::__NR_msync => System::sys_msync,
         nr::__NR_mincore => System::sys_mincore,
@@ -459,9 +463,11 @@ const fn about_the_machine<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> 
         | nr::__NR_kexec_load
         | nr::__NR_kexec_file_load
         | nr::__NR_fsopen
+        | nr::__NR_fsconfig
         | nr::__NR_fspick
         | nr::__NR_fsmount
         | nr::__NR_move_mount
+        | nr::__NR_open_tree
         | nr::__NR_mount_setattr
         | nr::__NR_settimeofday
         | nr::__NR_clock_settime

@@ -1,6 +1,7 @@
 //! Directories that are moved or removed while processes work in them, or have them open: the paths of both follow. Of what others move nothing is known here.
 
-use crate::errno::Result;
+use super::way::split;
+use crate::errno::{ENAMETOOLONG, Result};
 use crate::frames::Bytes;
 use crate::machine::Machine;
 use crate::open::{OPEN_BYTES, Object, Open};
@@ -11,7 +12,7 @@ use vfs::path::Last;
 use vfs::{FileSystem, Kind};
 
 /// The end of a path that leads to a directory, or into it, behind the path of that.
-fn rest<'path>(path: &'path [u8], directory: &[u8]) -> Option<&'path [u8]> {
+pub(super) fn rest<'path>(path: &'path [u8], directory: &[u8]) -> Option<&'path [u8]> {
     path.strip_prefix(directory).filter(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
@@ -33,13 +34,24 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if found.kind == Kind::Directory { self.canonical(path).ok() } else { None }
     }
 
+    /// Path without symbolic links of a name that need not be there, in a directory.
+    pub(super) fn name_at(&mut self, path: &[u8]) -> Result<Vec<u8>> {
+        let (directory, name) = split(path);
+        let mut whole = self.canonical(directory)?;
+        whole.push(b'/');
+        whole.extend(name.iter().take_while(|byte| **byte != b'/'));
+        if whole.len() < PATH_MAX { Ok(whole) } else { Err(ENAMETOOLONG) }
+    }
+
     /// Moves a name, and replaces what had the new one.
     pub(super) fn move_name(&mut self, from: &[u8], to: &[u8]) -> Result<()> {
         let moved = self.directory_at(from);
+        // The way to the new name may lead through what is moved, as `../new` does for who is there.
+        let after = if moved.is_some() { self.name_at(to).ok() } else { None };
         let root = self.store.root;
         self.store.volume.rename(root, from, to)?;
         let Some(before) = moved else { return Ok(()) };
-        match self.directory_at(to) {
+        match after {
             Some(after) if after == before => {}
             Some(after) => {
                 // It may have taken the place of an empty one.
@@ -65,19 +77,23 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// A directory is not there any more, nor what was in it. Processes there find nothing, whatever has its path later.
     fn lose_directory(&mut self, path: &[u8]) {
-        for process in self.processes.values_mut() {
-            process.is_directory_gone |= rest(&process.directory, path).is_some();
+        for process in self.processes.values() {
+            let mut filesystem = process.filesystem.borrow_mut();
+            let is_lost = rest(&filesystem.directory, path).is_some();
+            filesystem.is_directory_gone |= is_lost;
         }
     }
 
     /// A directory has another path now.
     fn follow_directory(&mut self, before: &[u8], after: &[u8]) {
-        for process in self.processes.values_mut() {
-            if let Some(rest) = rest(&process.directory, before).filter(|_| !process.is_directory_gone) {
-                let path = [after, rest].concat();
-                process.is_directory_gone = path.len() >= PATH_MAX;
-                if !process.is_directory_gone {
-                    process.directory = path;
+        for process in self.processes.values() {
+            let mut filesystem = process.filesystem.borrow_mut();
+            filesystem.root.iter().for_each(|root| follow(root, before, after));
+            let moved = rest(&filesystem.directory, before).filter(|_| !filesystem.is_directory_gone);
+            if let Some(path) = moved.map(|rest| [after, rest].concat()) {
+                filesystem.is_directory_gone = path.len() >= PATH_MAX;
+                if !filesystem.is_directory_gone {
+                    filesystem.directory = path;
                 }
             }
             process.descriptors.iter().for_each(|(_, descriptor)| follow(&descriptor.open, before, after));

@@ -222,7 +222,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let process = self.process(tid)?;
         let (limit, owners) = (process.limits[RLIMIT_MSGQUEUE as usize][0], &process.owners);
         let (payer, owner) = (owners.owner[0], (owners.owner[1], owners.group[1]));
-        let permissions = mode & !process.umask & 0o777;
+        let permissions = mode & !process.umask() & 0o777;
         let is_root = self.can(tid, CAP_SYS_RESOURCE);
         let all = &self.kept.ipc.named;
         if all.named.len() >= if is_root { OBJECTS_MAX } else { QUEUES_MAX } {

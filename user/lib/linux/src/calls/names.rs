@@ -1,10 +1,11 @@
 //! Names: made, moved, removed, and attributes of what has them.
 
-use super::paths::{Meant, checked, plain};
+use super::paths::{Meant, checked};
 use super::stat::last;
 use super::time::{MICROSECONDS, SECOND};
+use super::way::{Way, split};
 use super::{HERE, done, number};
-use crate::errno::{EEXIST, EFAULT, EINVAL, EISDIR, ENOENT, EOPNOTSUPP, EPERM, EXDEV, Result};
+use crate::errno::{EBUSY, EEXIST, EFAULT, EINVAL, EISDIR, ENOENT, EOPNOTSUPP, EPERM, EXDEV, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open};
@@ -40,12 +41,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return self.write_target(tid, &link.target, (to, len));
         }
         let path = if path.is_empty() { Err(ENOENT) } else { self.whole_path(tid, directory, path) }?;
-        self.reach(tid, &path, Last::Stay)?;
+        let path = self.reach(tid, &path, Last::Stay)?;
         let root = self.store.root;
-        if let Some(Special::OfProcess(pid, _)) = Special::of(self.look(&path, Last::Stay)?.inode) {
+        let special = Special::of(self.look(&path, Last::Stay)?.inode);
+        if let Some(Special::OfProcess(pid, _)) = special {
             self.may_inspect(tid, pid)?;
         }
-        let target = self.store.volume.readlink(root, &path)?;
+        let mut target = self.store.volume.readlink(root, &path)?;
+        if let Some(Special::OfProcess(..) | Special::Descriptor(..)) = special {
+            target = self.seen_path(tid, target)?;
+        }
         self.write_target(tid, &target, (to, len))
     }
 
@@ -61,7 +66,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_mkdirat(&mut self, tid: Tid, [directory, path, mode, ..]: [u64; 6]) -> Answer {
         let path = self.path_at(tid, directory, path)?;
-        let permissions = mode as u32 & 0o1777 & !self.process(tid)?.umask;
+        let permissions = mode as u32 & 0o1777 & !self.process(tid)?.umask();
         self.may_make(tid, &path)?;
         let root = self.store.root;
         self.is_about_directory();
@@ -98,10 +103,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 }
                 removed
             }
-            _ if path.ends_with(b"/.") => return Err(EINVAL),
             _ => {
                 self.is_about_directory();
-                return done(self.remove_directory(&path));
+                return match self.remove_directory(&path) {
+                    Err(EBUSY) if path.ends_with(b"/.") => Err(EINVAL),
+                    removed => done(removed),
+                };
             }
         };
         done(removed.map_err(Into::into))
@@ -125,10 +132,20 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(EINVAL);
         }
         let from = self.path_at(tid, from_at, from)?;
-        let to = self.path_at(tid, to_at, to)?;
+        let to = match self.path_at(tid, to_at, to) {
+            Ok(to) => to,
+            Err(error) => {
+                // The directory of the old name is looked for before that of the new one.
+                self.check_directory(tid, &from)?;
+                return Err(error);
+            }
+        };
+        self.check_names(tid, (&from, &to), flags)?;
         if flags & RENAME_NOREPLACE != 0 {
-            self.reach(tid, &to, Last::Stay)?;
+            self.reach(tid, &from, Last::Name)?;
+            self.reach(tid, &to, Last::Name)?;
             if self.look(&to, Last::Name).is_ok() {
+                self.look(&from, Last::Name)?;
                 return Err(EEXIST);
             }
         }
@@ -136,13 +153,26 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if flags == RENAME_EXCHANGE {
             return self.exchange(tid, &from, &to);
         }
-        if self.has_watches() && self.look(&from, Last::Name)?.kind == Kind::Directory {
+        // A name that is not there is no error before the directory of the other one.
+        if self.has_watches() && self.look(&from, Last::Name).is_ok_and(|found| found.kind == Kind::Directory)
+        {
             self.is_about_directory();
         }
         let last = self.last_name(&to);
         self.move_name(&from, &to)?;
         self.lost_name(last);
         DONE
+    }
+
+    /// Fails if one of two paths has no last name: behind errors of their directories, and in front of all others.
+    fn check_names(&mut self, tid: Tid, (from, to): (&Way, &Way), flags: u32) -> Result<()> {
+        if from.has_name() && to.has_name() {
+            return Ok(());
+        }
+        self.check_directory(tid, from)?;
+        self.check_directory(tid, to)?;
+        let may_replace = flags & RENAME_NOREPLACE == 0;
+        Err(if from.has_name() && !may_replace { EEXIST } else { EBUSY })
     }
 
     /// The file whose last name this is.
@@ -160,22 +190,24 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Two names change places. Meanwhile the first has one that nobody knows.
-    fn exchange(&mut self, tid: Tid, from: &[u8], to: &[u8]) -> Answer {
+    fn exchange(&mut self, tid: Tid, from: &Way, to: &Way) -> Answer {
+        self.check_directory(tid, from)?;
+        self.check_directory(tid, to)?;
         self.may_move(tid, to, from)?;
         if self.look(from, Last::Name)?.inode == self.look(to, Last::Name)?.inode {
             return DONE;
         }
+        // The paths may lead through what is moved, which is elsewhere then.
+        let [from, to] = [&self.name_at(from)?, &self.name_at(to)?];
         // A directory cannot be in itself.
-        if plain(to).starts_with(&[plain(from).as_slice(), b"/"].concat()) {
+        if to.starts_with(&[from.as_slice(), b"/"].concat()) {
             return Err(EINVAL);
         }
-        let end = from.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
-        let start = from.iter().take(end).rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
         // Nobody can make it before.
         let mut number = [0; 16];
         self.machine.random(&mut number);
         let name = format!(".exchanged-{:032x}", u128::from_le_bytes(number));
-        let aside = [from.get(..start).unwrap_or_default(), name.as_bytes()].concat();
+        let aside = [split(from).0, name.as_bytes()].concat();
         self.move_name(from, &aside)?;
         if let Err(error) = self.move_name(to, from) {
             let _ = self.move_name(&aside, from);
@@ -195,27 +227,31 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_linkat(&mut self, tid: Tid, [from_at, from, to_at, to, flags, _]: [u64; 6]) -> Answer {
         let flags = checked(flags, AT_SYMLINK_FOLLOW | AT_EMPTY_PATH)?;
-        let from = self.meant(tid, from_at, from, flags)?;
-        let to = self.path_at(tid, to_at, to)?;
-        let mut from = match from {
-            Meant::Open(open) => return self.link_open(tid, &open, &to),
+        let mut from = match self.meant(tid, from_at, from, flags)? {
+            Meant::Open(open) => {
+                let to = self.path_at(tid, to_at, to)?;
+                return self.link_open(tid, &open, &to);
+            }
             Meant::At(path) => path,
         };
         let last = if flags & AT_SYMLINK_FOLLOW != 0 { Last::Follow } else { Last::Stay };
-        self.reach(tid, &from, last)?;
+        from = self.reach(tid, &from, last)?;
+        self.look(&from, last)?;
+        let to = self.path_at(tid, to_at, to)?;
         self.may_make(tid, &to)?;
         if flags & AT_SYMLINK_FOLLOW != 0 {
-            from = self.canonical(&from)?;
+            from = Way::new(self.canonical(&from)?);
         }
         let root = self.store.root;
         linked(self.store.volume.link(root, &from, &to))
     }
 
     /// Gives what is open another name. That is for whoever reaches everything, since others may have something open that they cannot reach.
-    fn link_open(&mut self, tid: Tid, open: &Open, to: &[u8]) -> Answer {
+    fn link_open(&mut self, tid: Tid, open: &Open, to: &Way) -> Answer {
         if !self.can(tid, CAP_DAC_READ_SEARCH) {
             return Err(ENOENT);
         }
+        self.may_make(tid, to)?;
         let inode = match &open.object {
             Object::Link(link) => Some(link.found.inode),
             _ => open.file(),
@@ -244,24 +280,26 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     pub(crate) fn sys_truncate(&mut self, tid: Tid, [path, len, ..]: [u64; 6]) -> Answer {
-        let path = self.path_at(tid, HERE, path)?;
         if len > i64::MAX as u64 {
             return Err(EINVAL);
         }
-        self.reach(tid, &path, Last::Follow)?;
+        let path = self.path_at(tid, HERE, path)?;
+        let path = self.reach(tid, &path, Last::Follow)?;
         let found = self.look(&path, Last::Follow)?;
-        self.may(tid, &found, W_OK)?;
         match found.kind {
-            Kind::Directory => Err(EISDIR),
-            _ if self.store.node(&found).is_some() => Err(EINVAL),
-            _ => self.with_file(&path, |system, inode| {
-                system.check_length(tid, found.len, len)?;
-                system.unmark(inode)?;
-                system.store.truncate(inode, len)?;
-                system.noticed(inode, IN_MODIFY);
-                Ok(())
-            }),
+            Kind::Directory => return Err(EISDIR),
+            Kind::File if self.store.node(&found).is_none() => {}
+            _ => return Err(EINVAL),
         }
+        self.may(tid, &found, W_OK)?;
+        self.check_not_running(found.inode)?;
+        self.with_file(&path, |system, inode| {
+            system.check_length(tid, found.len, len)?;
+            system.unmark(inode)?;
+            system.store.truncate(inode, len)?;
+            system.noticed(inode, IN_MODIFY);
+            Ok(())
+        })
     }
 
     /// Does something with a file that is open meanwhile.
@@ -319,7 +357,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Meant::At(path) => path,
         };
         let last = last(flags);
-        self.reach(tid, &path, last)?;
+        let path = self.reach(tid, &path, last)?;
         let found = self.look(&path, last)?;
         if found.kind == Kind::Symlink {
             return Err(EOPNOTSUPP);
@@ -376,7 +414,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Meant::At(path) => path,
         };
         let last = last(flags);
-        self.reach(tid, &path, last)?;
+        let path = self.reach(tid, &path, last)?;
         let before = self.look(&path, last)?;
         let changes = owners((owner, group), (before.owner, before.group));
         let changes = self.may_give(tid, &before, changes)?;
@@ -422,7 +460,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Meant::At(path) => path,
         };
         let last = last(flags);
-        self.reach(tid, &path, last)?;
+        let path = self.reach(tid, &path, last)?;
         let found = self.look(&path, last)?;
         self.may_set_times(tid, &found, is_now)?;
         let changes = self.times(words, (found.accessed, found.modified));
@@ -443,6 +481,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let time = |seconds: u64, nanoseconds: u64, before: u64| match nanoseconds as u32 {
             UTIME_NOW => now,
             UTIME_OMIT => before,
+            // Times of the file systems begin in 1970. An earlier one becomes the first, as on file systems of Linux with such a beginning.
+            _ if (seconds as i64) < 0 => 0,
             _ => seconds.saturating_mul(SECOND).saturating_add(nanoseconds),
         };
         let times = (time(words[0], words[1], before.0), time(words[2], words[3], before.1));
@@ -479,8 +519,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     pub(crate) fn sys_umask(&mut self, tid: Tid, [mask, ..]: [u64; 6]) -> Answer {
-        let process = self.process(tid)?;
-        let before = core::mem::replace(&mut process.umask, mask as u32 & 0o777);
+        let mut filesystem = self.process(tid)?.filesystem.borrow_mut();
+        let before = core::mem::replace(&mut filesystem.umask, mask as u32 & 0o777);
         Ok(Outcome::Value(before.into()))
     }
 
@@ -506,3 +546,6 @@ fn owners((owner, group): (u64, u64), before: (u32, u32)) -> Changes {
     let new = |new: u64, before: u32| if new as u32 == SAME { before } else { new as u32 };
     Changes { owner: Some((new(owner, before.0), new(group, before.1))), ..Changes::default() }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,6 @@
 //! `openat2`: what `openat` does, with flags that are all known and limits for the way to the file.
 
+use super::way::Way;
 use crate::errno::{E2BIG, EAGAIN, EINVAL, ENOENT, EOPNOTSUPP, Result};
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
@@ -99,7 +100,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         tid: Tid,
         (directory, path): (u64, Vec<u8>),
         manner: &Manner,
-    ) -> Result<(Vec<u8>, u32)> {
+    ) -> Result<(Way, u32)> {
         let flags = manner.flags;
         // Links in `/proc` are there when somebody looks, and the directory has to be one.
         let start = self.directory_path(tid, directory, &path, manner.limits & RESOLVE_IN_ROOT != 0)?;
@@ -112,7 +113,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         };
         let reached = self.walk(tid, &start, &path, last, manner.limits)?;
         let stays = if reached.is_descriptor { 0 } else { O_NOFOLLOW };
-        Ok((reached.path, flags | stays))
+        Ok((Way::walked(reached.path), flags | stays))
     }
 
     pub(crate) fn sys_openat2(&mut self, tid: Tid, [directory, path, how, len, ..]: [u64; 6]) -> Answer {

@@ -1,5 +1,7 @@
 //! From a path to something open, and the working directory.
 
+use super::permissions::whole;
+use super::way::Way;
 use super::{HERE, number};
 use crate::budget::Share;
 use crate::errno::{
@@ -11,7 +13,7 @@ use crate::machine::{Machine, Tid};
 use crate::node::Node;
 use crate::open::{Link, OPEN_BYTES, Object, Open};
 use crate::process::Process;
-use crate::special::{Device, OfProcess, Special};
+use crate::special::{Device, Special};
 use crate::store::{PATH_MAX, Store};
 use crate::system::{Answer, DONE, Outcome, System};
 use alloc::boxed::Box;
@@ -36,8 +38,8 @@ const PLACE: u32 = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 pub(super) enum Meant {
     /// Something open: the path is empty, and may be (`AT_EMPTY_PATH`).
     Open(Rc<Open>),
-    /// A path, from the root on.
-    At(Vec<u8>),
+    /// A path.
+    At(Way),
 }
 
 /// Names of a path.
@@ -47,7 +49,7 @@ pub fn names(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// A path of a thread, from the root on. An empty one is an error.
-    pub fn path_at(&mut self, tid: Tid, directory: u64, address: u64) -> Result<Vec<u8>> {
+    pub fn path_at(&mut self, tid: Tid, directory: u64, address: u64) -> Result<Way> {
         let path = self.path_or_empty(tid, address)?;
         if path.is_empty() { Err(ENOENT) } else { self.whole_path(tid, directory, path) }
     }
@@ -69,23 +71,23 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// A path from the root on.
-    pub fn whole_path(&mut self, tid: Tid, directory: u64, path: Vec<u8>) -> Result<Vec<u8>> {
-        if path.first() == Some(&b'/') {
-            self.look_at_links(tid, &path);
-            return Ok(path);
+    pub fn whole_path(&mut self, tid: Tid, directory: u64, path: Vec<u8>) -> Result<Way> {
+        if self.has_root(tid)? {
+            return self.path_in_root(tid, directory, &path);
         }
-        let mut whole = self.base(tid, directory)?;
-        whole.push(b'/');
-        whole.extend_from_slice(&path);
-        self.look_at_links(tid, &whole);
-        Ok(whole)
+        let way = match path.first() {
+            Some(b'/') => Way::new(path),
+            _ => Way::below(self.base(tid, directory)?, &path),
+        };
+        self.look_at_links(tid, &way);
+        Ok(way)
     }
 
     /// The path of a directory in which others begin: that of a descriptor, or the working directory. `ENOENT`: it is not there any more.
     pub(super) fn base(&mut self, tid: Tid, directory: u64) -> Result<Vec<u8>> {
         if directory as u32 == HERE as u32 {
-            let process = self.process(tid)?;
-            return if process.is_directory_gone { Err(ENOENT) } else { Ok(process.directory.clone()) };
+            let filesystem = self.process(tid)?.filesystem.borrow();
+            return if filesystem.is_directory_gone { Err(ENOENT) } else { Ok(filesystem.directory.clone()) };
         }
         let open = self.open_or_place(tid, directory)?;
         let Object::Directory { path, inode } = &open.object else { return Err(ENOTDIR) };
@@ -108,7 +110,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
-    /// Links of a process in `/proc` are there when somebody looks at them: `exe` and `cwd`, and those in `fd`, which have their targets only if
+    /// Links of a process in `/proc` are there when somebody looks at them: `exe`, `cwd` and `root`, and those in `fd`, which have their targets only if
     /// the path leads through them.
     pub(super) fn look_at_links(&mut self, tid: Tid, path: &[u8]) {
         if !path.starts_with(b"/proc") && !path.starts_with(b"/dev") {
@@ -136,7 +138,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 _ => None,
             },
             _ if owner == b"thread-self" => None,
-            Some(b"exe" | b"cwd") => None,
+            Some(b"exe" | b"cwd" | b"root") => None,
             _ => return,
         };
         self.show_links(pid, process, wanted);
@@ -148,8 +150,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let Some(paths) = view.show(pid) else { return };
         paths.program.clone_from(&process.program);
         paths.threads.clone_from(&process.threads);
-        paths.directory.clone_from(&process.directory);
-        if process.is_directory_gone {
+        let filesystem = process.filesystem.borrow();
+        paths.root = filesystem.root.as_ref().map_or_else(|| whole(&[]), |root| root.name());
+        paths.directory.clone_from(&filesystem.directory);
+        if paths.directory.is_empty() {
+            paths.directory = whole(&[]);
+        }
+        if filesystem.is_directory_gone {
             paths.directory.extend_from_slice(b" (deleted)");
         }
         let name = |number: u32, open: &Open| if Some(number) == wanted { open.name() } else { Vec::new() };
@@ -218,7 +225,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Opens what is at a path. `ENFILE`: all that is open has too many bytes of paths.
-    pub fn open_path(&mut self, tid: Tid, path: &[u8], flags: u32, mode: u32) -> Result<Rc<Open>> {
+    pub fn open_path(&mut self, tid: Tid, path: &Way, flags: u32, mode: u32) -> Result<Rc<Open>> {
         // A place alone: other flags mean nothing, and neither make nor cut off what is there.
         let flags = if flags & O_PATH != 0 { flags & PLACE } else { flags };
         let open = self.open_found(tid, path, flags, mode)?;
@@ -233,7 +240,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(open)
     }
 
-    fn open_found(&mut self, tid: Tid, path: &[u8], flags: u32, mode: u32) -> Result<Rc<Open>> {
+    fn open_found(&mut self, tid: Tid, path: &Way, flags: u32, mode: u32) -> Result<Rc<Open>> {
         let last = match flags {
             _ if flags & O_CREAT != 0 && flags & O_EXCL != 0 => Last::Name,
             _ if flags & O_NOFOLLOW != 0 => Last::Stay,
@@ -242,8 +249,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if let Some(again) = self.open_by_descriptor(tid, path, flags)? {
             return Ok(again);
         }
-        let reached = self.reach(tid, path, last)?;
-        let path = reached.as_slice();
+        let path = &self.reach(tid, path, last)?;
         let found = match self.look(path, last) {
             Err(ENOENT) if flags & O_CREAT != 0 => None,
             found => Some(found?),
@@ -277,7 +283,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 None => match self.store.node(&found) {
                     Some(Node::Socket) => Err(ENXIO),
                     Some(Node::Pipe) => self.open_fifo(&found, path, flags),
-                    None => self.open_own(tid, path, flags, mode),
+                    None => {
+                        if writes || flags & O_TRUNC != 0 {
+                            self.check_not_running(found.inode)?;
+                        }
+                        self.open_own(tid, path, flags, mode)
+                    }
                 },
             },
             None => {
@@ -295,84 +306,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
-    /// Opens what is behind a path of a descriptor, if it is one. A place may be the link in `/proc` itself.
-    fn open_by_descriptor(&mut self, tid: Tid, path: &[u8], flags: u32) -> Result<Option<Rc<Open>>> {
-        let is_place = flags & O_PATH != 0;
-        if is_place && flags & O_NOFOLLOW != 0 {
-            return Ok(None);
-        }
-        let Some(same) = self.descriptor_at(tid, path)? else { return Ok(None) };
-        match &same.object {
-            Object::Link(_) if !is_place => Err(ELOOP),
-            Object::File { .. } | Object::Directory { .. } => self.open_again(tid, &same, flags).map(Some),
-            _ => Ok(Some(same)),
-        }
-    }
-
-    /// The object behind a path of a descriptor, such as `/proc/self/fd/3` or `/dev/stdin`.
-    pub(super) fn descriptor_at(&mut self, tid: Tid, path: &[u8]) -> Result<Option<Rc<Open>>> {
-        if !path.starts_with(b"/proc") && !path.starts_with(b"/dev") {
-            return Ok(None);
-        }
-        let Ok(found) = self.look(path, Last::Stay) else { return Ok(None) };
-        let Some(Special::Descriptor(pid, number)) = Special::of(found.inode) else { return Ok(None) };
-        self.may_inspect(tid, pid)?;
-        let process = self.processes.get(&pid).ok_or(ENOENT)?;
-        let open = process.descriptors.get(number).map_err(|_| ENOENT)?.open.clone();
-        if matches!(open.object, Object::Socket(_) | Object::Inet(_) | Object::Netlink(_)) {
-            return Err(ENXIO);
-        }
-        Ok(Some(open))
-    }
-
-    /// Opens the file or directory once more that is behind a descriptor, whatever names it has by now.
-    fn open_again(&mut self, tid: Tid, open: &Open, flags: u32) -> Result<Rc<Open>> {
-        if flags & O_CREAT != 0 && flags & O_EXCL != 0 {
-            return Err(EEXIST);
-        }
-        if flags & O_NOFOLLOW != 0 {
-            return Err(ELOOP);
-        }
-        let (inode, path, is_directory) = match &open.object {
-            Object::File { inode, path } => (*inode, path.clone(), false),
-            Object::Directory { inode, path } => (*inode, path.borrow().clone(), true),
-            _ => return Err(ENXIO),
-        };
-        let writes = flags & O_ACCMODE != O_RDONLY && flags & O_PATH == 0;
-        if is_directory && (writes || flags & O_CREAT != 0) {
-            return Err(EISDIR);
-        }
-        if !is_directory && flags & O_DIRECTORY != 0 {
-            return Err(ENOTDIR);
-        }
-        let found = self.store.attributes(inode)?;
-        self.may_open(tid, &found, flags)?;
-        let node = if flags & O_PATH == 0 { self.store.node(&found) } else { None };
-        match node {
-            Some(Node::Socket) => return Err(ENXIO),
-            Some(Node::Pipe) => return self.open_fifo(&found, &path, flags),
-            None => {}
-        }
-        let share = self.share_of_open(&path)?;
-        if flags & O_TRUNC != 0 && writes {
-            self.unmark(inode)?;
-            self.store.truncate(inode, 0)?;
-            self.noticed(inode, IN_MODIFY);
-        }
-        self.store.volume.opened(inode)?;
-        if flags & O_PATH == 0 {
-            self.noticed(inode, if is_directory { IN_OPEN | IN_ISDIR } else { IN_OPEN });
-        }
-        let (object, flags) = if is_directory {
-            (Object::Directory { inode, path: RefCell::new(path) }, flags)
-        } else {
-            (Object::File { inode, path }, flags & !(O_CREAT | O_EXCL | O_TRUNC))
-        };
-        Ok(with_share(Open::new(object, flags), share))
-    }
-
     /// A share of the budget for what is opened with a path, before anything is made or cut off. `ENFILE`: too much is open.
-    fn share_of_open(&self, path: &[u8]) -> Result<Share> {
+    pub(super) fn share_of_open(&self, path: &[u8]) -> Result<Share> {
         self.budget.take(path.len() + OPEN_BYTES).ok_or(ENFILE)
     }
 
@@ -382,7 +317,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             exclusive: flags & O_EXCL != 0,
             truncate: flags & O_TRUNC != 0 && flags & O_ACCMODE != O_RDONLY,
         };
-        let permissions = mode & 0o7777 & !self.process(tid)?.umask;
+        let permissions = mode & 0o7777 & !self.process(tid)?.umask();
         let name = plain(path);
         let share = self.share_of_open(&name)?;
         let root = self.store.root;
@@ -420,7 +355,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(Open::new(Object::Link(Box::new(link)), flags))
     }
 
-    fn open_special(&mut self, tid: Tid, special: Special, path: &[u8], flags: u32) -> Result<Rc<Open>> {
+    pub(super) fn open_special(
+        &mut self,
+        tid: Tid,
+        special: Special,
+        path: &[u8],
+        flags: u32,
+    ) -> Result<Rc<Open>> {
         let inode = special.inode();
         let path = plain(path);
         let object = match special {
@@ -431,7 +372,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             Special::Device(_) | Special::Terminal(_) => Object::Device { inode, path },
             _ => {
-                if let Special::OfProcess(pid, OfProcess::Environ | OfProcess::Maps | OfProcess::Io) = special
+                if let Special::OfProcess(pid, of) = special
+                    && of.is_private()
                 {
                     self.may_inspect(tid, pid)?;
                 }
@@ -478,10 +420,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     pub(crate) fn sys_getcwd(&mut self, tid: Tid, [address, len, ..]: [u64; 6]) -> Answer {
-        let mut path = self.base(tid, HERE)?;
-        if path.is_empty() {
-            path.push(b'/');
-        }
+        let mut path = self.seen_directory(tid)?;
         path.push(0);
         if (path.len() as u64) > len {
             return Err(ERANGE);
@@ -513,8 +452,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     fn enter_directory(&mut self, tid: Tid, path: Vec<u8>) -> Answer {
-        let process = self.process(tid)?;
-        (process.directory, process.is_directory_gone) = (path, false);
+        let mut filesystem = self.process(tid)?.filesystem.borrow_mut();
+        (filesystem.directory, filesystem.is_directory_gone) = (path, false);
         DONE
     }
 
@@ -525,7 +464,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 }
 
 /// Something open, with its share of the budget.
-fn with_share(open: Rc<Open>, share: Share) -> Rc<Open> {
+pub(super) fn with_share(open: Rc<Open>, share: Share) -> Rc<Open> {
     open.share.replace(Some(share));
     open
 }

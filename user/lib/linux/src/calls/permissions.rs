@@ -4,8 +4,9 @@
 //! belong to nobody, so a sticky directory keeps none of them.
 
 use super::paths::{joined, names};
+use super::way::Way;
 use crate::capabilities::Set;
-use crate::errno::{EACCES, ENOENT, EPERM, Result};
+use crate::errno::{EACCES, ENOENT, ENOTDIR, EPERM, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open};
@@ -75,6 +76,16 @@ impl Subject {
     }
 }
 
+/// Rights that flags of a call ask for which opens something: `R_OK` and its like.
+pub(super) fn wanted(flags: u32) -> u32 {
+    let access = match flags & O_ACCMODE {
+        O_RDONLY => R_OK,
+        O_WRONLY => W_OK,
+        _ => R_OK | W_OK,
+    };
+    if flags & O_TRUNC != 0 { access | W_OK } else { access }
+}
+
 /// Path of the directory of a name.
 fn parent(path: &[u8]) -> Vec<u8> {
     let mut all: Vec<Vec<u8>> = names(path).map(<[u8]>::to_vec).collect();
@@ -109,12 +120,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.subject(tid)?.map_or(Ok(()), |subject| subject.check(found, wanted))
     }
 
-    /// Walks a path, all directories of which have to be searchable. Gives back the path without symbolic links; its last name need not be there.
-    pub(super) fn reach(&mut self, tid: Tid, path: &[u8], last: Last) -> Result<Vec<u8>> {
-        if self.subject(tid)?.is_none() {
-            return Ok(path.to_vec());
+    /// Walks a path, all directories of which have to be searchable, from that on in which it begins. Gives back the path without symbolic links; its last name need not be there.
+    pub(super) fn reach(&mut self, tid: Tid, way: &Way, last: Last) -> Result<Way> {
+        // With another root, a symbolic link at the end of the path does not begin in the sandbox's.
+        if self.subject(tid)?.is_none() && !self.has_root(tid)? {
+            return Ok(way.clone());
         }
-        Ok(self.walk(tid, b"", path, last, 0)?.path)
+        let (base, path) = way.parts();
+        Ok(Way::walked(self.walk(tid, base, path, last, 0)?.path))
     }
 
     /// Fails unless a thread may look into a process, and have what that has open: the process is its own; or all owners and groups of that are those in
@@ -153,20 +166,15 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if flags & O_PATH != 0 || found.kind == Kind::Symlink {
             return Ok(());
         }
-        let access = match flags & O_ACCMODE {
-            O_RDONLY => R_OK,
-            O_WRONLY => W_OK,
-            _ => R_OK | W_OK,
-        };
-        self.may(tid, found, if flags & O_TRUNC != 0 { access | W_OK } else { access })
+        self.may(tid, found, wanted(flags))
     }
 
     /// Fails unless a thread may make a name at a path, if that is not there.
-    pub(super) fn may_make(&mut self, tid: Tid, path: &[u8]) -> Result<()> {
+    pub(super) fn may_make(&mut self, tid: Tid, path: &Way) -> Result<()> {
         let Some(subject) = self.subject(tid)? else { return Ok(()) };
-        let reached = self.reach(tid, path, Last::Stay)?;
-        if self.look(&reached, Last::Name).is_ok() {
-            // The call says itself that it is there.
+        let reached = self.reach(tid, path, Last::Name)?;
+        // The call says itself that it is there.
+        if !path.has_name() || matches!(self.look(&reached, Last::Name), Ok(_) | Err(ENOTDIR)) {
             return Ok(());
         }
         let directory = self.look(&parent(&reached), Last::Name)?;
@@ -174,10 +182,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Fails unless a thread may remove the name at a path.
-    pub(super) fn may_remove(&mut self, tid: Tid, path: &[u8]) -> Result<()> {
+    pub(super) fn may_remove(&mut self, tid: Tid, path: &Way) -> Result<()> {
         let Some(subject) = self.subject(tid)? else { return Ok(()) };
-        let reached = self.reach(tid, path, Last::Stay)?;
+        let reached = self.reach(tid, path, Last::Name)?;
         let found = self.look(&reached, Last::Name)?;
+        if !path.has_name() {
+            // The call says itself that there is no name to remove.
+            return Ok(());
+        }
         let directory = self.look(&parent(&reached), Last::Name)?;
         subject.check(&directory, W_OK | X_OK)?;
         let is_sticky = u32::from(directory.permissions) & S_ISVTX != 0 && found.kind != Kind::Symlink;
@@ -187,13 +199,19 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(())
     }
 
-    /// Fails unless a thread may move a name.
-    pub(super) fn may_move(&mut self, tid: Tid, from: &[u8], to: &[u8]) -> Result<()> {
+    /// Fails unless the directory is there in which a path has its last name, and may be searched.
+    pub(super) fn check_directory(&mut self, tid: Tid, way: &Way) -> Result<()> {
+        let (base, path) = way.parts();
+        self.walk(tid, base, path, Last::Name, 0).map(drop)
+    }
+
+    /// Fails unless a thread may move a name. The directories of both names come before what is in them.
+    pub(super) fn may_move(&mut self, tid: Tid, from: &Way, to: &Way) -> Result<()> {
         if self.subject(tid)?.is_none() {
             return Ok(());
         }
+        let reached = [self.reach(tid, from, Last::Name)?, self.reach(tid, to, Last::Name)?];
         self.may_remove(tid, from)?;
-        let reached = [self.reach(tid, from, Last::Stay)?, self.reach(tid, to, Last::Stay)?];
         let found = self.look(&reached[0], Last::Name)?;
         if found.kind == Kind::Directory && parent(&reached[0]) != parent(&reached[1]) {
             // Its name for its parent changes.

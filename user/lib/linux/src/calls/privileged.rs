@@ -1,18 +1,15 @@
 //! Calls that change the machine for all. A sandbox has a name, and that is all of the machine that it has; who calls itself `root` in it has no more.
 
-use super::paths::plain;
-use super::{HERE, done};
-use crate::errno::{EINVAL, ENOTDIR, EPERM};
+use super::done;
+use crate::errno::{EINVAL, EPERM};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::system::{Answer, DONE, Outcome, System};
 use alloc::vec;
 use linux_raw_sys::general::{
-    CAP_SETGID, CAP_SYS_ADMIN, CAP_SYS_CHROOT, CLONE_FILES, CLONE_FS, CLONE_SIGHAND, CLONE_SYSVSEM,
-    CLONE_THREAD, CLONE_VM,
+    CAP_SETGID, CAP_SYS_ADMIN, CLONE_FILES, CLONE_FS, CLONE_SIGHAND, CLONE_SYSVSEM, CLONE_THREAD, CLONE_VM,
 };
-use vfs::path::Last;
-use vfs::{FileSystem, Kind};
+use vfs::FileSystem;
 
 /// Longest name of a sandbox.
 const NAME_MAX: u64 = 64;
@@ -39,20 +36,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         DONE
     }
 
-    /// All see one root directory.
-    pub(crate) fn sys_chroot(&mut self, tid: Tid, [path, ..]: [u64; 6]) -> Answer {
-        let path = self.path_at(tid, HERE, path)?;
-        let path = self.reach(tid, &path, Last::Follow)?;
-        if self.look(&path, Last::Follow)?.kind != Kind::Directory {
-            return Err(ENOTDIR);
+    /// A process shares with others what `CLONE_FS` has let it share, and else nothing; spaces of names are everybody's.
+    pub(crate) fn sys_unshare(&mut self, tid: Tid, [flags, ..]: [u64; 6]) -> Answer {
+        let flags = flags as u32;
+        if flags & !OWN != 0 {
+            return Err(EPERM);
         }
-        let is_root = plain(&self.canonical(&path)?) == b"/";
-        if is_root && self.can(tid, CAP_SYS_CHROOT) { DONE } else { Err(EPERM) }
-    }
-
-    /// A process has descriptors and a working directory of its own, and shares the rest with nobody; spaces of names are everybody's.
-    pub(crate) fn sys_unshare(&mut self, _: Tid, [flags, ..]: [u64; 6]) -> Answer {
-        if flags as u32 & !OWN == 0 { DONE } else { Err(EPERM) }
+        if flags & CLONE_FS != 0 {
+            self.separate_filesystem(tid)?;
+        }
+        DONE
     }
 
     pub(crate) fn sys_setreuid(&mut self, tid: Tid, [real, effective, ..]: [u64; 6]) -> Answer {

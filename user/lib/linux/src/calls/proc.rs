@@ -1,11 +1,12 @@
 //! Texts of files of `/proc`.
 
+mod maps;
+
 use super::time::{SECOND, TICK};
 use crate::capabilities::Capabilities;
 use crate::errno::{EINVAL, ENOENT, ESRCH, Result};
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
-use crate::memory::Rights;
 use crate::process::{NAME_BYTES, Process};
 use crate::special::{About, OfProcess, Special};
 use crate::system::System;
@@ -148,6 +149,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let text = match of {
             OfProcess::Cmdline => return Ok(process.arguments[0].clone()),
             OfProcess::Environ => return Ok(process.arguments[1].clone()),
+            OfProcess::Auxv => return Ok(process.auxiliary.clone()),
+            OfProcess::Maps => return Ok(self.regions_text(process, false)),
+            OfProcess::Smaps => return Ok(self.regions_text(process, true)),
+            OfProcess::SmapsRollup => return Ok(self.sum_of_regions(process)),
             OfProcess::Comm => format!("{name}\n"),
             OfProcess::Mounts => "/dev/root / ext4 rw,relatime 0 0\nproc /proc proc rw 0 0\n".into(),
             OfProcess::Stat => self.stat_line(pid, process, &name, self.state_of(process), self.used(pid)),
@@ -156,7 +161,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 let (mapped, present) = process.room.borrow().memory.sizes();
                 format!("{} {} 0 0 0 0 0\n", mapped / PAGE, present / PAGE)
             }
-            OfProcess::Maps => maps(process),
             OfProcess::Limits => limits(process),
             OfProcess::Mountinfo => MOUNTS.into(),
             OfProcess::Cgroup => "0::/\n".into(),
@@ -287,7 +291,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
              CapInh:\t{:016x}\nCapPrm:\t{:016x}\nCapEff:\t{:016x}\nCapBnd:\t{:016x}\nCapAmb:\t{:016x}\n\
              NoNewPrivs:\t{}\nSeccomp:\t{}\nSeccomp_filters:\t{}\nCpus_allowed:\t1\nCpus_allowed_list:\t0\nMems_allowed:\t1\nMems_allowed_list:\t0\n\
              voluntary_ctxt_switches:\t0\nnonvoluntary_ctxt_switches:\t0\n",
-            process.umask,
+            process.umask(),
             process.parent,
             numbers(process.owners.owner),
             numbers(process.owners.group),
@@ -312,43 +316,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             first.map_or(0, |first| first.restriction.filter_count()),
         )
     }
-}
-
-fn maps(process: &Process) -> String {
-    let mut text = String::new();
-    let room = process.room.borrow();
-    for (start, end, kind) in room.memory.regions() {
-        let mark = |right: Rights, letter: char| if kind.rights.has(right) { letter } else { '-' };
-        let (read, write) = (mark(Rights::READ, 'r'), mark(Rights::WRITE, 'w'));
-        let (execute, shared) = (mark(Rights::EXECUTE, 'x'), if kind.is_shared { 's' } else { 'p' });
-        let is_vdso = kind.source.is_some_and(|source| source.file.0 == Special::Vdso.inode().0);
-        let (offset, device, inode) = match kind.source.filter(|_| !is_vdso) {
-            None => (0, "00:00", 0),
-            Some(source) if source.file.is_object() => (source.offset, "00:01", source.file.object()),
-            Some(source) => (source.offset, "08:01", source.file.0),
-        };
-        // A `String` takes all that is written.
-        let _ = write!(
-            text,
-            "{start:08x}-{end:08x} {read}{write}{execute}{shared} {offset:08x} {device} {inode}"
-        );
-        if kind.grows_down {
-            text.push_str("                          [stack]");
-        } else if let Some(name) = room.memory.name(kind) {
-            let mark = if kind.is_shared { "anon_shmem" } else { "anon" };
-            let _ = write!(text, "                          [{mark}:{}]", String::from_utf8_lossy(name));
-        } else if device == "00:01" {
-            text.push_str("                          /dev/zero (deleted)");
-        }
-        if is_vdso {
-            text.push_str("                          [vdso]");
-        }
-        text.push('\n');
-        if text.len() > TEXT_MAX {
-            break;
-        }
-    }
-    text
 }
 
 fn limits(process: &Process) -> String {

@@ -20,7 +20,7 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::RefCell;
 use linux_raw_sys::general::{
-    self, CAP_SYS_RESOURCE, CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID, CLONE_DETACHED, CLONE_PARENT,
+    self, CAP_SYS_RESOURCE, CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID, CLONE_DETACHED, CLONE_FS, CLONE_PARENT,
     CLONE_PARENT_SETTID, CLONE_PIDFD, CLONE_SETTLS, CLONE_SIGHAND, CLONE_THREAD, CLONE_VFORK, CLONE_VM,
     CSIGNAL, SIGCHLD, WCONTINUED, WEXITED, WNOHANG, WNOWAIT, WSTOPPED, WUNTRACED,
 };
@@ -215,6 +215,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         process.is_adopted = is_sibling && maker.is_adopted;
         process.exit_signal = if is_sibling { maker.exit_signal } else { new.exit_signal };
         process.pending = Pending::within(self.budget.empty());
+        if new.flags & CLONE_FS != 0 {
+            process.filesystem = self.other(pid)?.filesystem.clone();
+        }
         if new.clears_handlers {
             process
                 .actions
@@ -223,8 +226,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 .for_each(|action| *action = Action::default());
         }
         process.threads = Vec::from([child]);
-        let mask = self.thread(tid)?.mask;
-        let mut thread = Thread::new(child, mask);
+        let mut thread = Thread::new(child, self.thread(tid)?.mask);
         thread.pending = Pending::within(self.budget.empty());
         let maker = self.thread(tid)?;
         (thread.restriction, thread.capabilities) = (maker.restriction.clone(), maker.capabilities);
@@ -557,9 +559,7 @@ impl Process {
             threads: Vec::new(),
             room,
             descriptors,
-            directory: self.directory.clone(),
-            is_directory_gone: self.is_directory_gone,
-            umask: self.umask,
+            filesystem: Rc::new(RefCell::new(self.filesystem.borrow().clone())),
             actions: self.actions,
             pending: Pending::default(),
             owners: self.owners.clone(),
@@ -568,7 +568,9 @@ impl Process {
             limits: self.limits,
             name: self.name.clone(),
             program: self.program.clone(),
+            image: self.image,
             arguments: self.arguments.clone(),
+            auxiliary: self.auxiliary.clone(),
             arguments_share: self.arguments_share.clone(),
             share,
             ended: None,

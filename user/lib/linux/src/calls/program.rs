@@ -1,7 +1,8 @@
 //! How a process begins a program.
 
 use super::HERE;
-use super::paths::checked;
+use super::paths::{checked, plain};
+use super::way::Way;
 use crate::budget::Share;
 use crate::capabilities::Capabilities;
 use crate::errno::{E2BIG, EACCES, EISDIR, ELOOP, ENOENT, ENOEXEC, ENOMEM, ESRCH, Result};
@@ -77,16 +78,24 @@ const MXCSR: u64 = 0x1f80;
 /// Flags of a program that begins.
 const FLAGS: u64 = 0x202;
 
+/// An executable that is open.
+#[derive(Debug)]
+struct Image {
+    inode: Inode,
+    /// Its path, without symbolic links.
+    path: Vec<u8>,
+    executable: Executable,
+}
+
 /// A program, read so far that nothing but memory can be missing.
 #[derive(Debug)]
 pub struct Program {
-    /// Its path, as it is told: that of a descriptor if it was named by one.
+    /// Its path, or that of its script, as it is told: that of a descriptor if it was named by one.
     path: Vec<u8>,
-    /// Path of its file.
-    file: Vec<u8>,
-    inode: Inode,
-    executable: Executable,
-    interpreter: Option<(Inode, Executable)>,
+    /// Last name of the path by which its file or its script was named, as far as a process keeps it.
+    name: Vec<u8>,
+    image: Image,
+    interpreter: Option<Image>,
     /// Arguments, those of scripts included.
     arguments: Vec<Vec<u8>>,
     /// Owner and group that it sets, if it does.
@@ -96,18 +105,44 @@ pub struct Program {
 /// Owner and group that a program sets, if it does.
 type Sets = (Option<u32>, Option<u32>);
 
+/// A file that is open as a program.
+struct Opened {
+    inode: Inode,
+    sets: Sets,
+    /// Its path, without symbolic links.
+    path: Vec<u8>,
+}
+
+/// Where a program begins.
+struct Laid {
+    /// Its first instruction, or that of its interpreter.
+    entry: u64,
+    /// Its stack pointer.
+    stack: u64,
+    /// Facts on its stack, as `/proc` shows them.
+    auxiliary: Rc<[u8]>,
+}
+
 /// A program as a call names it.
 struct Named {
-    /// Its path.
-    path: Vec<u8>,
-    /// The descriptor of its file, if that names it.
-    open: Option<u64>,
+    /// Its path, as it is told.
+    told: Vec<u8>,
+    /// Its path from the sandbox's root on.
+    path: Way,
+    /// The descriptor with which the path begins that is told.
+    by: Option<u64>,
+    /// Whether that is the descriptor of its file, and there is no other path.
+    is_open: bool,
 }
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(crate) fn sys_execve(&mut self, tid: Tid, [path, arguments, environment, ..]: [u64; 6]) -> Answer {
-        let path = self.path_at(tid, HERE, path)?;
-        self.execute(tid, Named { path, open: None }, arguments, environment)
+        let told = self.path_or_empty(tid, path)?;
+        if told.is_empty() {
+            return Err(ENOENT);
+        }
+        let path = self.whole_path(tid, HERE, told.clone())?;
+        self.execute(tid, Named { told, path, by: None, is_open: false }, arguments, environment)
     }
 
     pub(crate) fn sys_execveat(
@@ -117,13 +152,22 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     ) -> Answer {
         let flags = checked(flags, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW)?;
         let path = self.path_or_empty(tid, path)?;
-        let named = match path.is_empty() {
-            true if flags & AT_EMPTY_PATH == 0 => return Err(ENOENT),
-            true if directory as u32 == HERE as u32 => return Err(EACCES),
-            true => Named { path: format!("/dev/fd/{}", directory as u32).into(), open: Some(directory) },
-            false => Named { path: self.whole_path(tid, directory, path)?, open: None },
+        let (is_open, is_here) = (path.is_empty(), directory as u32 == HERE as u32);
+        if is_open && flags & AT_EMPTY_PATH == 0 {
+            return Err(ENOENT);
+        }
+        if is_open && is_here {
+            return Err(EACCES);
+        }
+        let by = (!is_here && path.first() != Some(&b'/')).then_some(directory);
+        let told = match by.map(|fd| format!("/dev/fd/{}", fd as u32).into_bytes()) {
+            Some(descriptor) if is_open => descriptor,
+            Some(descriptor) => [&descriptor, &b"/"[..], &path].concat(),
+            None => path.clone(),
         };
-        if named.open.is_none() && flags & AT_SYMLINK_NOFOLLOW != 0 {
+        let path = if is_open { Way::new(path) } else { self.whole_path(tid, directory, path)? };
+        let named = Named { told, path, by, is_open };
+        if !is_open && flags & AT_SYMLINK_NOFOLLOW != 0 {
             let reached = self.reach(tid, &named.path, Last::Stay)?;
             if self.look(&reached, Last::Stay)?.kind == vfs::Kind::Symlink {
                 return Err(ELOOP);
@@ -176,18 +220,22 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Reads the head of a program, follows scripts to their interpreter, and reads that of the interpreter.
     pub fn find_program(&mut self, tid: Tid, path: Vec<u8>, arguments: Vec<Vec<u8>>) -> Result<Program> {
-        self.find_named(tid, Named { path, open: None }, arguments)
+        let told = path.clone();
+        self.find_named(tid, Named { told, path: Way::new(path), by: None, is_open: false }, arguments)
     }
 
     fn find_named(&mut self, tid: Tid, named: Named, arguments: Vec<Vec<u8>>) -> Result<Program> {
-        let Named { mut path, mut open } = named;
-        let mut arguments = arguments;
+        let Named { mut told, mut path, mut by, mut is_open } = named;
+        let (mut arguments, first) = (arguments, told.clone());
+        let mut name = None;
         for _ in 0..SCRIPTS_MAX {
-            let by = open.take();
-            let (inode, sets, file) = match by {
-                Some(fd) => self.open_program_of(tid, fd)?,
-                None => self.open_program(tid, &path).map(|(inode, sets)| (inode, sets, path.clone()))?,
+            let opened = match by {
+                Some(fd) if is_open => self.open_program_of(tid, fd)?,
+                _ => self.open_program(tid, &path)?,
             };
+            let (inode, sets) = (opened.inode, opened.sets);
+            // That of a script is the script's.
+            let name = name.get_or_insert_with(|| short_name(if is_open { &opened.path } else { &first }));
             let head = self.head(inode);
             let script = match &head {
                 Ok(head) => executable::script(head),
@@ -198,7 +246,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                     let found = head.and_then(|head| self.read_program(tid, inode, &head));
                     return match found {
                         Ok((executable, interpreter)) => {
-                            Ok(Program { path, file, inode, executable, interpreter, arguments, sets })
+                            let image = Image { inode, path: opened.path, executable };
+                            let name = core::mem::take(name);
+                            Ok(Program { path: first, name, image, interpreter, arguments, sets })
                         }
                         Err(error) => {
                             let _ = self.store.volume.close(inode);
@@ -210,7 +260,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                     let _ = self.store.volume.close(inode);
                     let (interpreter, argument) = line?;
                     // Its interpreter could not open it.
-                    if let Some(fd) = by
+                    if let Some(fd) = by.take()
                         && self.process(tid)?.descriptors.get(fd as u32)?.closes
                     {
                         return Err(ENOENT);
@@ -218,19 +268,19 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                     let rest = arguments.split_off(arguments.len().min(1));
                     arguments = Vec::from([interpreter.clone()]);
                     arguments.extend(argument);
-                    arguments.push(path);
+                    arguments.push(told);
                     arguments.extend(rest);
-                    path = self.whole_path(tid, HERE, interpreter)?;
+                    path = self.whole_path(tid, HERE, interpreter.clone())?;
+                    (told, is_open) = (interpreter, false);
                 }
             }
         }
         Err(ELOOP)
     }
 
-    /// Opens a program, and says which owner and group it sets.
-    fn open_program(&mut self, tid: Tid, path: &[u8]) -> Result<(Inode, Sets)> {
-        let reached = self.reach(tid, path, Last::Follow)?;
-        let path = reached.as_slice();
+    /// Opens a program.
+    fn open_program(&mut self, tid: Tid, path: &Way) -> Result<Opened> {
+        let path = &self.reach(tid, path, Last::Follow)?;
         let found = self.look(path, Last::Follow)?;
         match found.kind {
             vfs::Kind::Directory => return Err(EACCES),
@@ -238,15 +288,19 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             _ => return Err(EACCES),
         }
         self.may(tid, &found, X_OK)?;
+        self.check_not_written(found.inode)?;
         let root = self.store.root;
-        match self.store.volume.open(root, path, How::default(), 0) {
-            Err(vfs::Error::IsDirectory) => Err(EISDIR),
-            opened => Ok((opened?, sets(&found))),
-        }
+        let inode = match self.store.volume.open(root, path, How::default(), 0) {
+            Err(vfs::Error::IsDirectory) => return Err(EISDIR),
+            opened => opened?,
+        };
+        // It is only shown, and may be too long without symbolic links.
+        let path = self.canonical(path).unwrap_or_else(|_| plain(path));
+        Ok(Opened { inode, sets: sets(&found), path })
     }
 
-    /// Opens the file behind a descriptor once more, as a program. Its path comes with it.
-    fn open_program_of(&mut self, tid: Tid, fd: u64) -> Result<(Inode, Sets, Vec<u8>)> {
+    /// Opens the file behind a descriptor once more, as a program.
+    fn open_program_of(&mut self, tid: Tid, fd: u64) -> Result<Opened> {
         let open = self.open_or_place(tid, fd)?;
         let Object::File { inode, path } = &open.object else {
             return Err(if matches!(open.object, Object::Link(_)) { ELOOP } else { EACCES });
@@ -256,8 +310,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(EACCES);
         }
         self.may(tid, &found, X_OK)?;
+        self.check_not_written(*inode)?;
         self.store.volume.opened(*inode)?;
-        Ok((*inode, sets(&found), path.clone()))
+        Ok(Opened { inode: *inode, sets: sets(&found), path: path.clone() })
     }
 
     fn head(&mut self, inode: Inode) -> Result<Vec<u8>> {
@@ -267,12 +322,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(head)
     }
 
-    fn read_program(
-        &mut self,
-        tid: Tid,
-        inode: Inode,
-        head: &[u8],
-    ) -> Result<(Executable, Option<(Inode, Executable)>)> {
+    fn read_program(&mut self, tid: Tid, inode: Inode, head: &[u8]) -> Result<(Executable, Option<Image>)> {
         let len = self.store.volume.len(inode)?;
         let executable = Executable::read(head, len)?;
         let Some((at, len)) = executable.interpreter else { return Ok((executable, None)) };
@@ -280,15 +330,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.store.read_at(inode, at, &mut path)?;
         let end = path.iter().position(|byte| *byte == 0).ok_or(ENOEXEC)?;
         path.truncate(end);
-        let (interpreter, _) = self.open_program(tid, &path)?;
-        let read = self.head(interpreter).and_then(|head| {
-            let len = self.store.volume.len(interpreter)?;
+        let path = self.whole_path(tid, HERE, path)?;
+        let Opened { inode, path, .. } = self.open_program(tid, &path)?;
+        let read = self.head(inode).and_then(|head| {
+            let len = self.store.volume.len(inode)?;
             Executable::read(&head, len)
         });
         match read {
-            Ok(found) => Ok((executable, Some((interpreter, found)))),
+            Ok(found) => Ok((executable, Some(Image { inode, path, executable: found }))),
             Err(error) => {
-                let _ = self.store.volume.close(interpreter);
+                let _ = self.store.volume.close(inode);
                 Err(if error == ENOEXEC { crate::errno::ELIBBAD } else { error })
             }
         }
@@ -296,21 +347,15 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Files of a program that were open to read it: what is mapped stays.
     pub fn let_files_go(&mut self, program: &Program) {
-        let _ = self.store.volume.close(program.inode);
-        if let Some((inode, _)) = &program.interpreter {
-            let _ = self.store.volume.close(*inode);
+        for image in [&program.image].into_iter().chain(&program.interpreter) {
+            let _ = self.store.volume.close(image.inode);
         }
     }
 
     /// Maps the pieces of an executable. Gives back by how much its addresses are higher.
-    fn map_executable(
-        &mut self,
-        memory: &mut Memory,
-        inode: Inode,
-        executable: &Executable,
-        base: u64,
-    ) -> Result<u64> {
-        let file = self.store.map_file(inode)?;
+    fn map_image(&mut self, memory: &mut Memory, image: &Image, base: u64) -> Result<u64> {
+        let executable = &image.executable;
+        let file = self.store.map_file(image.inode)?;
         let (first, _) = executable.range();
         let by = if executable.is_movable { base.checked_sub(first).ok_or(ENOEXEC)? } else { 0 };
         for segment in &executable.segments {
@@ -333,6 +378,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 self.store.write(memory, zeros, &vec![0; (file_end - zeros) as usize])?;
             }
         }
+        memory.note_path(&mut self.store.frames, file, (&image.path, &image.path));
         Ok(by)
     }
 
@@ -340,7 +386,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub fn begin_program(&mut self, tid: Tid, program: &Program, environment: &[Vec<u8>]) -> Result<()> {
         let mut memory = Memory::default();
         let laid = self.lay_out(tid, &mut memory, program, environment);
-        let (entry, sp) = match laid {
+        let laid = match laid {
             Ok(laid) => laid,
             Err(error) => {
                 memory.clear(&mut self.store.frames);
@@ -371,11 +417,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 process.death_signal = 0;
             }
         }
-        self.note_program(pid, program, environment);
+        self.note_program(pid, program, environment, laid.auxiliary);
         let mut state = Box::new(ThreadState::ZERO);
         state.len_bytes = ThreadState::LEN_BYTES;
-        state.registers[register::RIP] = entry;
-        state.registers[register::RSP] = sp;
+        state.registers[register::RIP] = laid.entry;
+        state.registers[register::RSP] = laid.stack;
         state.registers[register::RFLAGS] = FLAGS;
         state.image[0] = CONTROL;
         state.image[abi::state::IMAGE_MXCSR] = MXCSR;
@@ -388,11 +434,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(())
     }
 
-    /// Owners of a process when it begins a program, and capabilities. Saved owners are then those in effect.
+    /// Owners of a process when it begins a program, and capabilities. Saved owners are then those in effect. A process that shares its directories with others gets no rights by it:
+    /// the others could give the program another root, or another umask, while it has them.
     fn owners_of_program(&mut self, tid: Tid, program: &Program) -> Result<(Owners, Capabilities)> {
         let own = self.thread(tid)?.capabilities;
         let process = self.process(tid)?;
-        let (mut owners, is_bound) = (process.owners.clone(), process.has_no_new_rights);
+        let mut owners = process.owners.clone();
+        let is_bound = process.has_no_new_rights || Rc::strong_count(&process.filesystem) > 1;
         if !is_bound {
             owners.owner[1] = program.sets.0.unwrap_or(owners.owner[1]);
             owners.group[1] = program.sets.1.unwrap_or(owners.group[1]);
@@ -426,18 +474,20 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
-    fn note_program(&mut self, pid: Tid, program: &Program, environment: &[Vec<u8>]) {
+    fn note_program(&mut self, pid: Tid, program: &Program, environment: &[Vec<u8>], auxiliary: Rc<[u8]>) {
         self.forget_made_alarms(pid);
         self.forget_contexts(pid);
         let closing = match self.processes.get_mut(&pid) {
             Some(process) => {
-                let name = program.file.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-                process.name = name[..name.len().min(NAME_BYTES)].to_vec();
-                process.program = super::paths::plain(&program.file);
+                process.name.clone_from(&program.name);
+                process.program.clone_from(&program.image.path);
+                process.image = Some(program.image.inode);
                 let arguments = [kept(&program.arguments), kept(environment)];
-                let share = self.budget.take(arguments.iter().map(|texts| texts.len()).sum());
+                let len: usize = arguments.iter().map(|texts| texts.len()).sum();
+                let share = self.budget.take(len + auxiliary.len());
                 // They are only shown, so they may be missing.
-                process.arguments = if share.is_some() { arguments } else { Default::default() };
+                (process.arguments, process.auxiliary) =
+                    if share.is_some() { (arguments, auxiliary) } else { Default::default() };
                 process.arguments_share = share.map(Rc::new);
                 (process.has_begun, process.exit_signal) = (true, SIGCHLD);
                 process.programs += 1;
@@ -464,30 +514,31 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
-    /// Maps a program with its interpreter and stack. Where it begins, and its stack pointer.
+    /// Maps a program with its interpreter and stack.
     fn lay_out(
         &mut self,
         tid: Tid,
         memory: &mut Memory,
         program: &Program,
         environment: &[Vec<u8>],
-    ) -> Result<(u64, u64)> {
-        let by = self.map_executable(memory, program.inode, &program.executable, BASE)?;
-        let (_, end) = program.executable.range();
+    ) -> Result<Laid> {
+        let executable = &program.image.executable;
+        let by = self.map_image(memory, &program.image, BASE)?;
+        let (_, end) = executable.range();
         memory.begin_heap(end + by);
         let higher = |address: u64, by: u64| address.checked_add(by).ok_or(ENOEXEC);
-        let entry = higher(program.executable.entry, by)?;
+        let entry = higher(executable.entry, by)?;
         let (start, base) = match &program.interpreter {
-            Some((inode, interpreter)) => {
-                let by = self.map_executable(memory, *inode, interpreter, INTERPRETER_BASE)?;
-                (higher(interpreter.entry, by)?, interpreter.range().0 + by)
+            Some(image) => {
+                let by = self.map_image(memory, image, INTERPRETER_BASE)?;
+                (higher(image.executable.entry, by)?, image.executable.range().0 + by)
             }
             None => (entry, 0),
         };
         let mut random = [0; 16];
         self.machine.random(&mut random);
         let (owners, _) = self.owners_of_program(tid, program)?;
-        let headers = (higher(program.executable.headers.0, by)?, program.executable.headers.1);
+        let headers = (higher(executable.headers.0, by)?, executable.headers.1);
         let told = Told {
             headers,
             interpreter: base,
@@ -506,8 +557,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         let kind = Kind { grows_down: true, ..Kind::private(Rights::READ_WRITE) };
         memory.map(&mut self.store.frames, Some(STACK_TOP - len), len, kind, false)?;
+        memory.begin_stack(sp);
         self.store.write(memory, sp, &bytes)?;
-        Ok((start, sp))
+        let auxiliary = executable::vector(&bytes, program.arguments.len() + environment.len()).into();
+        Ok(Laid { entry: start, stack: sp, auxiliary })
     }
 
     /// Maps the code that is called in place of system calls, right above the stack. Where it is; 0 if there is none.
@@ -528,6 +581,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 fn kept(texts: &[Vec<u8>]) -> Rc<[u8]> {
     let bytes = texts.iter().flat_map(|text| text.iter().chain(&[0]));
     bytes.take(ARGUMENTS_KEPT).copied().collect::<Vec<u8>>().into()
+}
+
+/// Last name of a path, as far as a process keeps it.
+fn short_name(path: &[u8]) -> Vec<u8> {
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    name.get(..NAME_BYTES).unwrap_or(name).to_vec()
 }
 
 /// Owner and group that a program sets. One of a group is one only if the group may begin it.

@@ -17,6 +17,7 @@ use crate::memory::{self, FileNumber, Memory, Rights, Source};
 use crate::process::Shared;
 use crate::system::{Answer, DONE, System};
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::String;
 use core::fmt::Write;
@@ -102,7 +103,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(ENOSPC);
         }
         let share = self.kept.ipc.lasting.take(&self.budget, SEGMENT_BYTES).ok_or(ENOSPC)?;
-        let object = self.store.frames.make_object(Some(pages * PAGE))?;
+        let name = format!("/SYSV{:08x} (deleted)", permissions.key).into_bytes().into();
+        let object = self.store.frames.make_object(Some(pages * PAGE), Some(name))?;
         let segment =
             Segment { object, len, maker: pid, last: 0, attached: 0, detached: 0, is_removed: false };
         let now = self.seconds();

@@ -1,4 +1,4 @@
-//! Bytes that go from one descriptor to another and not through memory of the process: `splice`, `tee`, `vmsplice`, `copy_file_range`.
+//! Bytes that go from one descriptor to another and not through memory of the process: `splice`, `tee`, `vmsplice`, `copy_file_range`, `sendfile`.
 
 use super::files::{PIECE_MAX, Taken, is_stream, position};
 use super::number;
@@ -8,6 +8,7 @@ use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open, PipeEnds};
 use crate::signal::Cause;
 use crate::system::{Answer, DONE, Outcome, System};
+use crate::terminals::SYSTEM;
 use alloc::rc::Rc;
 use alloc::vec;
 use linux_raw_sys::general::{
@@ -60,13 +61,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             [None, None] => Err(EINVAL),
             [Some(pipe), Some(other)] if pipe.number == other.number => Err(EINVAL),
             [_, Some(pipe)] if pipe.pipe.borrow().ends().0 == 0 => self.tell_broken(tid),
-            [None, Some(pipe)] => {
-                let room = pipe.pipe.borrow().room() as u64;
-                if room == 0 {
-                    return wait(self, to, has_no_time);
-                }
-                self.fill_pipe(tid, from, to, len.min(room), has_no_time)
-            }
+            [None, Some(pipe)] => self.fill_pipe(tid, pipe, [from, to], len, has_no_time),
             [Some(pipe), _] => self.drain_pipe(tid, pipe, [from, to], len, has_no_time),
         }
     }
@@ -103,10 +98,21 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
-    /// Moves bytes into a pipe that has room for them.
-    fn fill_pipe(&mut self, tid: Tid, from: Side, to: Side, len: u64, has_no_time: bool) -> Answer {
+    /// Moves bytes into a pipe: as many as it has room for.
+    fn fill_pipe(
+        &mut self,
+        tid: Tid,
+        pipe: &Rc<PipeEnds>,
+        [from, to]: [Side; 2],
+        len: u64,
+        has_no_time: bool,
+    ) -> Answer {
+        let room = pipe.pipe.borrow().room() as u64;
+        if room == 0 {
+            return wait(self, to, has_no_time);
+        }
         let at = self.position_of(tid, from)?;
-        let mut bytes = vec![0; len.min(PIECE_MAX) as usize];
+        let mut bytes = vec![0; len.min(room).min(PIECE_MAX) as usize];
         let count = match self.take(from.open, &mut bytes, at)? {
             Taken::Bytes(count) => count,
             Taken::Nothing(_) => return wait(self, from, has_no_time),
@@ -212,6 +218,64 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             _ => self.sys_pwritev(tid, [fd, address, count, at, high, 0]),
         };
         self.synced(tid, fd, flags as u32, written)
+    }
+
+    /// Copies from a file to what takes bytes. Programs go on with reads and writes where it cannot be done.
+    pub(crate) fn sys_sendfile(&mut self, tid: Tid, [to, from, at, count, ..]: [u64; 6]) -> Answer {
+        let named = if at == 0 { None } else { Some(self.words::<1>(tid, at)?[0]) };
+        let source = self.open_file(tid, from)?;
+        if !source.is_readable() {
+            return Err(EBADF);
+        }
+        let is_row = matches!(source.object, Object::File { .. } | Object::Memory(_));
+        if named.is_some() && self.event_of(&source).is_some() {
+            return Err(ESPIPE);
+        }
+        let named = named.map(position).transpose()?;
+        let target = self.open_file(tid, to)?;
+        if !target.is_writable() {
+            return Err(EBADF);
+        }
+        let may_wait = match target.object {
+            Object::Master { .. } => true,
+            Object::Terminal { number, .. } => number != SYSTEM,
+            _ => false,
+        };
+        if !is_row || may_wait {
+            return Err(EINVAL);
+        }
+        if count == 0 {
+            return DONE;
+        }
+        let from = Side { open: &source, position_at: at };
+        let to = Side { open: &target, position_at: 0 };
+        match pipe_of(&target) {
+            Some(pipe) if pipe.pipe.borrow().ends().0 == 0 => self.tell_broken(tid),
+            Some(pipe) => self.fill_pipe(tid, pipe, [from, to], count, false),
+            None => self.send_piece(tid, [from, to], named, count),
+        }
+    }
+
+    /// Copies from a file to something that is no pipe, from a position on or where the file stands.
+    fn send_piece(&mut self, tid: Tid, [from, to]: [Side; 2], named: Option<u64>, count: u64) -> Answer {
+        let start = named.unwrap_or(from.open.offset.get());
+        let mut bytes = vec![0; count.min(PIECE_MAX) as usize];
+        let Taken::Bytes(found) = self.take(from.open, &mut bytes, Some(start))? else { return Err(EINVAL) };
+        bytes.truncate(self.limit_write(tid, to.open, None, found)?);
+        if found == 0 {
+            return DONE;
+        }
+        let is_socket = matches!(to.open.object, Object::Socket(_) | Object::Inet(_));
+        let count = match self.put(to.open, &bytes, None, false) {
+            Err(EAGAIN) if is_socket => return wait(self, to, false),
+            Err(EPIPE) if is_stream(to.open) => return self.tell_broken(tid),
+            count => count?,
+        };
+        self.move_position(tid, from, named, count)?;
+        if named.is_none() {
+            from.open.offset.set(start + count as u64);
+        }
+        number(Ok(count as u64))
     }
 
     pub(crate) fn sys_copy_file_range(

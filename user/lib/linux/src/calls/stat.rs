@@ -1,11 +1,12 @@
 //! Attributes.
 
 use super::HERE;
+use super::fifo::Fifo;
 use super::paths::{Meant, checked};
 use super::permissions::Subject;
 use super::time::SECOND;
 use crate::capabilities::NO_FIXUP;
-use crate::errno::{EACCES, EINVAL, ENOENT, Result};
+use crate::errno::{EACCES, EINVAL, Result};
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
 use crate::node::Node;
@@ -23,7 +24,7 @@ use vfs::path::Last;
 use vfs::{Attributes, FileSystem, Inode, Kind};
 
 /// Number of the device of a sandbox's files, and that of `/dev` and `/proc`.
-const DEVICES: [u64; 2] = [0x801, 0x15];
+pub(super) const DEVICES: [u64; 2] = [0x801, 0x15];
 
 /// Kinds of file systems, as `statfs` names them.
 const EXT4: u64 = 0xef53;
@@ -61,7 +62,7 @@ impl Stat {
         };
         Stat {
             device: DEVICES[usize::from(special.is_some())],
-            inode: found.inode.0 & (u64::MAX >> 1),
+            inode: inode_number(found.inode),
             links: found.links.into(),
             mode: kind | u32::from(found.permissions),
             owner: found.owner,
@@ -122,6 +123,11 @@ impl Stat {
     }
 }
 
+/// Number of an inode, as processes see it.
+pub(super) fn inode_number(inode: Inode) -> u64 {
+    inode.0 & (u64::MAX >> 1)
+}
+
 /// Whether a symbolic link at the end of a path is followed.
 pub(super) fn last(flags: u32) -> Last {
     if flags & AT_SYMLINK_NOFOLLOW != 0 { Last::Stay } else { Last::Follow }
@@ -158,10 +164,15 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 SYSTEM => Special::Device(Device::Console).inode(),
                 number => Special::Terminal(number).inode(),
             }),
-            Object::Reader(ends) | Object::Writer(ends) => {
-                Ok(Stat::nameless(S_IFIFO | 0o600, ends.number, 0))
+            Object::Reader(ends) | Object::Writer(ends) | Object::Fifo(Fifo { ends, .. }) => {
+                match &ends.name {
+                    Some(name) => self.stat_of(name.inode),
+                    None => {
+                        let (owner, group) = ends.owner;
+                        Ok(Stat { owner, group, ..Stat::nameless(S_IFIFO | 0o600, ends.number, 0) })
+                    }
+                }
             }
-            Object::Fifo(fifo) => self.stat_of(fifo.inode().ok_or(ENOENT)?),
             Object::Counter { number, .. } => Ok(Stat::nameless(0o600, *number, 0)),
             Object::Epoll(epoll) => Ok(Stat::nameless(0o600, epoll.number, 0)),
             Object::Timer(timer) => Ok(Stat::nameless(0o600, timer.number, 0)),
@@ -203,7 +214,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         {
             return self.stat_object(&open);
         }
-        self.reach(tid, &path, last(flags))?;
+        let path = self.reach(tid, &path, last(flags))?;
         let found = self.look(&path, last(flags))?;
         Ok(self.stat_found(&found))
     }
@@ -263,7 +274,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_statfs(&mut self, tid: Tid, [path, to, ..]: [u64; 6]) -> Answer {
         let path = self.path_at(tid, HERE, path)?;
-        self.reach(tid, &path, Last::Follow)?;
+        let path = self.reach(tid, &path, Last::Follow)?;
         let found = self.look(&path, Last::Follow)?;
         self.write_statfs(tid, to, found.inode)
     }

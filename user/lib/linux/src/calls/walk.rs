@@ -2,7 +2,7 @@
 
 use super::paths::names;
 use super::permissions::{Subject, whole};
-use crate::errno::{ELOOP, ENAMETOOLONG, ENOTDIR, EXDEV, Result};
+use crate::errno::{ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR, EXDEV, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::special::{OfProcess, Special};
@@ -27,6 +27,14 @@ pub(super) struct Reached {
     pub is_descriptor: bool,
 }
 
+/// A directory: names of its path, and what has each of them.
+#[derive(Default)]
+struct Trail {
+    names: Vec<Vec<u8>>,
+    /// The sandbox's root is the first. Nothing: the directory is not there any more.
+    above: Vec<Attributes>,
+}
+
 /// A walk.
 struct Walk {
     /// Owner for which directories have to be searchable; `root` may search all.
@@ -41,8 +49,20 @@ struct Walk {
     above: Vec<Attributes>,
     /// Names out of which no path leads.
     floor: usize,
+    /// The root directory of the process, if it has another one than the sandbox.
+    root: Option<Trail>,
     /// Symbolic links that were followed.
     links: usize,
+    /// Whether a slash stands at the end, so that it has to be a directory.
+    is_directory: bool,
+}
+
+/// Names of a path from the last on. A dot at its end is one of them, since what is in front of it has to be a directory.
+fn backwards(path: &[u8]) -> Vec<Vec<u8>> {
+    let end = path.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
+    let last = path.split_at(end).0.rsplit(|byte| *byte == b'/').next();
+    let dot = last.filter(|name| *name == b".").map(<[u8]>::to_vec);
+    dot.into_iter().chain(names(path).map(<[u8]>::to_vec).rev()).collect()
 }
 
 /// Whether something is of another file system than the files are.
@@ -72,10 +92,17 @@ impl Walk {
         if is_other && self.has(RESOLVE_NO_XDEV) { Err(EXDEV) } else { Ok(()) }
     }
 
-    /// `..`: out of a directory, but not out of that in which the walk has to stay.
+    /// `..`: out of a directory, but not out of that in which the walk has to stay. `ENOENT`: that is not there any more.
     fn leave(&mut self) -> Result<()> {
         if self.found.len() <= self.floor {
             return if self.has(RESOLVE_BENEATH) { Err(EXDEV) } else { Ok(()) };
+        }
+        match &self.root {
+            _ if self.has(SCOPED) => {}
+            // Nobody knows where the way up ends.
+            Some(root) if root.above.is_empty() => return Err(ENOENT),
+            Some(root) if root.names == self.found => return Ok(()),
+            _ => {}
         }
         if let [.., parent, _] = self.above.as_slice() {
             self.check_device(parent)?;
@@ -93,8 +120,23 @@ impl Walk {
         if is_magic && self.has(SCOPED | RESOLVE_NO_XDEV) { Err(EXDEV) } else { Ok(()) }
     }
 
-    /// Goes on with the target of a symbolic link.
-    fn follow(&mut self, target: &[u8]) -> Result<()> {
+    /// Goes on in the directory where paths begin that begin with a slash. `ENOENT`: it is not there any more.
+    fn begin_anew(&mut self) -> Result<()> {
+        match &self.root {
+            Some(root) if !self.has(SCOPED) => {
+                self.found.clone_from(&root.names);
+                self.above.clone_from(&root.above);
+            }
+            _ => {
+                self.found.truncate(self.floor);
+                self.above.truncate(self.floor + 1);
+            }
+        }
+        if self.above.is_empty() { Err(ENOENT) } else { Ok(()) }
+    }
+
+    /// Goes on with the target of a symbolic link. `is_magic`: it is a path from the sandbox's root on, whatever the root of the process is.
+    fn follow(&mut self, target: &[u8], is_magic: bool) -> Result<()> {
         self.links += 1;
         if self.links > LINKS_MAX {
             return Err(ELOOP);
@@ -103,21 +145,26 @@ impl Walk {
             if self.has(RESOLVE_BENEATH) || self.has(RESOLVE_NO_XDEV) && is_special(&self.here()?) {
                 return Err(EXDEV);
             }
-            self.found.truncate(self.floor);
-            self.above.truncate(self.floor + 1);
+            if is_magic {
+                self.found.clear();
+                self.above.truncate(1);
+            } else {
+                self.begin_anew()?;
+            }
         }
-        self.left.extend(names(target).map(<[u8]>::to_vec).rev());
+        self.is_directory |= self.left.is_empty() && target.ends_with(b"/");
+        self.left.append(&mut backwards(target));
         let bytes: usize = self.left.iter().map(|name| name.len() + 1).sum();
         if bytes > 2 * PATH_MAX { Err(ENAMETOOLONG) } else { Ok(()) }
     }
 
     /// The end of a path. A slash there says that it has to be a directory.
-    fn reached(&self, path: &[u8], is_descriptor: bool) -> Reached {
-        let mut reached = whole(&self.found);
-        if path.ends_with(b"/") && !self.found.is_empty() {
-            reached.push(b'/');
+    fn reached(&self, is_descriptor: bool) -> Reached {
+        let mut path = whole(&self.found);
+        if self.is_directory && !self.found.is_empty() {
+            path.push(b'/');
         }
-        Reached { path: reached, is_descriptor }
+        Reached { path, is_descriptor }
     }
 }
 
@@ -129,23 +176,39 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if is_absolute && limits & RESOLVE_BENEATH != 0 {
             return Err(EXDEV);
         }
-        let root = self.store.root;
-        let mut walk = Walk {
-            subject: self.subject(tid)?,
-            limits,
-            left: names(path).map(<[u8]>::to_vec).rev().collect(),
-            found: Vec::new(),
-            above: Vec::from([self.store.volume.attributes(root)?]),
-            floor: 0,
-            links: 0,
-        };
-        for name in names(start).filter(|_| is_scoped || !is_absolute) {
-            let next = self.store.volume.attributes_at(walk.here()?.inode, name, Last::Name)?;
-            walk.found.push(name.to_vec());
-            walk.above.push(next);
+        let root = self.trail_to_root(tid)?;
+        let begins_anew = is_absolute && !is_scoped;
+        let Trail { names: found, above } = self.trail(if begins_anew { b"" } else { start })?;
+        let (subject, left, is_directory) = (self.subject(tid)?, backwards(path), path.ends_with(b"/"));
+        let (floor, links) = (0, 0);
+        let mut walk = Walk { subject, limits, left, found, above, floor, root, links, is_directory };
+        if begins_anew {
+            walk.begin_anew()?;
         }
         walk.floor = if is_scoped { walk.found.len() } else { 0 };
         Ok(walk)
+    }
+
+    /// The trail along a path without symbolic links, from the sandbox's root on. A process that has a directory open, or is in it, needs no rights to those above.
+    fn trail(&mut self, path: &[u8]) -> Result<Trail> {
+        let root = self.store.root;
+        let mut trail = Trail { names: Vec::new(), above: Vec::from([self.store.volume.attributes(root)?]) };
+        let mut here = root;
+        for name in names(path) {
+            let next = self.store.volume.attributes_at(here, name, Last::Name)?;
+            here = next.inode;
+            trail.names.push(name.to_vec());
+            trail.above.push(next);
+        }
+        Ok(trail)
+    }
+
+    /// The trail to the root directory of a thread's process, if it has another one than the sandbox. Another directory may have its path by now.
+    fn trail_to_root(&mut self, tid: Tid) -> Result<Option<Trail>> {
+        let Some(root) = self.root_directory(tid)? else { return Ok(None) };
+        let trail = self.trail(&root.name()).unwrap_or_default();
+        let is_it = trail.above.last().is_some_and(|last| Some(last.inode) == root.file());
+        Ok(Some(if is_it { trail } else { Trail::default() }))
     }
 
     /// Walks a path from a directory on, within limits: `RESOLVE_…`.
@@ -167,6 +230,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             walk.subject.as_ref().map_or(Ok(()), |subject| subject.check(&directory, X_OK))?;
             if name == b".." {
                 walk.leave()?;
+                continue;
+            }
+            if name == b"." {
                 continue;
             }
             let is_last = walk.left.is_empty();
@@ -202,11 +268,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             walk.check_link(is_descriptor || is_link)?;
             if is_last && is_descriptor {
                 walk.enter(name, next)?;
-                return Ok(walk.reached(path, true));
+                return Ok(walk.reached(true));
             }
             let target = self.store.volume.readlink(directory.inode, &name)?;
-            walk.follow(&target)?;
+            walk.follow(&target, is_descriptor || is_link)?;
         }
-        Ok(walk.reached(path, false))
+        Ok(walk.reached(false))
     }
 }

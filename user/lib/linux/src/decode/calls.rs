@@ -414,4 +414,11 @@ calls! {
     lsm_set_self_attr __NR_lsm_set_self_attr Number: Unknown;
     lsm_list_modules __NR_lsm_list_modules Number: Unknown;
     mseal __NR_mseal Number: Unknown;
+    setxattrat __NR_setxattrat Number: Unknown;
+    getxattrat __NR_getxattrat Number: Unknown;
+    listxattrat __NR_listxattrat Number: Unknown;
+    removexattrat __NR_removexattrat Number: Unknown;
+    open_tree_attr __NR_open_tree_attr Number: Unknown;
+    file_getattr __NR_file_getattr Number: Unknown;
+    file_setattr __NR_file_setattr Number: Unknown;
 }

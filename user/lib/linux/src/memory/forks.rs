@@ -87,8 +87,8 @@ impl Memory {
         }
         objects.iter().for_each(|object| frames.hold_object(*object));
         let recent = Recent::default();
-        let (heap, names) = (self.heap, self.names.clone());
-        let mut copy = Memory { regions, pages, recent, heap, share: None, objects, names };
+        let (heap, stack, names) = (self.heap, self.stack, self.names.clone());
+        let mut copy = Memory { regions, pages, recent, heap, stack, share: None, objects, names };
         share.set(copy.table_bytes());
         copy.share = Some(share);
         Ok(copy)

@@ -9,6 +9,7 @@ use crate::budget::Share;
 use crate::errno::{EACCES, EFBIG, EINVAL, ENOMEM, EOPNOTSUPP, Result};
 use crate::frames::{Bytes, Frame, Frames, PAGE};
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::rc::Rc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -44,8 +45,18 @@ struct Object {
     pages: Pages,
     len: u64,
     uses: usize,
+    /// Its name, as `/proc` shows it, if it has one.
+    name: Option<Rc<[u8]>>,
     /// Share of the budget that its tables have.
     share: Share,
+}
+
+impl Object {
+    /// Bytes that it counts for.
+    fn bytes(&self) -> usize {
+        let name = self.name.as_ref().map_or(0, |name| name.len());
+        OBJECT_BYTES + name + self.pages.bytes()
+    }
 }
 
 impl FileNumber {
@@ -61,14 +72,20 @@ impl FileNumber {
 }
 
 impl<B: Bytes> Frames<B> {
-    /// Makes an object of so many zeros, which its maker holds. `None` for one that ends nowhere.
-    pub fn make_object(&mut self, len: Option<u64>) -> Result<FileNumber> {
-        let share = self.budget.take(OBJECT_BYTES).ok_or(ENOMEM)?;
+    /// Makes an object of so many zeros, which its maker holds, with the name that `/proc` shows. No length: one that ends nowhere.
+    pub fn make_object(&mut self, len: Option<u64>, name: Option<Rc<[u8]>>) -> Result<FileNumber> {
+        let name_bytes = name.as_ref().map_or(0, |name| name.len());
+        let share = self.budget.take(OBJECT_BYTES + name_bytes).ok_or(ENOMEM)?;
         self.objects.made += 1;
         let number = FileNumber(OBJECTS | self.objects.made & !OBJECTS);
         let (pages, len) = (Pages::default(), len.unwrap_or(u64::MAX));
-        self.objects.all.insert(number, Object { pages, len, uses: 1, share });
+        self.objects.all.insert(number, Object { pages, len, uses: 1, name, share });
         Ok(number)
+    }
+
+    /// Name of an object, if it has one.
+    pub fn object_name(&self, number: FileNumber) -> Option<Rc<[u8]>> {
+        self.objects.all.get(&number)?.name.clone()
     }
 
     /// Keeps an object once more.
@@ -99,7 +116,7 @@ impl<B: Bytes> Frames<B> {
 
     /// Bytes that the tables of all objects count for.
     pub fn object_tables(&self) -> usize {
-        self.objects.all.values().map(|object| OBJECT_BYTES + object.pages.bytes()).sum()
+        self.objects.all.values().map(Object::bytes).sum()
     }
 
     /// Whether an object is there.
@@ -107,9 +124,9 @@ impl<B: Bytes> Frames<B> {
         self.objects.all.contains_key(&number)
     }
 
-    /// Whether it is an object that no call but `mmap` has made: it ends nowhere.
+    /// Whether it is an object without a name: no call but `mmap` has made it.
     pub fn is_nameless(&self, number: FileNumber) -> bool {
-        self.objects.all.get(&number).is_some_and(|object| object.len == u64::MAX)
+        self.objects.all.get(&number).is_some_and(|object| object.name.is_none())
     }
 
     /// Bytes of an object.
@@ -167,7 +184,8 @@ impl<B: Bytes> Frames<B> {
 
     fn count_object(&mut self, number: FileNumber) {
         let Some(object) = self.objects.all.get_mut(&number) else { return };
-        object.share.set(OBJECT_BYTES + object.pages.bytes());
+        let bytes = object.bytes();
+        object.share.set(bytes);
     }
 
     /// Frame of a page of an object, which it gets if it has none.
@@ -314,6 +332,39 @@ impl Memory {
             meets
         });
         Ok(shown)
+    }
+
+    /// Shows another piece of its file or object in a range of shared memory, all of which shows one.
+    pub fn show_elsewhere<B: Bytes>(
+        &mut self,
+        frames: &mut Frames<B>,
+        (start, len): (u64, u64),
+        offset: u64,
+    ) -> Result<()> {
+        let range = Memory::range(start, len)?;
+        let (kind, source) = self.shown_by_all(&range).ok_or(EINVAL)?;
+        let kind = Kind { source: Some(Source { offset, ..source }), ..kind };
+        // An object does not end in between.
+        frames.hold_object(source.file);
+        let mapped = self.map(frames, Some(start), len, kind, true);
+        frames.leave_object(source.file);
+        mapped.map(drop)
+    }
+
+    /// Kind of a range that shows one file or object by shared memory with the same rights, and the place that its first page shows.
+    fn shown_by_all(&self, range: &Range<u64>) -> Option<(Kind, Source)> {
+        let kind = self.kind_at(range.start)?;
+        let source = kind.source.filter(|_| kind.is_shared)?;
+        let mut at = range.start;
+        while at < range.end {
+            let (_, region) = self.region(at)?;
+            let is_it = region.kind.source.is_some_and(|shown| shown.file == source.file);
+            if !is_it || !region.kind.is_shared || region.kind.rights != kind.rights {
+                return None;
+            }
+            at = region.end;
+        }
+        Some((kind, source))
     }
 
     /// Some of an object is mapped from now on.

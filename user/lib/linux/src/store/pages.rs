@@ -392,6 +392,16 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
         Ok(())
     }
 
+    /// Whether a file is open for more than its pages.
+    pub fn has_users(&self, inode: Inode) -> bool {
+        self.volume.times_open(inode) > usize::from(self.mapped.contains_key(&inode.0))
+    }
+
+    /// Whether processes may have written to pages of a file where it is mapped.
+    pub fn may_be_touched(&self, inode: Inode) -> bool {
+        self.written.range((inode.0, 0)..=(inode.0, u64::MAX)).next().is_some()
+    }
+
     /// Files of which somebody may have written to pages.
     pub fn written_files(&self) -> Vec<Inode> {
         let files: BTreeSet<u64> =

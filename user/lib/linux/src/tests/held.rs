@@ -23,7 +23,7 @@ impl World {
             sum += process.descriptors.table_bytes() + process.pending.list_bytes();
             if let Some(share) = &process.arguments_share {
                 let len: usize = process.arguments.iter().map(|texts| texts.len()).sum();
-                texts.insert(Rc::as_ptr(share), len);
+                texts.insert(Rc::as_ptr(share), len + process.auxiliary.len());
             }
         }
         sum + texts.values().sum::<usize>()
@@ -58,6 +58,8 @@ impl World {
         let descriptors = self.system.processes.values().flat_map(|process| process.descriptors.iter());
         let mut left: Vec<Rc<Open>> = descriptors.map(|(_, descriptor)| descriptor.open.clone()).collect();
         left.extend(self.system.kept.fifos.opening().cloned());
+        let roots = self.system.processes.values().map(|process| process.filesystem.borrow().root.clone());
+        left.extend(roots.flatten());
         let waited_with = self.system.threads.values().flat_map(|thread| &thread.held);
         left.extend(waited_with.map(|(_, open)| open.clone()));
         let named = self.system.kept.ipc.named.all().map(|queue| (queue.number, queue.clone()));

@@ -258,6 +258,26 @@ fn directories_are_followed_when_they_are_moved() {
     assert_eq!(working_directory(&mut world, child).unwrap(), b"/ab\0");
 }
 
+/// A process that moves its own directory goes on there, though the new path leads through the old one.
+#[test]
+fn directories_are_moved_from_within() {
+    let mut world = world();
+    for name in ["/a", "/a/b", "/a/c"] {
+        world.by_path(1, __NR_mkdir, name, &[0o755]).unwrap();
+    }
+    world.by_path(1, __NR_chdir, "/a/b", &[]).unwrap();
+    rename(&mut world, "../b", "../../a/new/", 0);
+    assert_eq!(working_directory(&mut world, 1).unwrap(), b"/a/new\0");
+    rename(&mut world, "../new", "../c", RENAME_EXCHANGE);
+    assert_eq!(working_directory(&mut world, 1).unwrap(), b"/a/c\0");
+    rename(&mut world, "../../a/new", "../c", RENAME_EXCHANGE);
+    assert_eq!(working_directory(&mut world, 1).unwrap(), b"/a/new\0");
+    for name in ["/a/new", "/a/c"] {
+        world.by_path(1, __NR_rmdir, name, &[]).unwrap();
+    }
+    world.by_path(1, __NR_rmdir, "/a", &[]).unwrap();
+}
+
 /// A process is nowhere when its directory was removed, or another one has taken its place, and that one is not its own.
 #[test]
 fn a_directory_that_is_gone_is_no_other() {

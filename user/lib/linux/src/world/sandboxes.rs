@@ -196,7 +196,17 @@ fn there_is_no_way_to_another_root() {
     let [mut one, _] = sandboxes();
     // The root itself is no other one, by whatever name.
     assert_eq!(one.by_path(1, __NR_chroot, "/..", &[]), Ok(0));
-    assert!(one.by_path(1, __NR_chroot, "/dev", &[]).is_err());
+    // Out of a root below, with something open outside of that, the way leads to the sandbox's root and ends there.
+    let outside = one.open(1, "/", O_RDONLY | O_DIRECTORY).unwrap();
+    assert_eq!(one.by_path(1, __NR_chroot, "/dev", &[]), Ok(0));
+    assert_eq!(one.now(1, __NR_fchdir, &[outside]), Ok(0));
+    for path in ["../two/secret", "two/secret", "../../two/secret", "/../two/secret"] {
+        assert_eq!(one.open(1, path, O_RDONLY), Err(ENOENT), "{path}");
+    }
+    assert_eq!(one.by_path(1, __NR_chroot, "../..", &[]), Ok(0));
+    for path in ["/../two/secret", "/two/secret"] {
+        assert_eq!(one.open(1, path, O_RDONLY), Err(ENOENT), "{path}");
+    }
     for call in [__NR_pivot_root, __NR_mount, __NR_umount2, __NR_swapon, __NR_acct] {
         assert!(one.by_path(1, call, "/..", &[OWN, OWN, 0, 0]).is_err(), "{call}");
     }

@@ -3,7 +3,7 @@
 use crate::calls::HERE;
 use crate::calls::rig::{FIRST, Rig};
 use crate::capabilities::{ALL, Capabilities, KEEP, NO_ROOT};
-use crate::errno::{EACCES, EINVAL, ENOENT, EPERM, ESRCH, Errno};
+use crate::errno::{EACCES, EEXIST, EINVAL, ENOENT, EPERM, ESRCH, Errno};
 use crate::machine::Tid;
 use crate::special::{OfProcess, Special};
 use linux_raw_sys::general::{self as nr, *};
@@ -159,6 +159,27 @@ fn files_are_read_by_whoever_may_read_all() {
     let path = text(&mut rig, child, OTHERS);
     let effective = [HERE, path, R_OK.into(), AT_EACCESS.into()];
     assert_eq!(rig.call_by(child, nr::__NR_faccessat2, &effective), error(EACCES));
+}
+
+/// A name for what is open is made where its maker may write, though that reaches everything.
+#[test]
+fn names_are_made_where_one_may_write() {
+    let mut rig = with_others();
+    assert_eq!(by_path(&mut rig, FIRST, nr::__NR_mkdir, "/closed", &[0o755]), 0);
+    let child = rig.fork();
+    assert_eq!(choose(&mut rig, child, PR_SET_KEEPCAPS, 1), 0);
+    assert_eq!(rig.call_by(child, nr::__NR_setresuid, &[USER; 3]), 0);
+    assert_eq!(set(&mut rig, child, [1 << CAP_DAC_READ_SEARCH; 3]), 0);
+    let fd = opens(&mut rig, child, O_RDONLY) as u64;
+    let empty = text(&mut rig, child, "");
+    let give = |rig: &mut Rig, name: &str| {
+        let name = text(rig, child, name);
+        rig.call_by(child, nr::__NR_linkat, &[fd, empty, HERE, name, AT_EMPTY_PATH.into()])
+    };
+    assert_eq!(give(&mut rig, "/closed/name"), error(EACCES));
+    assert_eq!(give(&mut rig, OTHERS), error(EEXIST));
+    assert_eq!(by_path(&mut rig, FIRST, nr::__NR_chmod, "/closed", &[0o777]), 0);
+    assert_eq!(give(&mut rig, "/closed/name"), 0);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Advice about copies and holes. Errors that are expected are Linux's own.
 
 use crate::calls::rig::{FIRST, Rig};
-use crate::errno::{EACCES, EBADF, EFAULT, EINVAL, ENOMEM, ENOSPC, EOPNOTSUPP, EPERM, Errno};
+use crate::errno::{EACCES, EBADF, EFAULT, EINVAL, ENOMEM, ENOSPC, EOPNOTSUPP, EOVERFLOW, EPERM, Errno};
 use crate::frames::PAGE;
 use crate::machine::Tid;
 use crate::memory::{Fault, Kind, Rights, Source};
@@ -73,6 +73,48 @@ fn copies_do_not_have_what_is_left_out() {
     assert_eq!(advise(&mut rig, at + 2 * PAGE, 2, MADV_DOFORK), 0);
     let other = rig.fork();
     assert_eq!(seen(&mut rig, other, at), [Some(5), None, Some(5), Some(5)]);
+}
+
+/// Pages of shared memory change places without a descriptor, and stay the object's.
+#[test]
+fn shared_memory_shows_other_pieces() {
+    let mut rig = Rig::begun();
+    let fd = memory(&mut rig, 4);
+    let objects = rig.system.store.frames.object_count();
+    for (flags, fd) in [(MAP_SHARED | MAP_ANONYMOUS, u64::MAX), (MAP_SHARED, fd)] {
+        let at = map(&mut rig, 4, flags, fd);
+        (0..4).for_each(|page| fill(&mut rig, at + page * PAGE, 1, 1 + page as u8));
+        let show = |rig: &mut Rig, page: u64, pages: u64, shown: u64| {
+            rig.call(nr::__NR_remap_file_pages, &[at + page * PAGE + 7, pages * PAGE + 7, 0, shown, 0])
+        };
+        assert_eq!((show(&mut rig, 0, 1, 3), show(&mut rig, 1, 2, 0)), (0, 0));
+        assert_eq!(seen(&mut rig, FIRST, at), [4, 1, 2, 4].map(Some));
+        rig.system.write(FIRST, at + 3 * PAGE, &[9]).unwrap();
+        assert_eq!(seen(&mut rig, FIRST, at), [9, 1, 2, 9].map(Some));
+        let child = rig.fork();
+        assert_eq!(seen(&mut rig, child, at), [9, 1, 2, 9].map(Some));
+        assert_eq!(show(&mut rig, 0, 4, 0), 0);
+        assert_eq!(seen(&mut rig, FIRST, at), [1, 2, 3, 9].map(Some));
+        for (arguments, expected) in [
+            ([at, PAGE, PROT_READ.into(), 0], EINVAL),
+            ([at, PAGE - 1, 0, 0], EINVAL),
+            ([at, 5 * PAGE, 0, 0], EINVAL),
+            ([at, PAGE, 0, u64::MAX], EINVAL),
+            ([at, PAGE, 0, 1 << 60], EOVERFLOW),
+            ([at, 0u64.wrapping_sub(PAGE), 0, 0], EINVAL),
+        ] {
+            let found = rig.call(nr::__NR_remap_file_pages, &arguments);
+            assert_eq!(found, error(expected), "{arguments:x?}");
+        }
+        assert_eq!(seen(&mut rig, FIRST, at), [1, 2, 3, 9].map(Some));
+        for tid in [FIRST, child] {
+            assert_eq!(rig.call_by(tid, nr::__NR_munmap, &[at, 4 * PAGE]), 0);
+        }
+    }
+    assert_eq!(rig.system.store.frames.object_count(), objects);
+    let private = map(&mut rig, 1, ANYWHERE, u64::MAX);
+    assert_eq!(rig.call(nr::__NR_remap_file_pages, &[private, PAGE, 0, 0]), error(EINVAL));
+    assert_eq!(rig.call(nr::__NR_remap_file_pages, &[PAGE, PAGE, 0, 0]), error(EINVAL));
 }
 
 #[test]
@@ -424,7 +466,7 @@ fn names_are_forgotten() {
 #[test]
 fn mappings_end_where_places_do() {
     let mut rig = Rig::begun();
-    let file = rig.system.store.frames.make_object(None).unwrap();
+    let file = rig.system.store.frames.make_object(None, None).unwrap();
     let source = Some(Source { file, offset: 0u64.wrapping_sub(3 * PAGE) });
     let kind = Kind { is_shared: true, source, ..Kind::private(Rights::READ_WRITE) };
     let room = rig.system.room(FIRST).unwrap();

@@ -92,5 +92,9 @@ fn a_script_is_named_by_a_descriptor() {
     assert_eq!(begin(&mut rig, fd, "", AT_EMPTY_PATH), None);
     let process = &rig.system.processes[&FIRST];
     assert_eq!(&*process.arguments[0], std::format!("/bin/test\0word\0/dev/fd/{fd}\0").as_bytes());
-    assert_eq!(process.program, b"/bin/test");
+    assert_eq!((&process.name[..], &process.program[..]), (&b"script"[..], &b"/bin/test"[..]));
+    // A script whose interpreter is a script is the one that was named.
+    file(&mut rig, "/tmp/outer", b"#!/tmp/script\n", 0o755);
+    assert_eq!(begin(&mut rig, HERE, "/tmp/outer", 0), None);
+    assert_eq!(rig.system.processes[&FIRST].name, b"outer");
 }
