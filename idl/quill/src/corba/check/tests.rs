@@ -1,6 +1,7 @@
 use std::path::Path;
 
 use crate::driver::compile_text;
+use crate::parts;
 use crate::session::{Dialect, Options};
 
 /// Compiles and compares `CODE@line` of every message, warnings with a `w` before.
@@ -325,7 +326,8 @@ fn made(text: &str) -> Vec<Option<String>> {
     let mut all = Vec::new();
     for kernel in crate::kernel::ALL {
         for in_rust in [true, false] {
-            if (in_rust && kernel.rust().is_none()) || (!in_rust && kernel.c().is_none()) {
+            let has_code = if in_rust { parts::rust(kernel).is_some() } else { parts::c(kernel).is_some() };
+            if !has_code {
                 continue;
             }
             let options = Options { dialect: Some(Dialect::Corba), ..Options::default() };
