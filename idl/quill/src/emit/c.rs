@@ -34,6 +34,7 @@ pub mod interface;
 pub mod l4_v4;
 pub mod linux;
 mod names;
+mod pieces;
 mod relay;
 mod release;
 mod selftest;

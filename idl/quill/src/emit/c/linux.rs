@@ -2,6 +2,7 @@
 
 use super::agree;
 use super::interface::{Interface, Spot, borrowed, status};
+use super::pieces;
 use super::tree::{Expr, Item, Stmt, Ty, call, name};
 use super::{Emitter, Lists, Part, word};
 use crate::layout::{InterfaceLayout, Message, Method};
@@ -9,7 +10,6 @@ use crate::model::{Operation, TypeId};
 use crate::plan::{Content, Plan, Variable, What};
 
 mod contexts;
-pub mod values;
 
 /// C over Unix-domain sockets.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ impl Part for Linux {
     }
 
     fn values(&self, emitter: &Emitter) -> Vec<Item> {
-        values::functions(emitter, |_| true)
+        pieces::functions(emitter, |_| true)
     }
 
     fn interface(&self, emitter: &Emitter, layout: &InterfaceLayout, operations: &[&Operation]) -> Vec<Item> {
@@ -69,10 +69,10 @@ impl Interface<'_> {
             let value = Self::at(places, step.path);
             body.push(Stmt::Do(call("quill_put_at", [out(), Expr::Int(step.offset().into())])));
             match step.what {
-                What::Value => body.extend(values::put(self.emitter, step.ty, value, 0)),
+                What::Value => body.extend(pieces::put(self.emitter, step.ty, value, 0)),
                 What::Count(_) => {
-                    let count = values::count(self.emitter, step.ty, value.clone());
-                    body.extend(values::check(self.emitter, step.ty, value));
+                    let count = pieces::count(self.emitter, step.ty, value.clone());
+                    body.extend(pieces::check(self.emitter, step.ty, value));
                     body.push(Stmt::Do(call("quill_put_u32", [out(), count])));
                 }
                 What::Elements(..) | What::Tail(_) | What::Offer(..) => {}
@@ -93,7 +93,7 @@ impl Interface<'_> {
                     body.push(Stmt::Do(call(function, [out(), value.address()])));
                 }
                 Content::Array | Content::Pieces => {
-                    body.extend(values::put(self.emitter, chunk.ty, value, 0))
+                    body.extend(pieces::put(self.emitter, chunk.ty, value, 0))
                 }
             }
         }
@@ -109,7 +109,7 @@ impl Interface<'_> {
             body.push(Stmt::Do(call("quill_get_at", [from(), Expr::Int(step.offset().into())])));
             match step.what {
                 What::Value => {
-                    body.extend(values::get(self.emitter, step.ty, Self::at(places, step.path), 0));
+                    body.extend(pieces::get(self.emitter, step.ty, Self::at(places, step.path), 0));
                 }
                 What::Count(_) => {
                     let count = format!("_count_{}", step.number);
@@ -126,11 +126,11 @@ impl Interface<'_> {
             match content {
                 Content::Text(bound) if self.emitter.counted(chunk.ty) => {
                     body.push(Stmt::Set(value.clone().field("_length"), count.clone()));
-                    let text = call("quill_get_counted_text", [from(), count, values::bound(*bound)]);
+                    let text = call("quill_get_counted_text", [from(), count, pieces::bound(*bound)]);
                     body.push(Stmt::Set(value.field("_buffer"), text));
                 }
                 Content::Text(bound) => {
-                    let text = call("quill_get_text", [from(), count, values::bound(*bound)]);
+                    let text = call("quill_get_text", [from(), count, pieces::bound(*bound)]);
                     body.push(Stmt::Set(value, text));
                 }
                 Content::List(_) => {
@@ -138,17 +138,17 @@ impl Interface<'_> {
                     body.push(Stmt::Do(call(function, [from(), value.address(), count])));
                 }
                 Content::Array | Content::Pieces => {
-                    body.extend(values::get(self.emitter, chunk.ty, value, 0))
+                    body.extend(pieces::get(self.emitter, chunk.ty, value, 0))
                 }
             }
         }
         body.push(Stmt::Do(call("quill_get_end", [from()])));
         let checks = places
             .iter()
-            .flat_map(|(_, ty, value)| agree::fields(self.emitter, *ty, value, &values::failed, 0));
-        body.extend(values::unless_failed(checks.collect()));
-        for path in values::anys(self.emitter, message) {
-            body.push(Stmt::If(values::unsound(Self::at(places, path)), vec![values::failed()]));
+            .flat_map(|(_, ty, value)| agree::fields(self.emitter, *ty, value, &pieces::failed, 0));
+        body.extend(pieces::unless_failed(checks.collect()));
+        for path in pieces::anys(self.emitter, message) {
+            body.push(Stmt::If(pieces::unsound(Self::at(places, path)), vec![pieces::failed()]));
         }
         body
     }
@@ -187,8 +187,8 @@ impl Interface<'_> {
             Stmt::If(name("_status").with("!=", name("QUILL_OK")), vec![Stmt::Return(Some(name("_status")))]),
         ]);
         let mut read = self.read(&method.reply, &self.outputs(operation));
-        let agreed = agree::parameters(self.emitter, operation, true, &parameter, &values::failed);
-        read.extend(values::unless_failed(agreed));
+        let agreed = agree::parameters(self.emitter, operation, true, &parameter, &pieces::failed);
+        read.extend(pieces::unless_failed(agreed));
         let mut cases = vec![(vec![0], read)];
         body.extend(self.unused_place(operation));
         for (number, (_, message)) in method.exceptions.iter().enumerate() {
@@ -218,8 +218,8 @@ impl Interface<'_> {
         let outputs = self.local(self.outputs(operation));
         body.extend(self.read(&method.request, &borrowed(&inputs)));
         let variable = |of: usize| name(word(&operation.params[of].name));
-        let agreed = agree::parameters(self.emitter, operation, false, &variable, &values::failed);
-        body.extend(values::unless_failed(agreed));
+        let agreed = agree::parameters(self.emitter, operation, false, &variable, &pieces::failed);
+        body.extend(pieces::unless_failed(agreed));
         let malformed = || vec![Stmt::Return(Some(name("QUILL_MALFORMED")))];
         body.push(Stmt::If(name("_in").deref().field("failed"), malformed()));
         body.extend(contexts::check(self, operation));

@@ -1,11 +1,11 @@
-//! How values are written and read: statements for a value, functions for each declared type that needs one.
+//! How values are written and read piece by piece, whatever carries them: statements for a value, functions for each declared type that needs one.
 
 use std::collections::HashSet;
 
-use super::super::agree;
-use super::super::release::{self, each};
-use super::super::tree::{Expr, Item, Stmt, Ty, call, name};
-use super::super::{Emitter, word};
+use super::agree;
+use super::release::{self, each};
+use super::tree::{Expr, Item, Stmt, Ty, call, name};
+use super::{Emitter, word};
 use crate::layout::{Leaf, Message, Slot};
 use crate::model::{Type, TypeId, bits_of, most_units};
 
