@@ -191,11 +191,9 @@ impl Interface<'_> {
         read.extend(pieces::unless_failed(agreed));
         let mut cases = vec![(vec![0], read)];
         body.extend(self.unused_place(operation));
-        for (number, (_, message)) in method.exceptions.iter().enumerate() {
-            let places = self.exception_spots(operation, number, name("_raised").deref());
-            let places: Vec<Spot> = places.iter().map(|(n, ty, e)| (n.as_str(), *ty, e.clone())).collect();
-            cases.push((vec![message.label.into()], self.read(message, &places)));
-        }
+        let raised = name("_raised").deref();
+        let read = |message: &Message, places: &[Spot]| self.read(message, places);
+        cases.extend(self.exception_cases(operation, method, &raised, read));
         body.push(Stmt::Switch(name("_label"), cases, vec![Stmt::Return(Some(name("_label")))]));
         body.push(Stmt::If(
             name("_in").deref().field("failed"),
@@ -240,10 +238,8 @@ impl Interface<'_> {
         let mut write = agree::parameters(self.emitter, operation, true, &variable, &refuse);
         write.extend(self.write(&method.reply, &borrowed(&outputs)));
         let mut cases = vec![(vec![0], write)];
-        for (number, (_, message)) in method.exceptions.iter().enumerate() {
-            let places = self.exception_spots(operation, number, name("_raised"));
-            cases.push((vec![message.label.into()], self.write(message, &borrowed(&places))));
-        }
+        let write = |message: &Message, places: &[Spot]| self.write(message, places);
+        cases.extend(self.exception_cases(operation, method, &name("_raised"), write));
         body.push(Stmt::Switch(name("_status"), cases, vec![Stmt::Return(Some(name("_status")))]));
         body.push(Stmt::Return(Some(name("_status"))));
         Item::Function(status(), self.function(&format!("{}_answer", operation.name)), parameters, body)
