@@ -93,7 +93,7 @@ fn words_of_stubs(wanted: impl Fn(String, String) -> String) -> BTreeSet<String>
         "l4_v4_runtime.h",
         "l4_v4_texts.h",
     ];
-    let mut rust = read("rust/linux/runtime.rs");
+    let mut rust = read("rust/linux/runtime.rs") + &read("rust/linux/way.rs");
     let mut c: String = headers.into_iter().map(|name| read(&format!("c/{name}"))).collect();
     for file in ["bank.idl", "parcel.idl", "property.idl", "depot.idl"] {
         for kernel in kernel::ALL {
