@@ -56,6 +56,12 @@ impl Part for Linux {
     }
 }
 
+/// The end of a function that has not got what it was to read.
+fn failed_as() -> Stmt {
+    let why = call("quill_failed_as", [name("_in")]);
+    Stmt::If(name("_in").deref().field("failed"), vec![Stmt::Return(Some(why))])
+}
+
 impl Interface<'_> {
     /// Statements that write a message.
     fn write(&self, message: &Message, places: &[Spot]) -> Vec<Stmt> {
@@ -195,10 +201,7 @@ impl Interface<'_> {
         let read = |message: &Message, places: &[Spot]| self.read(message, places);
         cases.extend(self.exception_cases(operation, method, &raised, read));
         body.push(Stmt::Switch(name("_label"), cases, vec![Stmt::Return(Some(name("_label")))]));
-        body.push(Stmt::If(
-            name("_in").deref().field("failed"),
-            vec![Stmt::Return(Some(name("QUILL_MALFORMED")))],
-        ));
+        body.push(failed_as());
         body.push(Stmt::Return(Some(name("_label"))));
         Item::Function(status(), self.operation(operation), parameters, body)
     }
@@ -218,8 +221,7 @@ impl Interface<'_> {
         let variable = |of: usize| name(word(&operation.params[of].name));
         let agreed = agree::parameters(self.emitter, operation, false, &variable, &pieces::failed);
         body.extend(pieces::unless_failed(agreed));
-        let malformed = || vec![Stmt::Return(Some(name("QUILL_MALFORMED")))];
-        body.push(Stmt::If(name("_in").deref().field("failed"), malformed()));
+        body.push(failed_as());
         body.extend(contexts::check(self, operation));
         let called = self.call_method(operation, vec![name("_self"), name("_in").deref().field("memory")]);
         body.push(Stmt::Let(status(), "_status".into(), Some(called)));

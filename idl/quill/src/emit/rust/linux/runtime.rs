@@ -1,15 +1,17 @@
 // Messages and their values: the first part of the module `rt` of outputs over sockets.
 
 use std::any::{Any, TypeId};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
 /// A value that several others may share.
 pub use std::sync::Arc as Shared;
 
 /// The largest body of a message.
 pub const BODY_BYTES_MAX: usize = 16 << 20;
+/// Room for a body before it is known how long it becomes.
+const FIRST_BYTES: usize = 248;
 /// Values within values, at most: a hostile message cannot nest deeper.
 const DEPTH_MAX: usize = 64;
 /// Bytes of elements and of what may be absent, in one message: a few bytes of it could be a great value.
@@ -64,11 +66,18 @@ impl std::error::Error for Failure {}
 pub struct Malformed;
 
 /// A body that is being written.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Out {
     bytes: Vec<u8>,
     /// Where values lie that may be shared, of which types they are, and the numbers that they have in the message.
     shared: BTreeMap<(usize, TypeId), u32>,
+}
+
+/// An empty one. Many bodies are not longer than the room that it has.
+impl Default for Out {
+    fn default() -> Out {
+        Out { bytes: Vec::with_capacity(FIRST_BYTES), shared: BTreeMap::new() }
+    }
 }
 
 impl Out {
@@ -139,11 +148,7 @@ impl<'a> In<'a> {
     pub fn elements<T: Wire>(&mut self, count: usize) -> Result<Vec<T>, Malformed> {
         let count = self.has(count, 1)?;
         self.room(count.saturating_mul(size_of::<T>()))?;
-        let mut list = Vec::with_capacity(count);
-        for _ in 0..count {
-            list.push(T::get(self)?);
-        }
-        Ok(list)
+        T::get_all(self, count)
     }
 
     /// Text of so many bytes.
@@ -177,6 +182,18 @@ pub trait Wire: Sized {
     fn put(&self, out: &mut Out);
     /// Reads and checks a value.
     fn get(from: &mut In) -> Result<Self, Malformed>;
+    /// Writes values one behind the other.
+    fn put_all(list: &[Self], out: &mut Out) {
+        list.iter().for_each(|value| value.put(out));
+    }
+    /// Reads so many values, for which there is room.
+    fn get_all(from: &mut In, count: usize) -> Result<Vec<Self>, Malformed> {
+        let mut list = Vec::with_capacity(count);
+        for _ in 0..count {
+            list.push(Self::get(from)?);
+        }
+        Ok(list)
+    }
     /// Bytes that are looked at when something is compared with what is in it, as far as declared types.
     fn weight(&self) -> usize {
         0
@@ -194,6 +211,26 @@ macro_rules! number {
                 from.align(size_of::<$ty>())?;
                 let bytes = from.take(size_of::<$ty>())?;
                 Ok(<$ty>::from_le_bytes(bytes.try_into().map_err(|_| Malformed)?))
+            }
+            // All bytes are values, so a list is copied in one piece. Nothing is aligned where nothing follows.
+            fn put_all(list: &[$ty], out: &mut Out) {
+                if list.is_empty() {
+                    return;
+                }
+                out.align(size_of::<$ty>());
+                let begin = out.bytes.len();
+                out.bytes.resize(begin + size_of_val(list), 0);
+                let places = out.bytes[begin..].chunks_exact_mut(size_of::<$ty>());
+                places.zip(list).for_each(|(place, value)| place.copy_from_slice(&value.to_le_bytes()));
+            }
+            fn get_all(from: &mut In, count: usize) -> Result<Vec<$ty>, Malformed> {
+                if count == 0 {
+                    return Ok(Vec::new());
+                }
+                from.align(size_of::<$ty>())?;
+                let bytes = from.take(count.checked_mul(size_of::<$ty>()).ok_or(Malformed)?)?;
+                let values = bytes.chunks_exact(size_of::<$ty>());
+                Ok(values.map(|value| <$ty>::from_le_bytes(value.try_into().unwrap_or_default())).collect())
             }
         }
     )*};
@@ -354,7 +391,7 @@ pub fn put_count(count: usize, out: &mut Out) {
 
 /// Writes elements without their number.
 pub fn put_elements<T: Wire>(list: &[T], out: &mut Out) {
-    list.iter().for_each(|v| v.put(out));
+    T::put_all(list, out);
 }
 
 /// Writes text without its length.

@@ -118,46 +118,131 @@ pub trait Transport {
     fn send(&mut self, label: u32, body: &[u8]) -> Result<(), Failure>;
 }
 
-impl Transport for UnixStream {
+/// A connection, such as a `UnixStream`, or a `TcpStream` that delays nothing.
+impl<S: Read + Write> Transport for S {
     fn call(&mut self, label: u32, body: &[u8]) -> Result<(u32, Vec<u8>), Failure> {
         self.send(label, body)?;
-        read_message(self)?.ok_or(Failure::Io(std::io::ErrorKind::UnexpectedEof.into()))
+        read_reply(self)
     }
     fn send(&mut self, label: u32, body: &[u8]) -> Result<(), Failure> {
         write_message(self, label, body).map_err(Failure::Io)
     }
 }
 
+/// Bytes in front of a body: label, length.
+const HEADER_BYTES: usize = 8;
+/// A request of up to so many bytes, with its header, is taken in by one read.
+const ARRIVALS_BYTES: usize = 4224;
+/// A reply of up to so many bytes is; less, since their place is cleared for each call.
+const REPLY_BYTES: usize = 512;
+/// Room that is made for a body before its bytes have come, at most.
+const CLAIMED_BYTES_MAX: usize = 64 << 10;
+
 /// Writes a message: label, length, body.
 pub fn write_message(stream: &mut impl Write, label: u32, body: &[u8]) -> std::io::Result<()> {
-    let mut message = Vec::with_capacity(8 + body.len());
+    let mut message = Vec::with_capacity(HEADER_BYTES + body.len());
     message.extend_from_slice(&label.to_le_bytes());
     message.extend_from_slice(&(body.len() as u32).to_le_bytes());
     message.extend_from_slice(body);
     stream.write_all(&message)
 }
 
-/// Reads a message; `None` when the other side has closed the connection between two.
-pub fn read_message(stream: &mut impl Read) -> Result<Option<(u32, Vec<u8>)>, Failure> {
-    let mut header = [0; 8];
-    let mut filled = 0;
-    while filled < header.len() {
-        match stream.read(&mut header[filled..]) {
-            Ok(0) if filled == 0 => return Ok(None),
+/// Reads until `have` bytes are `wanted` or more, and as many as have come; how many they are. 0 when the other side has closed before the first.
+fn fill(stream: &mut impl Read, bytes: &mut [u8], mut have: usize, wanted: usize) -> Result<usize, Failure> {
+    while have < wanted {
+        match stream.read(&mut bytes[have..]) {
+            Ok(0) if have == 0 => return Ok(0),
             Ok(0) => return Err(Failure::Malformed),
-            Ok(count) => filled += count,
+            Ok(count) => have += count,
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => return Err(Failure::Io(error)),
         }
     }
-    let word = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-    let length = word(4) as usize;
-    if length > BODY_BYTES_MAX {
-        return Err(Failure::Malformed);
+    Ok(have)
+}
+
+/// Label and length in a header.
+fn header(bytes: &[u8]) -> Result<(u32, usize), Failure> {
+    let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+    match (word(0), word(4)) {
+        (Some(label), Some(length)) if length as usize <= BODY_BYTES_MAX => Ok((label, length as usize)),
+        _ => Err(Failure::Malformed),
     }
-    let mut body = Vec::new();
-    stream.take(length as u64).read_to_end(&mut body).map_err(Failure::Io)?;
-    if body.len() == length { Ok(Some((word(0), body))) } else { Err(Failure::Malformed) }
+}
+
+/// A body of that length, of which the first bytes are there already. Memory is taken for what comes, not for what is claimed.
+fn read_body(stream: &mut impl Read, here: &[u8], length: usize) -> Result<Vec<u8>, Failure> {
+    let left = length.checked_sub(here.len()).ok_or(Failure::Malformed)?;
+    let mut body = Vec::with_capacity(length.min(CLAIMED_BYTES_MAX));
+    body.extend_from_slice(here);
+    if left > 0 {
+        stream.take(left as u64).read_to_end(&mut body).map_err(Failure::Io)?;
+    }
+    if body.len() == length { Ok(body) } else { Err(Failure::Malformed) }
+}
+
+/// Reads a message, and nothing of what comes behind it; `None` when the other side has closed the connection between two.
+pub fn read_message(stream: &mut impl Read) -> Result<Option<(u32, Vec<u8>)>, Failure> {
+    let mut bytes = [0; HEADER_BYTES];
+    if fill(stream, &mut bytes, 0, HEADER_BYTES)? == 0 {
+        return Ok(None);
+    }
+    let (label, length) = header(&bytes)?;
+    Ok(Some((label, read_body(stream, &[], length)?)))
+}
+
+/// Reads the reply to a request. Nothing follows it before the next request, so a read may bring all of it.
+fn read_reply(stream: &mut impl Read) -> Result<(u32, Vec<u8>), Failure> {
+    let mut bytes = [0; REPLY_BYTES];
+    let have = fill(stream, &mut bytes, 0, HEADER_BYTES)?;
+    if have == 0 {
+        return Err(Failure::Io(std::io::ErrorKind::UnexpectedEof.into()));
+    }
+    let (label, length) = header(&bytes)?;
+    let here = bytes.get(HEADER_BYTES..have).unwrap_or_default();
+    Ok((label, read_body(stream, here, length)?))
+}
+
+/// Bytes that have come on a connection, and belong to requests that nobody has looked at yet.
+struct Arrivals {
+    bytes: Vec<u8>,
+    begin: usize,
+    end: usize,
+}
+
+impl Arrivals {
+    /// Whether so many bytes are there, in one piece: waits for them. None are when the other side has closed before the first.
+    fn wait_for(&mut self, stream: &mut impl Read, count: usize) -> Result<bool, Failure> {
+        let have = self.end - self.begin;
+        if have == 0 {
+            self.begin = 0;
+        }
+        if count > self.bytes.len() - self.begin {
+            self.bytes.copy_within(self.begin..self.end, 0);
+            self.begin = 0;
+        }
+        let have = fill(stream, &mut self.bytes[self.begin..], have, count)?;
+        self.end = self.begin + have;
+        Ok(have > 0)
+    }
+
+    /// The next request, whose body stays where it has arrived if it is short; `None` when there is none any more.
+    fn next(&mut self, stream: &mut impl Read) -> Result<Option<(u32, Cow<'_, [u8]>)>, Failure> {
+        if !self.wait_for(stream, HEADER_BYTES)? {
+            return Ok(None);
+        }
+        let (label, length) = header(&self.bytes[self.begin..self.end])?;
+        if length > self.bytes.len() - HEADER_BYTES {
+            let here = self.begin + HEADER_BYTES..self.end;
+            (self.begin, self.end) = (0, 0);
+            let body = read_body(stream, &self.bytes[here], length)?;
+            return Ok(Some((label, Cow::Owned(body))));
+        }
+        self.wait_for(stream, HEADER_BYTES + length)?;
+        let body = self.begin + HEADER_BYTES..self.begin + HEADER_BYTES + length;
+        self.begin = body.end;
+        Ok(Some((label, Cow::Borrowed(&self.bytes[body]))))
+    }
 }
 
 /// Serves one connection until the client closes it. `dispatch` is that of an interface's module.
@@ -165,7 +250,8 @@ pub fn serve(
     stream: &mut (impl Read + Write),
     mut dispatch: impl FnMut(u32, &[u8]) -> Option<(u32, Vec<u8>)>,
 ) -> Result<(), Failure> {
-    while let Some((label, body)) = read_message(stream)? {
+    let mut arrivals = Arrivals { bytes: vec![0; ARRIVALS_BYTES], begin: 0, end: 0 };
+    while let Some((label, body)) = arrivals.next(stream)? {
         if let Some((label, body)) = dispatch(label, &body) {
             write_message(stream, label, &body).map_err(Failure::Io)?;
         }
