@@ -28,7 +28,7 @@ fn compiled(idl: &str) -> driver::Compiled {
     driver::compile_text(Path::new("desk.idl"), idl.as_bytes(), Options::default())
 }
 
-/// What is predicted for the methods of an interface, by their names.
+/// Predictions for the methods of an interface, by their names.
 fn predicted(idl: &str) -> Vec<(String, Result<Asked, String>)> {
     let mut out = compiled(idl);
     let layouts = out.layout(&Linux);

@@ -141,7 +141,7 @@ static struct spent spent_by_server(quill_client *client)
 
 static uint8_t bytes[20000];
 
-/* What a call asks for, on both sides: one send, one receive, and so many pieces. */
+/* A call asks for one send, one receive, and so many pieces, on both sides. */
 #define ASKS(client_pieces, server_pieces, call)                                                 \
     do {                                                                                         \
         struct spent before = spent_by_server(&client), after;                                   \
@@ -172,7 +172,7 @@ static void calls_are_counted(void)
     ASKS(PIECES_TURN_CLIENT, PIECES_TURN_SERVER, Desk_turn(&client, &few, &got) == QUILL_OK && got._length == 100);
     ASKS(PIECES_BOTH_CLIENT, PIECES_BOTH_SERVER,
          Desk_both(&client, &all, &same) == QUILL_OK && same._length == 3 && strcmp(same._buffer[2], "def") == 0);
-    /* What is longer is made on the heap, on both sides. */
+    /* Longer messages are made on the heap, on both sides. */
     ASKS(PIECES_TURN_CLIENT + 1, PIECES_TURN_SERVER + 1,
          Desk_turn(&client, &page, &got) == QUILL_OK && got._length == 4096 && memcmp(got._buffer, bytes, 4096) == 0);
     quill_release(&client.memory);
@@ -237,7 +237,7 @@ static void requests_are_told_apart(void)
     end(socket);
 }
 
-/* Who answers more than was asked, or not enough, is not believed. */
+/* A server that answers more than was asked, or not enough, is not believed. */
 static void replies_are_one_message(void)
 {
     const int32_t sum = 7;
@@ -260,7 +260,7 @@ static void replies_are_one_message(void)
     }
 }
 
-/* What a client gets lies in the room that it brings, and what has no place there is refused; the next call is none the worse. */
+/* All that a client gets lies in the room that it brings, and what has no place there is refused; the next call is none the worse. */
 static void rooms_are_all_there_is(void)
 {
     static uint8_t room[4096], other[4096];
@@ -289,7 +289,7 @@ static void rooms_are_all_there_is(void)
     end(client.socket);
 }
 
-/* What a call has brought is the program's own, if it says so. */
+/* A call has memory of its own, if the program says so. */
 static void calls_have_memory_of_their_own(void)
 {
     quill_client client = { served(0), { NULL } };

@@ -212,7 +212,7 @@ impl Write for Answered {
     }
 }
 
-/// Who answers more than was asked, or not enough, is not believed.
+/// A server that answers more than was asked, or not enough, is not believed.
 fn replies_are_one_message() {
     let whole = request(0, &[7]);
     for length in 0..whole.len() + 4 {

@@ -319,6 +319,8 @@ fn annotations_are_not_passed_over() {
         check(place, &["wE0501@1"]);
     }
     check("@annotation x { long value; };\n@x(1) struct S { long a; };", &[]);
+    // Nobody sends a caller's context.
+    check("interface I {\nvoid f(in long a) context(\"USER\", \"HOME\");\nvoid g(); };", &["wE0501@2"]);
 }
 
 /// Messages about a file over each kernel part, in each of its languages; none where it is translated.
