@@ -117,6 +117,48 @@ fn pieces_follow_from_types() {
     }
 }
 
+/// The first code block of that language in the guide, behind some words.
+fn block<'a>(guide: &'a str, behind: &str, language: &str) -> &'a str {
+    let rest = guide.split_once(behind).unwrap_or_else(|| panic!("the guide has no {behind:?}")).1;
+    let rest = rest.split_once(&format!("```{language}\n")).unwrap().1;
+    rest.split_once("```").unwrap().0
+}
+
+/// The guide's first program runs, and so does its server of several clients.
+#[test]
+fn programs_of_the_guide_run() {
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/idl-stubs.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let shop = Workshop::new("sockets-guide");
+    shop.emit_rust_of("bank.idl", block(&guide, "## A server and a client", "idl"), &Linux);
+    let program = block(&guide, "writes `src/bank.rs`", "rust");
+    std::fs::write(shop.path("main.rs"), program).unwrap();
+    shop.rustc(&["main.rs"]);
+    shop.run("main");
+
+    let (server, _) = program.split_once("fn main()").unwrap();
+    let several = block(&guide, "### Several clients", "rust");
+    let main = r#"
+        fn main() {
+            let path = std::env::temp_dir().join(format!("quill-several-{}", std::process::id()));
+            let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+            std::thread::spawn(move || serve_all(&listener));
+            let connect = || Account::Client { transport: std::os::unix::net::UnixStream::connect(&path).unwrap() };
+            let mut clients = [connect(), connect(), connect()];
+            clients.iter_mut().for_each(|client| client.draw(1.0).unwrap());
+            std::thread::scope(|scope| {
+                clients.iter_mut().for_each(|client| drop(scope.spawn(move || client.draw(2.0).unwrap())));
+            });
+            assert_eq!(clients[0].balance().unwrap(), 1.0);
+            assert!(matches!(clients[1].draw(3.0), Err(Account::DrawError::Overdrawn(Overdrawn { by })) if by == 2.0));
+            std::fs::remove_file(path).unwrap();
+        }
+    "#;
+    std::fs::write(shop.path("main.rs"), format!("{server}{several}{main}")).unwrap();
+    shop.rustc(&["main.rs"]);
+    shop.run("main");
+}
+
 /// The guide shows what `quill cost` says, and other kernel parts have no heap to tell of.
 #[test]
 fn the_guide_shows_the_table() {
