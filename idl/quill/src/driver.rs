@@ -15,6 +15,7 @@ use crate::layout::{self, InterfaceLayout};
 use crate::lex::{Kind, Token};
 use crate::lookalike;
 use crate::model::Model;
+use crate::parts;
 use crate::pp;
 use crate::session::{Dialect, Options, Session};
 
@@ -96,7 +97,7 @@ impl Compiled {
     }
 
     fn rust_for(&mut self, kernel: &dyn KernelPart, purpose: emit::rust::Purpose) -> String {
-        emit::rust::emit(&self.model, kernel, purpose).unwrap_or_else(|refused| {
+        parts::emit_rust(&self.model, kernel, purpose).unwrap_or_else(|refused| {
             refused.into_iter().for_each(|d| self.session.diags.push(d));
             String::new()
         })
@@ -104,7 +105,7 @@ impl Compiled {
 
     /// The C text over a kernel; what C cannot hold becomes an error.
     pub fn c(&mut self, kernel: &dyn KernelPart) -> String {
-        emit::c::emit(&self.model, kernel).unwrap_or_else(|refused| {
+        parts::emit_c(&self.model, kernel).unwrap_or_else(|refused| {
             refused.into_iter().for_each(|d| self.session.diags.push(d));
             String::new()
         })
@@ -213,7 +214,7 @@ pub fn exercise(text: &[u8], dialect: Dialect) -> bool {
                 compiled.rust(kernel);
                 compiled.rust_selftest(kernel);
             }
-            if compiled.accepted() && kernel.c().is_some() {
+            if compiled.accepted() && parts::c(kernel).is_some() {
                 compiled.c(kernel);
             }
         }

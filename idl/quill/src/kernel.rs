@@ -1,10 +1,9 @@
 //! Kernel parts: everything that depends on what carries a message.
 //!
-//! A kernel part is a value that implements [`KernelPart`]. The layout asks it for its [`Shape`]; an emitter asks it for
-//! the code around the marshalling: how a request leaves, how a server waits, what the labels are. To add one, implement
-//! the trait and list it in [`ALL`]; a part without code for a language says so, and has layouts and costs all the same.
+//! A kernel part is a value that implements [`KernelPart`]. The layout asks it for its [`Shape`] and for labels. Its code, by language, is in
+//! [`parts`](crate::parts), which joins it with an emitter. To add one, implement the trait and list it in [`ALL`]; a part without code for a language
+//! has layouts and costs all the same.
 
-use crate::emit::{c, rust};
 use crate::marshal::{Lying, References};
 
 /// What carries messages.
@@ -39,12 +38,6 @@ pub trait KernelPart: Sync {
     fn keeps_shared(&self) -> bool {
         true
     }
-
-    /// Code in Rust, if there is any.
-    fn rust(&self) -> Option<&'static dyn rust::Part>;
-
-    /// Code in C, if there is any.
-    fn c(&self) -> Option<&'static dyn c::Part>;
 }
 
 /// What a message can hold.
@@ -148,12 +141,6 @@ impl KernelPart for Linux {
             label: "header",
         }
     }
-    fn rust(&self) -> Option<&'static dyn rust::Part> {
-        Some(&rust::linux::Linux)
-    }
-    fn c(&self) -> Option<&'static dyn c::Part> {
-        Some(&c::linux::Linux)
-    }
 }
 
 /// Tern's ipc: eleven registers of 64 bits, and a label of 32 bits that costs none of them; or eight registers, words in
@@ -210,12 +197,6 @@ impl KernelPart for TernIpc {
     fn success_label(&self) -> u32 {
         u32::MAX
     }
-    fn rust(&self) -> Option<&'static dyn rust::Part> {
-        Some(&rust::tern::Tern(&rust::tern::ipc::Ipc))
-    }
-    fn c(&self) -> Option<&'static dyn c::Part> {
-        Some(&c::tern_ipc::Tern(&c::tern_ipc::ipc::Ipc))
-    }
 }
 
 /// Calls through Tern's doors: the messages of [`TernIpc`], to an object instead of a thread.
@@ -237,12 +218,6 @@ impl KernelPart for TernDoor {
     }
     fn success_label(&self) -> u32 {
         TernIpc.success_label()
-    }
-    fn rust(&self) -> Option<&'static dyn rust::Part> {
-        Some(&rust::tern::Tern(&rust::tern::door::Door))
-    }
-    fn c(&self) -> Option<&'static dyn c::Part> {
-        Some(&c::tern_ipc::Tern(&c::tern_ipc::door::Door))
     }
 }
 
@@ -266,12 +241,6 @@ impl KernelPart for TernDoorPlain {
     }
     fn success_label(&self) -> u32 {
         TernDoor.success_label()
-    }
-    fn rust(&self) -> Option<&'static dyn rust::Part> {
-        TernDoor.rust()
-    }
-    fn c(&self) -> Option<&'static dyn c::Part> {
-        None
     }
 }
 
@@ -312,12 +281,6 @@ impl KernelPart for L4V4 {
     /// The number's bits from the top down, as over Tern's ipc: the tag's label has 16 bits.
     fn request_label(&self, number: u32, _: u16) -> u32 {
         number.reverse_bits() >> 16
-    }
-    fn rust(&self) -> Option<&'static dyn rust::Part> {
-        None
-    }
-    fn c(&self) -> Option<&'static dyn c::Part> {
-        Some(&c::l4_v4::L4V4)
     }
 }
 

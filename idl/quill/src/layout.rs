@@ -18,11 +18,13 @@ use crate::marshal::{self, Op};
 use crate::model::{InterfaceId, Model, Operation, TypeId};
 use crate::sizes::{Fixed, Sizes};
 
+pub use heap::{Asked, Heap, Pieces, heap_text};
 pub use instructions::{Formula, Instructions, Loop, Sides, costs_text, instructions, instructions_text};
 pub use text::{Cost, cost, cost_text, text};
 
 use places::{Ends, Parts, fits_without_holes, message, pages_of, replies_from_memory};
 
+mod heap;
 mod instructions;
 mod places;
 mod text;

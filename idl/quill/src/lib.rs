@@ -10,7 +10,7 @@
 //! 6. [`sizes`], [`marshal`]: what a message is made of, in order.
 //! 7. [`kernel`], [`layout`]: what carries messages, and where every value lies in them.
 //! 8. [`plan`]: the steps by which a message is made and read, and the tables in which methods are found.
-//! 9. [`emit`]: what a target language makes of it.
+//! 9. [`emit`]: what a target language makes of it. [`parts`]: which of it each kernel part has.
 //!
 //! [`driver::compile`] does all of it, and [`build`] is for build scripts that want it done. Nothing here panics on any input, recurses without a limit, or needs unsafe code.
 
@@ -40,6 +40,7 @@ pub mod marshal;
 pub mod model;
 mod number;
 pub mod output;
+pub mod parts;
 pub mod plan;
 pub mod pp;
 pub mod session;

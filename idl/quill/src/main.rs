@@ -11,6 +11,7 @@ use clap::{CommandFactory, Parser};
 use quill::driver::{self, Compiled};
 use quill::kernel::KernelPart;
 use quill::output;
+use quill::parts;
 use quill::session::{Dialect, Options};
 use tools::print;
 
@@ -170,8 +171,8 @@ fn run(arguments: &Arguments) -> ExitCode {
 /// Why arguments do not go together, if they do not.
 fn contradiction(arguments: &Arguments, kernel: &dyn KernelPart) -> Option<String> {
     let missing = match arguments.emit {
-        Some(Emit::Rust) if kernel.rust().is_none() => "Rust",
-        Some(Emit::C) if kernel.c().is_none() => "C",
+        Some(Emit::Rust) if parts::rust(kernel).is_none() => "Rust",
+        Some(Emit::C) if parts::c(kernel).is_none() => "C",
         Some(Emit::Rust | Emit::C) => return None,
         _ => {
             let why = "-o says where code goes, which only --emit=rust and --emit=c write";

@@ -118,7 +118,7 @@ fn test(arguments: &Arguments) -> Result<ExitCode, (u8, String)> {
         false => compile_and_run(&path, &compiled, arguments),
     });
     let result = match result {
-        Ok(good) if !on_l4 && kernel.c().is_some() => {
+        Ok(good) if !on_l4 && quill::parts::c(kernel).is_some() => {
             compare_values(&dir, &mut compiled).map(|same| good && same)
         }
         result => result,

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 
 use quill::diag::Diagnostic;
 use quill::driver;
-use quill::emit::{self, rust::Purpose};
+use quill::emit::rust::Purpose;
 use quill::kernel::{ALL, KernelPart, L4V4, Linux, TernDoor, TernIpc};
 use quill::model::Model;
+use quill::parts;
 use quill::session::Options;
 use workshop::{Workshop, compilers};
 
@@ -121,8 +122,8 @@ fn what_is_made_of_other_peoples_files_compiles_without_a_warning() {
     let (mut count, mut wrong) = (0, Vec::new());
     for (file, _) in rows.iter().filter(|(_, verdict)| verdict == "accept") {
         let mut out = driver::compile(&dir.join(file), options(&dir, file)).unwrap();
-        let rust = made(&mut out.model, |model| emit::rust::emit(model, &Linux, Purpose::Stubs));
-        let c = made(&mut out.model, |model| emit::c::emit(model, &Linux));
+        let rust = made(&mut out.model, |model| parts::emit_rust(model, &Linux, Purpose::Stubs));
+        let c = made(&mut out.model, |model| parts::emit_c(model, &Linux));
         let (rust, c) = match (rust, c) {
             (Ok(rust), Ok(c)) => (rust, c),
             (rust, c) => {
@@ -187,11 +188,11 @@ fn has_operations(model: &Model) -> bool {
 /// All that a kernel part makes of a model, in each of its languages.
 fn outputs(model: &Model, kernel: &dyn KernelPart) -> Vec<(&'static str, Result<String, Vec<Diagnostic>>)> {
     let mut all = Vec::new();
-    if kernel.rust().is_some() {
-        all.push(("rust", emit::rust::emit(model, kernel, Purpose::Stubs)));
+    if parts::rust(kernel).is_some() {
+        all.push(("rust", parts::emit_rust(model, kernel, Purpose::Stubs)));
     }
-    if kernel.c().is_some() {
-        all.push(("c", emit::c::emit(model, kernel)));
+    if parts::c(kernel).is_some() {
+        all.push(("c", parts::emit_c(model, kernel)));
     }
     all
 }

@@ -47,7 +47,7 @@ fn compiles(file: &str) {
     std::fs::write(shop.path("stubs.c"), "#include \"stubs.h\"\n").unwrap();
     for kernel in [&Linux as &dyn KernelPart, &TernIpc, &L4V4] {
         let mut out = compiled(file);
-        if kernel.rust().is_some() {
+        if quill::parts::rust(kernel).is_some() {
             std::fs::write(shop.path("stubs.rs"), out.rust(kernel)).unwrap();
             assert!(out.accepted(), "{} in Rust: {}", kernel.name(), out.messages());
             shop.rustc(&in_rust);

@@ -177,7 +177,7 @@ fn mutated_files_end_without_a_panic() {
                 for kernel in quill::kernel::ALL {
                     out.layout(kernel);
                     emitted += usize::from(!out.rust(kernel).is_empty());
-                    if kernel.c().is_some() {
+                    if quill::parts::c(kernel).is_some() {
                         emitted += usize::from(!out.c(kernel).is_empty());
                     }
                 }

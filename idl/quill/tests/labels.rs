@@ -82,7 +82,7 @@ const CHECK: &str = r#"
             fprintf(stderr, "%s with the label %s does not come back\n", #type, #label);       \
             return 1;                                                                          \
         }                                                                                      \
-        free(out.bytes);                                                                       \
+        quill_discard(&out);                                                                   \
     } while (0)
 "#;
 

@@ -17,6 +17,7 @@ use std::thread;
 
 use quill::driver;
 use quill::kernel::{self, KernelPart};
+use quill::parts;
 use quill::session::{Dialect, Options};
 use workshop::{Workshop, compilers};
 
@@ -92,7 +93,7 @@ fn words_of_stubs(wanted: impl Fn(String, String) -> String) -> BTreeSet<String>
         "l4_v4_runtime.h",
         "l4_v4_texts.h",
     ];
-    let mut rust = read("rust/linux/runtime.rs");
+    let mut rust = read("rust/linux/runtime.rs") + &read("rust/linux/way.rs");
     let mut c: String = headers.into_iter().map(|name| read(&format!("c/{name}"))).collect();
     for file in ["bank.idl", "parcel.idl", "property.idl", "depot.idl"] {
         for kernel in kernel::ALL {
@@ -277,7 +278,7 @@ fn each_file(
 
 /// Whether the crate that stubs share can be replaced by one of the host's; that for doors cannot.
 fn on_host(kernel: &dyn KernelPart) -> bool {
-    kernel.rust().is_some() && !kernel.name().starts_with(kernel::TernDoor.name())
+    parts::rust(kernel).is_some() && !kernel.name().starts_with(kernel::TernDoor.name())
 }
 
 #[test]
@@ -299,7 +300,7 @@ fn every_word_is_a_name_in_c() {
     }
     each_file(
         words,
-        |kernel| kernel.c().is_some(),
+        |kernel| parts::c(kernel).is_some(),
         |idl, kernel| {
             let mut out = compile(idl);
             let header = out.c(kernel);
@@ -421,7 +422,7 @@ fn flattened_alike(turned: bool) -> String {
 
 /// Compiles what is made of a file for the kernels that have C: in a full run for all, otherwise for one, by turns.
 fn compiles_in_c(shop: &Workshop, idl: &str, turn: usize) {
-    let kernels: Vec<_> = kernel::ALL.into_iter().filter(|kernel| kernel.c().is_some()).collect();
+    let kernels: Vec<_> = kernel::ALL.into_iter().filter(|kernel| parts::c(*kernel).is_some()).collect();
     for (number, kernel) in kernels.iter().enumerate() {
         if !is_full() && number != turn % kernels.len() {
             continue;
@@ -474,7 +475,7 @@ fn names_that_belong_to_an_interface_can_be_declared() {
          interface A { long f(in string<40> zzp, out long zzq) raises (zzlost); void g(in zzlarge zzp, out zzlarge zzq); \
          void h(in zzlist zzp); oneway void i(in long zzp); attribute long j; };\n";
     let mut words = BTreeSet::new();
-    for kernel in kernel::ALL.into_iter().filter(|kernel| kernel.c().is_some()) {
+    for kernel in kernel::ALL.into_iter().filter(|kernel| parts::c(*kernel).is_some()) {
         let mut out = compile(interface);
         let header = out.c(kernel);
         assert!(out.accepted(), "{}: {}", kernel.name(), out.messages());

@@ -128,7 +128,7 @@ fn counted_texts_lie_in_the_message() {
             quill_out out = { 0 };
             bool silent = false;
             uint32_t label = Caption_Board_dispatch(&methods, NULL, 0, &in, &out, &silent);
-            free(out.bytes);
+            quill_discard(&out);
             return label == 0 && seen[0] == (char *)message + 8 && memory.first == NULL ? 0 : 1;
         }";
     let tern = "#include <tern.h>

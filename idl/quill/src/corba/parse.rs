@@ -548,7 +548,9 @@ fn operation(c: &mut Cursor, name: Ident, oneway: Option<Span>, result: Option<T
     c.close(")", open)?;
     let raises = if c.eat("raises") { parenthesised_names(c)? } else { Vec::new() };
     if c.is("context") {
-        c.bump();
+        let span = c.bump().span;
+        let message = "`context` has no effect: nothing of a caller's context travels";
+        c.s.diags.push(Diagnostic::warning(Code::Attribute, span, message));
         let open = c.expect("(")?;
         while c.peek().kind == Kind::Str {
             c.bump();

@@ -34,6 +34,7 @@ pub mod interface;
 pub mod l4_v4;
 pub mod linux;
 mod names;
+mod pieces;
 mod relay;
 mod release;
 mod selftest;
@@ -93,9 +94,13 @@ pub enum Lists {
     Inside(u64),
 }
 
-/// The C text for a model that was laid out for a kernel.
-pub fn emit(model: &Model, kernel: &dyn KernelPart) -> Result<String, Vec<Diagnostic>> {
-    emit_with(model, kernel, "", |_, _| String::new())
+/// The C text for a model that was laid out for a kernel, by the part that writes its code.
+pub fn emit(
+    model: &Model,
+    kernel: &dyn KernelPart,
+    part: &'static dyn Part,
+) -> Result<String, Vec<Diagnostic>> {
+    emit_with(model, (kernel, part), "", |_, _| String::new())
 }
 
 /// The C text over L4's V4 API, with programs behind it that test the interfaces; see `quill test`.
@@ -104,29 +109,27 @@ pub fn emit_selftest(model: &Model) -> Result<String, Vec<Diagnostic>> {
     if !refused.is_empty() {
         return Err(refused);
     }
-    emit_with(model, &crate::kernel::L4V4, &selftest::TEXTS.concat(), selftest::programs)
+    let l4 = (&crate::kernel::L4V4 as &dyn KernelPart, &l4_v4::L4V4 as &'static dyn Part);
+    emit_with(model, l4, &selftest::TEXTS.concat(), selftest::programs)
 }
 
 /// The C text over sockets, with a program behind it that stands between a client and a server of each interface; see `quill test`.
 pub fn emit_relay(model: &Model) -> Result<String, Vec<Diagnostic>> {
-    let text = emit_with(&relay::plain(model), &crate::kernel::Linux, relay::TEXT, relay::program)?;
+    let sockets = (&crate::kernel::Linux as &dyn KernelPart, &linux::Linux as &'static dyn Part);
+    let text = emit_with(&relay::plain(model), sockets, relay::TEXT, relay::program)?;
     // It is no header any more.
     Ok(text.replacen("#pragma once\n", "", 1))
 }
 
 fn emit_with(
     model: &Model,
-    kernel: &dyn KernelPart,
+    (kernel, part): (&dyn KernelPart, &'static dyn Part),
     extra: &str,
     more: impl Fn(&Emitter, &[InterfaceLayout]) -> String,
 ) -> Result<String, Vec<Diagnostic>> {
-    let refuse = |code, message| vec![Diagnostic::error(code, source::Span::default(), message)];
-    let Some(part) = kernel.c() else {
-        return Err(refuse(Code::Unsupported, format!("the kernel part `{}` has no C", kernel.name())));
-    };
     if model.types_len() > limits::TYPES_MAX {
         let message = format!("the file has more than {} types, too many for C output", limits::TYPES_MAX);
-        return Err(refuse(Code::Limit, message));
+        return Err(vec![Diagnostic::error(Code::Limit, source::Span::default(), message)]);
     }
     let any = model.ids().any(|id| model.is_any(id)).then_some(include_str!("c/any.h"));
     let (names, mut model) =

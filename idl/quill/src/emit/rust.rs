@@ -170,12 +170,13 @@ pub enum Purpose {
     SelfTest,
 }
 
-/// The Rust text for a model that was laid out for a kernel.
-pub fn emit(model: &Model, kernel: &dyn KernelPart, purpose: Purpose) -> Result<String, Vec<Diagnostic>> {
-    let Some(part) = kernel.rust() else {
-        let message = format!("the kernel part `{}` has no Rust", kernel.name());
-        return Err(vec![Diagnostic::error(Code::Unsupported, source::Span::default(), message)]);
-    };
+/// The Rust text for a model that was laid out for a kernel, by the part that writes its code.
+pub fn emit(
+    model: &Model,
+    kernel: &dyn KernelPart,
+    part: &'static dyn Part,
+    purpose: Purpose,
+) -> Result<String, Vec<Diagnostic>> {
     if model.types_len() > limits::TYPES_MAX {
         let message = format!("the file has more than {} types, too many for Rust output", limits::TYPES_MAX);
         return Err(vec![Diagnostic::error(Code::Limit, source::Span::default(), message)]);

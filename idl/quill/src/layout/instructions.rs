@@ -12,7 +12,7 @@ use std::fmt;
 use std::fmt::Write;
 
 use super::{InterfaceLayout, Method};
-use crate::kernel::{KernelPart, L4V4};
+use crate::kernel::{KernelPart, L4V4, Linux};
 use crate::model::Model;
 
 use counts::Counts;
@@ -99,6 +99,11 @@ impl Counted {
         if kernel.name() == L4V4.name() {
             return Ok(Counted::L4V4);
         }
+        if kernel.name() == Linux.name() {
+            let why =
+                "call libraries for memory, texts and the system, whose instructions differ between versions";
+            return Err(format!("stubs over `{}` {why}", kernel.name()));
+        }
         let servers = weights::servers(kernel).map(|(c, rust)| Counted::Tern(c, rust));
         servers.ok_or_else(|| format!("no stubs over `{}` have been counted for a model", kernel.name()))
     }
@@ -140,9 +145,11 @@ fn over_tern(model: &Model, method: &Method, c: &Side, rust: &Side) -> Result<In
     Ok(Instructions { c: sides(&weights::C_CLIENT, c), rust })
 }
 
-/// All that `quill cost` shows: what messages hold, and what their stubs take.
+/// All that `quill cost` shows: what messages hold, and what their stubs take, of instructions and of the heap.
 pub fn costs_text(model: &Model, layouts: &[InterfaceLayout], kernel: &dyn KernelPart) -> String {
-    super::cost_text(model, layouts, kernel) + &instructions_text(model, layouts, kernel)
+    super::cost_text(model, layouts, kernel)
+        + &instructions_text(model, layouts, kernel)
+        + &super::heap_text(model, layouts, kernel)
 }
 
 /// The predicted instructions of every method as a table.
@@ -182,7 +189,8 @@ pub fn instructions_text(model: &Model, layouts: &[InterfaceLayout], kernel: &dy
     out
 }
 
-fn row(out: &mut String, name: &str, columns: impl Iterator<Item = impl fmt::Display>) {
+/// Line of a table: a name, and a cell for each column.
+pub(super) fn row(out: &mut String, name: &str, columns: impl Iterator<Item = impl fmt::Display>) {
     let _ = write!(out, "  {name:<24}");
     for column in columns {
         let _ = write!(out, " {column:>15}");

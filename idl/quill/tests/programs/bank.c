@@ -223,7 +223,7 @@ static void damage(void)
         uint32_t status = Bank_Checking_dispatch(&methods, &echo, (uint32_t)pick(10), &in, &out, &silent);
         refused += status >= QUILL_MALFORMED;
         taken += status == QUILL_OK;
-        free(out.bytes);
+        quill_discard(&out);
         quill_release(&memory);
     }
     printf("%d refused, %d taken\n", refused, taken);

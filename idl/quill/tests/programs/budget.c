@@ -24,7 +24,7 @@ static quill_status ask(uint32_t count, uint32_t *kept)
 
     memcpy(body, &count, sizeof count);
     status = Store_dispatch(&methods, kept, 0, &in, &out, &silent);
-    free(out.bytes);
+    quill_discard(&out);
     quill_release(&memory);
     free(body);
     return status;

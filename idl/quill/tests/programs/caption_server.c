@@ -186,7 +186,7 @@ void caption_damage(uint32_t label, const uint8_t *bytes, size_t length)
 
     memcpy(copy, bytes, length);
     Caption_Rich_dispatch(&methods, NULL, label, &in, &out, &silent);
-    free(out.bytes);
+    quill_discard(&out);
     free(copy);
     quill_release(&memory);
 }

@@ -203,7 +203,7 @@ static void answer_copy(uint32_t label, const uint8_t *bytes, size_t length)
 
     memcpy(copy, bytes, length);
     OF(dispatch)(&methods, NULL, label, &in, &out, &silent);
-    free(out.bytes);
+    quill_discard(&out);
     free(copy);
     quill_release(&memory);
 }
@@ -239,7 +239,7 @@ static int serve(int socket)
         label = OF(dispatch)(&methods, NULL, label, &in, &out, &silent);
         status = QUILL_OK;
         if (silent)
-            free(out.bytes);
+            quill_discard(&out);
         else
             status = quill_send(socket, label, &out);
         quill_release(&memory);

@@ -204,7 +204,7 @@ static void damage(void)
         uint32_t status = Warehouse_dispatch(&methods, NULL, (uint32_t)pick(14), &in, &out, &silent);
         refused += status >= QUILL_MALFORMED;
         taken += status == QUILL_OK;
-        free(out.bytes);
+        quill_discard(&out);
         quill_release(&memory);
         free(body);
     }

@@ -1,6 +1,7 @@
 use std::path::Path;
 
 use crate::driver::compile_text;
+use crate::parts;
 use crate::session::{Dialect, Options};
 
 /// Compiles and compares `CODE@line` of every message, warnings with a `w` before.
@@ -318,6 +319,8 @@ fn annotations_are_not_passed_over() {
         check(place, &["wE0501@1"]);
     }
     check("@annotation x { long value; };\n@x(1) struct S { long a; };", &[]);
+    // Nobody sends a caller's context.
+    check("interface I {\nvoid f(in long a) context(\"USER\", \"HOME\");\nvoid g(); };", &["wE0501@2"]);
 }
 
 /// Messages about a file over each kernel part, in each of its languages; none where it is translated.
@@ -325,7 +328,8 @@ fn made(text: &str) -> Vec<Option<String>> {
     let mut all = Vec::new();
     for kernel in crate::kernel::ALL {
         for in_rust in [true, false] {
-            if (in_rust && kernel.rust().is_none()) || (!in_rust && kernel.c().is_none()) {
+            let has_code = if in_rust { parts::rust(kernel).is_some() } else { parts::c(kernel).is_some() };
+            if !has_code {
                 continue;
             }
             let options = Options { dialect: Some(Dialect::Corba), ..Options::default() };

@@ -3,7 +3,7 @@
 
 use super::tree::{Expr, Item, Parameters, Stmt, Ty, name};
 use super::{Emitter, names::is_macro_with_parameters, word};
-use crate::layout::RESULT;
+use crate::layout::{Message, Method, RESULT};
 use crate::model::{Direction, Operation, Type, TypeId};
 
 /// How a call ended.
@@ -212,6 +212,22 @@ impl Interface<'_> {
         let base =
             places.iter().find(|(n, ..)| *n == first).map_or_else(|| name(word(first)), |p| p.2.clone());
         fields.iter().fold(base, |value, field| value.field(word(field)))
+    }
+
+    /// Cases for the exceptions of a method: the label of each, and what is made of its message and of the places of its fields in the union of all that
+    /// the operation has `raised`.
+    pub fn exception_cases(
+        &self,
+        operation: &Operation,
+        method: &Method,
+        raised: &Expr,
+        make: impl Fn(&Message, &[Spot]) -> Vec<Stmt>,
+    ) -> Vec<(Vec<i128>, Vec<Stmt>)> {
+        let case = |(number, (_, message)): (usize, &(String, Message))| {
+            let spots = self.exception_spots(operation, number, raised.clone());
+            (vec![message.label.into()], make(message, &borrowed(&spots)))
+        };
+        method.exceptions.iter().enumerate().map(case).collect()
     }
 
     /// Places for the fields of an exception in the union of all that an operation has `raised`.

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use super::linux::values::{self, start, wrong_bits};
+use super::pieces::{self, start, wrong_bits};
 use super::tree::{Expr, Item, Parameters, Stmt, Ty, call, name};
 use super::{Emitter, Lists, Part, agree, interface, word};
 use crate::emit::travel::streamed;
@@ -92,7 +92,7 @@ impl Part for L4V4 {
 
     fn values(&self, emitter: &Emitter) -> Vec<Item> {
         let streamed = streamed(emitter.model, &emitter.sizes, Lying::All, &[]);
-        values::functions(emitter, |id| streamed[id.0 as usize])
+        pieces::functions(emitter, |id| streamed[id.0 as usize])
     }
 
     fn interface(&self, emitter: &Emitter, layout: &InterfaceLayout, operations: &[&Operation]) -> Vec<Item> {

@@ -2,6 +2,7 @@
 
 use super::agree;
 use super::interface::{Interface, Spot, borrowed, status};
+use super::pieces;
 use super::tree::{Expr, Item, Stmt, Ty, call, name};
 use super::{Emitter, Lists, Part, word};
 use crate::layout::{InterfaceLayout, Message, Method};
@@ -9,7 +10,6 @@ use crate::model::{Operation, TypeId};
 use crate::plan::{Content, Plan, Variable, What};
 
 mod contexts;
-pub mod values;
 
 /// C over Unix-domain sockets.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ impl Part for Linux {
     }
 
     fn values(&self, emitter: &Emitter) -> Vec<Item> {
-        values::functions(emitter, |_| true)
+        pieces::functions(emitter, |_| true)
     }
 
     fn interface(&self, emitter: &Emitter, layout: &InterfaceLayout, operations: &[&Operation]) -> Vec<Item> {
@@ -56,6 +56,12 @@ impl Part for Linux {
     }
 }
 
+/// The end of a function that has not got what it was to read.
+fn failed_as() -> Stmt {
+    let why = call("quill_failed_as", [name("_in")]);
+    Stmt::If(name("_in").deref().field("failed"), vec![Stmt::Return(Some(why))])
+}
+
 impl Interface<'_> {
     /// Statements that write a message.
     fn write(&self, message: &Message, places: &[Spot]) -> Vec<Stmt> {
@@ -69,10 +75,10 @@ impl Interface<'_> {
             let value = Self::at(places, step.path);
             body.push(Stmt::Do(call("quill_put_at", [out(), Expr::Int(step.offset().into())])));
             match step.what {
-                What::Value => body.extend(values::put(self.emitter, step.ty, value, 0)),
+                What::Value => body.extend(pieces::put(self.emitter, step.ty, value, 0)),
                 What::Count(_) => {
-                    let count = values::count(self.emitter, step.ty, value.clone());
-                    body.extend(values::check(self.emitter, step.ty, value));
+                    let count = pieces::count(self.emitter, step.ty, value.clone());
+                    body.extend(pieces::check(self.emitter, step.ty, value));
                     body.push(Stmt::Do(call("quill_put_u32", [out(), count])));
                 }
                 What::Elements(..) | What::Tail(_) | What::Offer(..) => {}
@@ -93,7 +99,7 @@ impl Interface<'_> {
                     body.push(Stmt::Do(call(function, [out(), value.address()])));
                 }
                 Content::Array | Content::Pieces => {
-                    body.extend(values::put(self.emitter, chunk.ty, value, 0))
+                    body.extend(pieces::put(self.emitter, chunk.ty, value, 0))
                 }
             }
         }
@@ -109,7 +115,7 @@ impl Interface<'_> {
             body.push(Stmt::Do(call("quill_get_at", [from(), Expr::Int(step.offset().into())])));
             match step.what {
                 What::Value => {
-                    body.extend(values::get(self.emitter, step.ty, Self::at(places, step.path), 0));
+                    body.extend(pieces::get(self.emitter, step.ty, Self::at(places, step.path), 0));
                 }
                 What::Count(_) => {
                     let count = format!("_count_{}", step.number);
@@ -126,11 +132,11 @@ impl Interface<'_> {
             match content {
                 Content::Text(bound) if self.emitter.counted(chunk.ty) => {
                     body.push(Stmt::Set(value.clone().field("_length"), count.clone()));
-                    let text = call("quill_get_counted_text", [from(), count, values::bound(*bound)]);
+                    let text = call("quill_get_counted_text", [from(), count, pieces::bound(*bound)]);
                     body.push(Stmt::Set(value.field("_buffer"), text));
                 }
                 Content::Text(bound) => {
-                    let text = call("quill_get_text", [from(), count, values::bound(*bound)]);
+                    let text = call("quill_get_text", [from(), count, pieces::bound(*bound)]);
                     body.push(Stmt::Set(value, text));
                 }
                 Content::List(_) => {
@@ -138,17 +144,17 @@ impl Interface<'_> {
                     body.push(Stmt::Do(call(function, [from(), value.address(), count])));
                 }
                 Content::Array | Content::Pieces => {
-                    body.extend(values::get(self.emitter, chunk.ty, value, 0))
+                    body.extend(pieces::get(self.emitter, chunk.ty, value, 0))
                 }
             }
         }
         body.push(Stmt::Do(call("quill_get_end", [from()])));
         let checks = places
             .iter()
-            .flat_map(|(_, ty, value)| agree::fields(self.emitter, *ty, value, &values::failed, 0));
-        body.extend(values::unless_failed(checks.collect()));
-        for path in values::anys(self.emitter, message) {
-            body.push(Stmt::If(values::unsound(Self::at(places, path)), vec![values::failed()]));
+            .flat_map(|(_, ty, value)| agree::fields(self.emitter, *ty, value, &pieces::failed, 0));
+        body.extend(pieces::unless_failed(checks.collect()));
+        for path in pieces::anys(self.emitter, message) {
+            body.push(Stmt::If(pieces::unsound(Self::at(places, path)), vec![pieces::failed()]));
         }
         body
     }
@@ -187,20 +193,15 @@ impl Interface<'_> {
             Stmt::If(name("_status").with("!=", name("QUILL_OK")), vec![Stmt::Return(Some(name("_status")))]),
         ]);
         let mut read = self.read(&method.reply, &self.outputs(operation));
-        let agreed = agree::parameters(self.emitter, operation, true, &parameter, &values::failed);
-        read.extend(values::unless_failed(agreed));
+        let agreed = agree::parameters(self.emitter, operation, true, &parameter, &pieces::failed);
+        read.extend(pieces::unless_failed(agreed));
         let mut cases = vec![(vec![0], read)];
         body.extend(self.unused_place(operation));
-        for (number, (_, message)) in method.exceptions.iter().enumerate() {
-            let places = self.exception_spots(operation, number, name("_raised").deref());
-            let places: Vec<Spot> = places.iter().map(|(n, ty, e)| (n.as_str(), *ty, e.clone())).collect();
-            cases.push((vec![message.label.into()], self.read(message, &places)));
-        }
+        let raised = name("_raised").deref();
+        let read = |message: &Message, places: &[Spot]| self.read(message, places);
+        cases.extend(self.exception_cases(operation, method, &raised, read));
         body.push(Stmt::Switch(name("_label"), cases, vec![Stmt::Return(Some(name("_label")))]));
-        body.push(Stmt::If(
-            name("_in").deref().field("failed"),
-            vec![Stmt::Return(Some(name("QUILL_MALFORMED")))],
-        ));
+        body.push(failed_as());
         body.push(Stmt::Return(Some(name("_label"))));
         Item::Function(status(), self.operation(operation), parameters, body)
     }
@@ -218,10 +219,9 @@ impl Interface<'_> {
         let outputs = self.local(self.outputs(operation));
         body.extend(self.read(&method.request, &borrowed(&inputs)));
         let variable = |of: usize| name(word(&operation.params[of].name));
-        let agreed = agree::parameters(self.emitter, operation, false, &variable, &values::failed);
-        body.extend(values::unless_failed(agreed));
-        let malformed = || vec![Stmt::Return(Some(name("QUILL_MALFORMED")))];
-        body.push(Stmt::If(name("_in").deref().field("failed"), malformed()));
+        let agreed = agree::parameters(self.emitter, operation, false, &variable, &pieces::failed);
+        body.extend(pieces::unless_failed(agreed));
+        body.push(failed_as());
         body.extend(contexts::check(self, operation));
         let called = self.call_method(operation, vec![name("_self"), name("_in").deref().field("memory")]);
         body.push(Stmt::Let(status(), "_status".into(), Some(called)));
@@ -240,10 +240,8 @@ impl Interface<'_> {
         let mut write = agree::parameters(self.emitter, operation, true, &variable, &refuse);
         write.extend(self.write(&method.reply, &borrowed(&outputs)));
         let mut cases = vec![(vec![0], write)];
-        for (number, (_, message)) in method.exceptions.iter().enumerate() {
-            let places = self.exception_spots(operation, number, name("_raised"));
-            cases.push((vec![message.label.into()], self.write(message, &borrowed(&places))));
-        }
+        let write = |message: &Message, places: &[Spot]| self.write(message, places);
+        cases.extend(self.exception_cases(operation, method, &name("_raised"), write));
         body.push(Stmt::Switch(name("_status"), cases, vec![Stmt::Return(Some(name("_status")))]));
         body.push(Stmt::Return(Some(name("_status"))));
         Item::Function(status(), self.function(&format!("{}_answer", operation.name)), parameters, body)

@@ -31,34 +31,95 @@ typedef uint32_t quill_status;
 /* Elements and what may be absent, in one message that has come: a few bytes of it could be a great value. */
 #define QUILL_HEAP_BYTES_MAX ((size_t)64 << 20)
 
-/* Memory that is given back all at once. */
+/* Memory that is given back all at once: pieces of the heap, or one room that the program has brought. */
 struct quill_piece {
     struct quill_piece *next;
+    size_t room_bytes; /* of a room, with what stands in front; 0 of a piece of the heap */
 };
 typedef struct quill_memory {
     struct quill_piece *first;
 } quill_memory;
 
+/* Stands in front of a room. */
+struct quill_room {
+    struct quill_piece piece;
+    size_t taken; /* bytes of the room, this among them */
+};
+
+#define QUILL_ALIGN_UP(bytes) (((bytes) + 15) & ~(size_t)15)
+#define QUILL_PIECE_BYTES QUILL_ALIGN_UP(sizeof(struct quill_piece))
+#define QUILL_ROOM_BYTES QUILL_ALIGN_UP(sizeof(struct quill_room))
+
+/* The room of a memory, if the program has brought one. */
+static inline struct quill_room *quill_room_of(const quill_memory *memory)
+{
+    struct quill_piece *first = memory->first;
+    return first != NULL && first->room_bytes != 0 ? (struct quill_room *)(void *)first : NULL;
+}
+
+/* Bytes from a multiple of 16 on, all of them zero; NULL if there are not so many. */
 static inline void *quill_allocate(quill_memory *memory, size_t bytes)
 {
-    size_t head = (sizeof(struct quill_piece) + 15) & ~(size_t)15;
-    struct quill_piece *piece = bytes > SIZE_MAX - head ? NULL : malloc(head + bytes);
+    struct quill_room *room = quill_room_of(memory);
+    struct quill_piece *piece;
 
+    if (room != NULL) {
+        char *found = (char *)room + room->taken;
+        size_t left = room->piece.room_bytes - room->taken;
+        if (bytes > left)
+            return NULL;
+        room->taken += QUILL_ALIGN_UP(bytes) > left ? left : QUILL_ALIGN_UP(bytes);
+        return memset(found, 0, bytes);
+    }
+    piece = bytes > SIZE_MAX - QUILL_PIECE_BYTES ? NULL : malloc(QUILL_PIECE_BYTES + bytes);
     if (piece == NULL)
         return NULL;
     piece->next = memory->first;
+    piece->room_bytes = 0;
     memory->first = piece;
-    memset((char *)piece + head, 0, bytes);
-    return (char *)piece + head;
+    return memset((char *)piece + QUILL_PIECE_BYTES, 0, bytes);
 }
 
+/* Gives pieces back to the heap. Not a part of its callers: compilers would take a room of theirs for a piece. */
+static __attribute__((noinline, unused)) void quill_free_pieces(struct quill_piece *piece)
+{
+    while (piece != NULL) {
+        struct quill_piece *next = piece->next;
+        free(piece);
+        piece = next;
+    }
+}
+
+/* Gives all of it back. A room is empty then, and stays. */
 static inline void quill_release(quill_memory *memory)
 {
-    while (memory->first != NULL) {
-        struct quill_piece *piece = memory->first;
-        memory->first = piece->next;
-        free(piece);
+    struct quill_room *room = quill_room_of(memory);
+
+    if (room != NULL) {
+        room->taken = QUILL_ROOM_BYTES;
+        return;
     }
+    quill_free_pieces(memory->first);
+    memory->first = NULL;
+}
+
+/* Brings a room for all that a memory is to hold from now on, which the program keeps as long as the memory is used: nothing is on the heap any more, and
+ * what has no place in the room is refused (QUILL_MEMORY). What the memory held on the heap is given back; another room keeps what it holds. Whether
+ * the room is large enough for what stands in front. */
+static inline bool quill_bring(quill_memory *memory, void *room, size_t bytes)
+{
+    size_t skipped = (size_t)(QUILL_ALIGN_UP((uintptr_t)room) - (uintptr_t)room);
+    struct quill_room *brought;
+
+    if (room == NULL || bytes < skipped + QUILL_ROOM_BYTES)
+        return false;
+    quill_release(memory);
+    brought = (struct quill_room *)(void *)((char *)room + skipped);
+    brought->piece.next = NULL;
+    brought->piece.room_bytes = bytes - skipped;
+    brought->taken = QUILL_ROOM_BYTES;
+    memory->first = &brought->piece;
+    return true;
 }
 
 /* Values of a message that others of it may share; their places are their numbers. */
@@ -78,27 +139,53 @@ typedef struct quill_shared {
 
 #define QUILL_SHARED(message) (&(message)->shared)
 
-/* A message that is being written. A failure stays, and everything after it is skipped. */
+#define QUILL_HEADER 8
+#define QUILL_FIRST_BYTES 248 /* a body of up to so many bytes is made without the heap */
+
+/* A message that is being written. A failure stays, and everything after it is skipped. It stays where it is: `bytes` may point into it. */
 typedef struct quill_out {
     uint8_t *bytes; /* with eight bytes in front for the header */
+    uint8_t *heap;  /* where a longer body is */
     size_t length;
     size_t room;
     quill_status status;
     int depth;
     quill_shared shared;
+    uint8_t first[QUILL_HEADER + QUILL_FIRST_BYTES];
 } quill_out;
 
 /* Gives back what was written. */
 static inline void quill_discard(quill_out *out)
 {
-    free(out->bytes);
+    free(out->heap);
     free(out->shared.all);
     free(out->shared.places);
-    out->bytes = NULL;
+    out->bytes = out->heap = NULL;
     out->shared = (quill_shared){ 0 };
 }
 
-#define QUILL_HEADER 8
+/* Makes room for a body of so many bytes. */
+static inline bool quill_make_room(quill_out *out, size_t length)
+{
+    size_t room = length * 2 + 64;
+    uint8_t *bytes;
+
+    if (out->bytes == NULL && length <= QUILL_FIRST_BYTES) {
+        out->bytes = out->first;
+        out->room = QUILL_FIRST_BYTES;
+        return true;
+    }
+    bytes = realloc(out->heap, QUILL_HEADER + room);
+    if (bytes == NULL) {
+        out->status = QUILL_MEMORY;
+        return false;
+    }
+    if (out->heap == NULL)
+        memcpy(bytes, out->first, QUILL_HEADER + out->length);
+    out->bytes = out->heap = bytes;
+    out->room = room;
+    return true;
+}
 
 static inline uint8_t *quill_extend(quill_out *out, size_t count)
 {
@@ -108,16 +195,8 @@ static inline uint8_t *quill_extend(quill_out *out, size_t count)
         out->status = QUILL_TOO_LONG;
         return NULL;
     }
-    if (out->length + count > out->room || out->bytes == NULL) {
-        size_t room = (out->length + count) * 2 + 64;
-        uint8_t *bytes = realloc(out->bytes, QUILL_HEADER + room);
-        if (bytes == NULL) {
-            out->status = QUILL_MEMORY;
-            return NULL;
-        }
-        out->bytes = bytes;
-        out->room = room;
-    }
+    if ((out->length + count > out->room || out->bytes == NULL) && !quill_make_room(out, out->length + count))
+        return NULL;
     out->length += count;
     return out->bytes + QUILL_HEADER + out->length - count;
 }
@@ -153,12 +232,27 @@ typedef struct quill_in {
     size_t heap_bytes;    /* taken of it */
     quill_shared shared;
     struct quill_contexts *contexts; /* of the client, where somebody keeps them */
+    bool starved;         /* it has failed because there was no memory */
 } quill_in;
 
 /* Begins in front of these bytes. */
 static inline quill_in quill_begin_in(const uint8_t *bytes, size_t length, quill_memory *memory)
 {
-    return (quill_in){ bytes, length, 0, 0, false, memory, 0, { 0 }, NULL };
+    return (quill_in){ bytes, length, 0, 0, false, memory, 0, { 0 }, NULL, false };
+}
+
+/* In the place of a message for which there is no memory. */
+static inline quill_in quill_begin_starved(quill_memory *memory)
+{
+    quill_in in = quill_begin_in((const uint8_t *)"", 0, memory);
+    in.failed = in.starved = true;
+    return in;
+}
+
+/* How the reading of a message has ended that has failed. */
+static inline quill_status quill_failed_as(const quill_in *in)
+{
+    return in->starved ? QUILL_MEMORY : QUILL_MALFORMED;
 }
 
 static inline const uint8_t *quill_take(quill_in *in, size_t count)
@@ -202,7 +296,7 @@ static inline void *quill_get_room(quill_in *in, uint32_t count, size_t wire_byt
     in->heap_bytes += (size_t)count * bytes;
     room = quill_allocate(in->memory, (size_t)count * bytes + 1);
     if (room == NULL)
-        in->failed = true;
+        in->failed = in->starved = true;
     return room;
 }
 

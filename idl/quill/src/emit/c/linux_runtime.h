@@ -3,11 +3,32 @@
 
 /* Texts in messages, and the way of messages over a Unix-domain socket. */
 
+/* Characters of a text, or SIZE_MAX if it is none. Most are ASCII, and looked at in words of eight bytes, the last of which may overlap the one before. */
+static inline size_t quill_characters_in(const char *text, size_t bytes)
+{
+    const uint64_t beyond_ascii = 0x8080808080808080u;
+    size_t at = 0, more;
+    uint64_t word;
+
+    for (; bytes - at >= sizeof word; at += sizeof word) {
+        memcpy(&word, text + at, sizeof word);
+        if ((word & beyond_ascii) != 0)
+            break;
+    }
+    if (at > 0 && bytes - at < sizeof word) {
+        memcpy(&word, text + bytes - sizeof word, sizeof word);
+        if ((word & beyond_ascii) == 0)
+            return bytes;
+    }
+    more = quill_characters_and(true, text + at, bytes - at);
+    return more == SIZE_MAX ? SIZE_MAX : at + more;
+}
+
 /* Refuses text that is no UTF-8, or has more characters than its type allows. */
 static inline void quill_check_text(quill_out *out, const char *text, uint64_t bound)
 {
     size_t bytes = quill_bytes_of(text);
-    size_t count = bytes == 0 ? 0 : quill_characters_and(true, text, bytes);
+    size_t count = bytes == 0 ? 0 : quill_characters_in(text, bytes);
     if (count > bound)
         quill_fail(out, QUILL_TOO_LONG);
 }
@@ -17,7 +38,7 @@ static inline void quill_check_counted(quill_out *out, const char *text, size_t 
 {
     if (bytes > QUILL_BODY_BYTES_MAX || bytes / 4 > bound)
         quill_fail(out, QUILL_TOO_LONG);
-    else if (bytes > 0 && quill_characters_and(true, text, bytes) > bound)
+    else if (bytes > 0 && quill_characters_in(text, bytes) > bound)
         quill_fail(out, QUILL_TOO_LONG);
 }
 
@@ -42,7 +63,7 @@ static inline char *quill_get_text(quill_in *in, uint32_t bytes, uint64_t bound)
     if (text == NULL || from == NULL)
         return NULL;
     memcpy(text, from, bytes);
-    count = quill_characters_and(true, (const char *)from, bytes);
+    count = quill_characters_in((const char *)from, bytes);
     if (count == SIZE_MAX || count > bound || memchr(from, 0, bytes) != NULL)
         in->failed = true;
     return text;
@@ -52,7 +73,7 @@ static inline char *quill_get_text(quill_in *in, uint32_t bytes, uint64_t bound)
 static inline char *quill_get_counted_text(quill_in *in, uint32_t bytes, uint64_t bound)
 {
     const uint8_t *from = quill_take(in, bytes);
-    size_t count = from == NULL ? 0 : quill_characters_and(true, (const char *)from, bytes);
+    size_t count = from == NULL ? 0 : quill_characters_in((const char *)from, bytes);
 
     if (count == SIZE_MAX || count > bound)
         in->failed = true;
@@ -99,17 +120,35 @@ static inline quill_status quill_write_all(int socket, const uint8_t *bytes, siz
     return QUILL_OK;
 }
 
-/* Reads so many bytes; 1 when the other side has closed before the first. */
-static inline quill_status quill_read_all(int socket, uint8_t *bytes, size_t count)
+/* Reads until `*have` bytes are `count` or more, as many as have come and the room holds; 1 when the other side has closed before the first. */
+static inline quill_status quill_read(int socket, uint8_t *bytes, size_t room, size_t count, size_t *have)
 {
-    size_t at = 0;
-    while (at < count) {
-        ssize_t done = recv(socket, bytes + at, count - at, 0);
+    while (*have < count) {
+        ssize_t done = recv(socket, bytes + *have, room - *have, 0);
         if (done < 0 && errno == EINTR)
             continue;
         if (done <= 0)
-            return done == 0 && at == 0 ? 1 : QUILL_IO;
-        at += (size_t)done;
+            return done == 0 && *have == 0 ? 1 : QUILL_IO;
+        *have += (size_t)done;
+    }
+    return QUILL_OK;
+}
+
+/* Reads so many bytes; 1 when the other side has closed before the first. */
+static inline quill_status quill_read_all(int socket, uint8_t *bytes, size_t count)
+{
+    size_t have = 0;
+    return quill_read(socket, bytes, count, count, &have);
+}
+
+/* Reads so many bytes, for which there is no memory. */
+static inline quill_status quill_pass_over(int socket, uint8_t *scratch, size_t room, size_t count)
+{
+    while (count > 0) {
+        size_t part = count < room ? count : room;
+        if (quill_read_all(socket, scratch, part) != QUILL_OK)
+            return QUILL_IO;
+        count -= part;
     }
     return QUILL_OK;
 }
@@ -131,7 +170,99 @@ static inline quill_status quill_send(int socket, uint32_t label, quill_out *out
     return status;
 }
 
-/* Receives a message into memory; 1 when there is none any more. */
+/* A message of up to so many bytes, its header included, is taken in by one receive. */
+#define QUILL_ARRIVALS_BYTES 4224
+
+/* Bytes that have come on a connection, and belong to requests that nobody has looked at yet. */
+typedef struct quill_arrivals {
+    int socket;
+    size_t begin, end;
+    uint8_t bytes[QUILL_ARRIVALS_BYTES];
+} quill_arrivals;
+
+/* Waits until so many bytes are there, in one piece; 1 when the other side has closed before the first. */
+static inline quill_status quill_await(quill_arrivals *from, size_t count)
+{
+    size_t have = from->end - from->begin;
+    quill_status status;
+
+    if (have == 0)
+        from->begin = 0;
+    if (count > sizeof from->bytes - from->begin) {
+        memmove(from->bytes, from->bytes + from->begin, have);
+        from->begin = 0;
+    }
+    status = quill_read(from->socket, from->bytes + from->begin, sizeof from->bytes - from->begin, count, &have);
+    from->end = from->begin + have;
+    return status;
+}
+
+/* The body of a message that is longer than what is taken in at once. */
+static inline quill_status quill_next_long(quill_arrivals *from, quill_memory *memory, uint32_t length, quill_in *in)
+{
+    uint8_t *bytes = quill_allocate(memory, (size_t)length + 1), *here = from->bytes + from->begin + QUILL_HEADER;
+    size_t have = from->end - from->begin - QUILL_HEADER;
+
+    from->begin = from->end = 0;
+    if (bytes == NULL) {
+        *in = quill_begin_starved(memory);
+        return quill_pass_over(from->socket, from->bytes, sizeof from->bytes, length - have);
+    }
+    memcpy(bytes, here, have);
+    *in = quill_begin_in(bytes, length, memory);
+    return quill_read_all(from->socket, bytes + have, length - have) == QUILL_OK ? QUILL_OK : QUILL_IO;
+}
+
+/* Receives the next request, which stays until the one after it; 1 when there is none any more. One for which there is no memory is read as one that is
+ * wrong. */
+static inline quill_status quill_next(quill_arrivals *from, quill_memory *memory, uint32_t *label, quill_in *in)
+{
+    uint32_t length;
+    quill_status status = quill_await(from, QUILL_HEADER);
+
+    if (status != QUILL_OK)
+        return status;
+    memcpy(label, from->bytes + from->begin, 4);
+    memcpy(&length, from->bytes + from->begin + 4, 4);
+    if (length > QUILL_BODY_BYTES_MAX)
+        return QUILL_MALFORMED;
+    if (length > sizeof from->bytes - QUILL_HEADER)
+        return quill_next_long(from, memory, length, in);
+    status = quill_await(from, QUILL_HEADER + (size_t)length);
+    *in = quill_begin_in(from->bytes + from->begin + QUILL_HEADER, length, memory);
+    from->begin += status == QUILL_OK ? QUILL_HEADER + (size_t)length : 0;
+    return status;
+}
+
+/* Receives a reply into memory. Nothing follows it before the next request, so a receive may bring all of it; 1 when the other side has closed. */
+static inline quill_status quill_receive_reply(int socket, quill_memory *memory, uint32_t *label, quill_in *in)
+{
+    uint8_t come[QUILL_ARRIVALS_BYTES], *bytes;
+    size_t have = 0;
+    uint32_t length;
+    quill_status status = quill_read(socket, come, sizeof come, QUILL_HEADER, &have);
+
+    if (status != QUILL_OK)
+        return status;
+    memcpy(label, come, 4);
+    memcpy(&length, come + 4, 4);
+    have -= QUILL_HEADER;
+    if (length > QUILL_BODY_BYTES_MAX || have > length)
+        return QUILL_MALFORMED;
+    *in = quill_begin_in((const uint8_t *)"", 0, memory);
+    if (length == 0)
+        return QUILL_OK;
+    bytes = quill_allocate(memory, (size_t)length + 1);
+    if (bytes == NULL) {
+        *in = quill_begin_starved(memory);
+        return quill_pass_over(socket, come, sizeof come, length - have);
+    }
+    memcpy(bytes, come + QUILL_HEADER, have);
+    *in = quill_begin_in(bytes, length, memory);
+    return quill_read_all(socket, bytes + have, length - have) == QUILL_OK ? QUILL_OK : QUILL_IO;
+}
+
+/* Receives a message into memory, and nothing of what comes behind it; 1 when there is none any more. */
 static inline quill_status quill_receive(int socket, quill_memory *memory, uint32_t *label, quill_in *in)
 {
     uint8_t header[QUILL_HEADER];
@@ -161,8 +292,21 @@ static inline quill_status quill_call(quill_client *client, uint32_t request, qu
     quill_status status = quill_send(client->socket, request, out);
     quill_release(&client->memory);
     if (status == QUILL_OK)
-        status = quill_receive(client->socket, &client->memory, label, in);
+        status = quill_receive_reply(client->socket, &client->memory, label, in);
     return status == 1 ? QUILL_IO : status;
+}
+
+/* All that the last call has brought, which the next one leaves alone then: the program gives it back by `quill_release`. Nothing, if it lies in a room that the
+ * program has brought: there it stays until the room is used again. */
+static inline quill_memory quill_keep(quill_client *client)
+{
+    quill_memory kept = { NULL };
+
+    if (quill_room_of(&client->memory) == NULL) {
+        kept.first = client->memory.first;
+        client->memory.first = NULL;
+    }
+    return kept;
 }
 
 /* Tells a server of a context handle that nobody will close, since its client is gone. */
@@ -242,18 +386,22 @@ static inline void quill_run_down(quill_contexts *contexts)
 typedef uint32_t (*quill_dispatch)(const void *methods, void *self, uint32_t label, quill_in *in, quill_out *out,
                                    bool *silent);
 
-/* Serves one connection until the client closes it, or it fails; then context handles that are still open are run down. */
-static inline quill_status quill_serve(int socket, quill_dispatch dispatch, const void *methods, void *self)
+/* Serves one connection until the client closes it, or it fails; then context handles that are still open are run down. All that a request brings, and what methods
+ * allocate for its reply, lies in that memory, which is given back behind each reply. */
+static inline quill_status quill_serve_with(int socket, quill_dispatch dispatch, const void *methods, void *self,
+                                            quill_memory *memory)
 {
     quill_contexts contexts = { 0 };
+    quill_arrivals from;
 
+    from.socket = socket;
+    from.begin = from.end = 0;
     for (;;) {
-        quill_memory memory = { NULL };
         quill_out out = { 0 };
         quill_in in;
         uint32_t label;
         bool silent = false;
-        quill_status status = quill_receive(socket, &memory, &label, &in);
+        quill_status status = quill_next(&from, memory, &label, &in);
 
         if (status == QUILL_OK) {
             in.contexts = &contexts;
@@ -263,12 +411,20 @@ static inline quill_status quill_serve(int socket, quill_dispatch dispatch, cons
             else
                 status = quill_send(socket, label, &out);
         }
-        quill_release(&memory);
+        quill_release(memory);
         if (status != QUILL_OK) {
             quill_run_down(&contexts);
             return status == 1 ? QUILL_OK : status;
         }
     }
+}
+
+/* Serves one connection so, with memory of the heap. */
+static inline quill_status quill_serve(int socket, quill_dispatch dispatch, const void *methods, void *self)
+{
+    quill_memory memory = { NULL };
+
+    return quill_serve_with(socket, dispatch, methods, self, &memory);
 }
 
 /* --- references to objects: numbers in the table of the server that is called; none is 0 --- */

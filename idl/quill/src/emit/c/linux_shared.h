@@ -65,8 +65,10 @@ static inline quill_shared_value *quill_new_shared_in(quill_in *in)
         uint32_t room = shared->room == 0 ? 16 : 2 * shared->room;
         quill_shared_value *all = quill_allocate(in->memory, room * sizeof *all);
 
-        if (all == NULL)
+        if (all == NULL) {
+            in->starved = true;
             return NULL;
+        }
         if (shared->count > 0)
             memcpy(all, shared->all, shared->count * sizeof *all);
         shared->all = all;

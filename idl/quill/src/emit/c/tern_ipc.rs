@@ -19,7 +19,7 @@ use crate::sizes::for_all_types;
 
 use interface::{Interface, Spot, borrowed, status};
 
-use super::linux::values::{self, start, wrong_bits};
+use super::pieces::{self, start, wrong_bits};
 use super::release;
 
 use client::*;
@@ -146,7 +146,7 @@ impl Part for Tern {
 
     fn values(&self, emitter: &Emitter) -> Vec<Item> {
         let streamed = streamed(emitter.model, &emitter.sizes, Lying::Long, &emitter.refers);
-        let mut items = values::functions(emitter, |id| streamed[id.0 as usize]);
+        let mut items = pieces::functions(emitter, |id| streamed[id.0 as usize]);
         items.extend(release::exceptions(emitter));
         items.extend(release::other_names(emitter));
         items

@@ -16,8 +16,14 @@ use crate::plan::{Content, Plan, Variable, What};
 
 pub(super) mod wire;
 
-/// The runtime.
-const RUNTIME: &str = include_str!("linux/runtime.rs");
+/// The runtime, a module of each output.
+const RUNTIME: &str = concat!(
+    "/// What all stubs of this file share: messages, their values, and the way over a Unix-domain socket.\n",
+    "pub mod rt {\n",
+    include_str!("linux/runtime.rs"),
+    include_str!("linux/way.rs"),
+    "}\n"
+);
 
 /// Rust over Unix-domain sockets.
 #[derive(Clone, Copy, Debug)]

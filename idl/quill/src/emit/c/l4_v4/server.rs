@@ -43,13 +43,11 @@ pub(super) fn answer(c: &Interface, operation: &Operation, method: &Method) -> I
     }
     body.push(Stmt::Let(status(), "_status".into(), Some(called)));
     let other = call("quill_refuse_as", [name("_status")]);
-    let mut cases = Vec::new();
-    for (number, (_, message)) in method.exceptions.iter().enumerate() {
-        let spots = c.exception_spots(operation, number, name("_raised"));
-        let mut case = reply(c, message, &borrowed(&spots)).pack();
+    let cases = c.exception_cases(operation, method, &name("_raised"), |message, spots| {
+        let mut case = reply(c, message, spots).pack();
         case.push(Stmt::Return(Some(name("_tag"))));
-        cases.push((vec![message.label.into()], case));
-    }
+        case
+    });
     let failed = if cases.is_empty() {
         vec![Stmt::Return(Some(other))]
     } else {

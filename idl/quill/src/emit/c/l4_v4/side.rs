@@ -267,8 +267,8 @@ impl<'a> Side<'a> {
     /// item was received.
     pub(super) fn unpack(&self, buffer: &dyn Fn(usize, &Chunk) -> Expr) -> Vec<Stmt> {
         let mut body = self.unpack_parts(buffer);
-        for path in values::anys(self.c.emitter, self.message) {
-            let unsound = values::unsound(Interface::at(self.spots, path));
+        for path in pieces::anys(self.c.emitter, self.message) {
+            let unsound = pieces::unsound(Interface::at(self.spots, path));
             body.push(self.refuse_if(unsound));
         }
         body.extend(self.agree(&|| Stmt::Return(Some(self.malformed.clone()))));
@@ -295,7 +295,7 @@ impl<'a> Side<'a> {
         let (begin, room) = (start_of(place.clone()), call("sizeof", [place]));
         let stream = || name("_stream");
         body.push(Stmt::Set(stream(), call("quill_begin_out", [begin.clone(), room])));
-        body.extend(values::put(e, chunk.ty, Interface::at(self.spots, &chunk.path), 0));
+        body.extend(pieces::put(e, chunk.ty, Interface::at(self.spots, &chunk.path), 0));
         let status = || stream().field("status");
         let failed = unlikely(status().with("!=", name("QUILL_OK")));
         let why = if self.reply { self.too_long.clone() } else { status() };
@@ -317,7 +317,7 @@ impl<'a> Side<'a> {
         body.push(Stmt::Let(Ty::named("quill_word"), bytes.clone(), Some(found)));
         body.push(self.refuse_if(name(&bytes).with(">", room(e, chunk))));
         body.push(Stmt::Do(call("quill_next_in", [name("_in"), buffer, name(bytes)])));
-        body.extend(values::get(e, chunk.ty, Interface::at(self.spots, &chunk.path), 0));
+        body.extend(pieces::get(e, chunk.ty, Interface::at(self.spots, &chunk.path), 0));
         body.push(self.refuse_if(Expr::Not(Box::new(call("quill_is_end", [name("_in")])))));
     }
 

@@ -133,18 +133,17 @@ fn client_failure(
         body.push(Stmt::Return(Some(failed)));
         return body;
     }
-    let mut cases = Vec::new();
-    for (number, (_, message)) in method.exceptions.iter().enumerate() {
-        let spots = c.exception_spots(operation, number, name("_raised").deref());
+    let raised = name("_raised").deref();
+    let cases = c.exception_cases(operation, method, &raised, |message, spots| {
         let mut case = Vec::new();
         if long {
             let wrong = if message.long { Expr::Not(Box::new(name("_long"))) } else { name("_long") };
             case.push(Stmt::If(wrong, malformed()));
         }
-        case.extend(arrive(c, message, &borrowed(&spots), replies));
+        case.extend(arrive(c, message, spots, replies));
         case.push(Stmt::Return(Some(Expr::Int(message.label.into()))));
-        cases.push((vec![i128::from(message.label)], case));
-    }
+        case
+    });
     let mut otherwise = vec![Stmt::Return(Some(name("_status")))];
     if long {
         body.push(Stmt::Let(Ty::named("bool"), "_long".into(), Some(name("false"))));

@@ -261,7 +261,7 @@ fn pack_pieces(
     for Variable { chunk, .. } in plan.pieces() {
         body.push(align());
         body.extend(several::mark(c.emitter, chunk, making.replaced));
-        body.extend(values::put(c.emitter, chunk.ty, Interface::at(spots, &chunk.path), 0));
+        body.extend(pieces::put(c.emitter, chunk.ty, Interface::at(spots, &chunk.path), 0));
     }
     let status = || out().deref().field("status");
     let written = out().deref().field("length").with("/", Expr::Int(8));

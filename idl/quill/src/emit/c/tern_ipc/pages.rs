@@ -79,13 +79,9 @@ fn answer(c: &Interface, operation: &Operation, method: &Method) -> Item {
         done.push(Stmt::Set(pages(), handed(given, value)));
     }
     let mut cases = vec![(vec![0], done)];
-    for (number, (_, message)) in method.exceptions.iter().enumerate() {
-        let spots = c.exception_spots(operation, number, name("_raised"));
-        cases.push((
-            vec![message.label.into()],
-            pack(c, message, &borrowed(&spots), Making::of(Maker::Server)),
-        ));
-    }
+    cases.extend(c.exception_cases(operation, method, &name("_raised"), |message, spots| {
+        pack(c, message, spots, Making::of(Maker::Server))
+    }));
     body.push(Stmt::Switch(name("_status"), cases, Vec::new()));
     body.push(Stmt::Return(Some(name("_status"))));
     Item::Function(status(), function, parameters, body)

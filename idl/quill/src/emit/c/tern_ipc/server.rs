@@ -94,10 +94,7 @@ fn replies(
     let mut good = agree::parameters(c.emitter, operation, true, parameter, &refused);
     good.extend(make(&method.reply, outputs));
     let mut cases = vec![(vec![0], good)];
-    for (number, (_, message)) in method.exceptions.iter().enumerate() {
-        let spots = c.exception_spots(operation, number, raised.clone());
-        cases.push((vec![message.label.into()], make(message, &borrowed(&spots))));
-    }
+    cases.extend(c.exception_cases(operation, method, raised, make));
     cases
 }
 

@@ -216,10 +216,8 @@ pub fn replied(c: &Interface, operation: &Operation, method: &Method) -> Vec<Stm
     });
     let made = call(reply_name(c, operation), fixed.into_iter().chain(arguments));
     let mut cases = vec![(vec![0], unsent(c.emitter, &super::borrowed(&c.local(c.outputs(operation)))))];
-    for (number, (_, message)) in method.exceptions.iter().enumerate() {
-        let spots = c.exception_spots(operation, number, name("_raised"));
-        cases.push((vec![message.label.into()], unsent(c.emitter, &super::borrowed(&spots))));
-    }
+    let raised = name("_raised");
+    cases.extend(c.exception_cases(operation, method, &raised, |_, spots| unsent(c.emitter, spots)));
     cases.retain(|(_, body)| !body.is_empty());
     let failed = name("_made").with("!=", name("_status"));
     vec![

@@ -110,7 +110,7 @@ pub(super) fn take(
         let value = Interface::at(spots, &part.chunk.path);
         if part.content == Content::Pieces {
             body.push(align());
-            body.extend(values::get(e, part.chunk.ty, value, 0));
+            body.extend(pieces::get(e, part.chunk.ty, value, 0));
         } else {
             unpack_list(e, part, value, room, (taker, twice), &mut body);
         }
@@ -119,8 +119,8 @@ pub(super) fn take(
         let end = call("quill_is_end", [name("_in")]);
         body.extend([align(), Stmt::If(Expr::Not(Box::new(end)), malformed())]);
     }
-    for path in values::anys(e, message) {
-        body.push(Stmt::If(values::unsound(Interface::at(spots, path)), malformed()));
+    for path in pieces::anys(e, message) {
+        body.push(Stmt::If(pieces::unsound(Interface::at(spots, path)), malformed()));
     }
     let wrong = || malformed().remove(0);
     body.extend(spots.iter().flat_map(|(_, ty, value)| agree::fields(e, *ty, value, &wrong, 0)));

@@ -1,540 +1,413 @@
-/// What all stubs of this file share: messages, their values, and the way over a Unix-domain socket.
-pub mod rt {
-    use std::any::{Any, TypeId};
-    use std::collections::BTreeMap;
-    use std::collections::btree_map::Entry;
-    use std::io::{Read, Write};
-    use std::os::unix::net::UnixStream;
-    /// A value that several others may share.
-    pub use std::sync::Arc as Shared;
+// Messages and their values: the first part of the module `rt` of outputs over sockets.
 
-    /// The largest body of a message.
-    pub const BODY_BYTES_MAX: usize = 16 << 20;
-    /// Values within values, at most: a hostile message cannot nest deeper.
-    const DEPTH_MAX: usize = 64;
-    /// Bytes of elements and of what may be absent, in one message: a few bytes of it could be a great value.
-    const HEAP_BYTES_MAX: usize = 64 << 20;
-    /// Labels of replies from here on are errors of the transport.
-    const LABEL_ERROR: u32 = 0xffff_0000;
-    /// The request was no valid message of its method.
-    pub const MALFORMED: u32 = LABEL_ERROR;
-    /// There is no such method.
-    pub const NO_METHOD: u32 = LABEL_ERROR + 1;
-    /// There is no such object.
-    pub const NO_OBJECT: u32 = LABEL_ERROR + 2;
-    /// The client has no such context handle open.
-    pub const NO_CONTEXT: u32 = LABEL_ERROR + 3;
-    /// A request that says for which object those are that come after it.
-    const SELECT: u32 = LABEL_ERROR + 0x8000;
+use std::any::{Any, TypeId};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::io::{Read, Write};
+/// A value that several others may share.
+pub use std::sync::Arc as Shared;
 
-    /// Why a call failed, other than by an exception of the server.
-    #[derive(Debug)]
-    pub enum Failure {
-        /// The connection did.
-        Io(std::io::Error),
-        /// The reply is no valid message.
-        Malformed,
-        /// The server refused the request: [`MALFORMED`], [`NO_METHOD`], or an error of its own.
-        Refused(u32),
-        /// An argument is too long for its type or for a message.
-        TooLong,
+/// The largest body of a message.
+pub const BODY_BYTES_MAX: usize = 16 << 20;
+/// Room for a body before it is known how long it becomes.
+const FIRST_BYTES: usize = 248;
+/// Values within values, at most: a hostile message cannot nest deeper.
+const DEPTH_MAX: usize = 64;
+/// Bytes of elements and of what may be absent, in one message: a few bytes of it could be a great value.
+const HEAP_BYTES_MAX: usize = 64 << 20;
+/// Labels of replies from here on are errors of the transport.
+const LABEL_ERROR: u32 = 0xffff_0000;
+/// The request was no valid message of its method.
+pub const MALFORMED: u32 = LABEL_ERROR;
+/// There is no such method.
+pub const NO_METHOD: u32 = LABEL_ERROR + 1;
+/// There is no such object.
+pub const NO_OBJECT: u32 = LABEL_ERROR + 2;
+/// The client has no such context handle open.
+pub const NO_CONTEXT: u32 = LABEL_ERROR + 3;
+/// A request that says for which object those are that come after it.
+const SELECT: u32 = LABEL_ERROR + 0x8000;
+
+/// Why a call failed, other than by an exception of the server.
+#[derive(Debug)]
+pub enum Failure {
+    /// The connection did.
+    Io(std::io::Error),
+    /// The reply is no valid message.
+    Malformed,
+    /// The server refused the request: [`MALFORMED`], [`NO_METHOD`], or an error of its own.
+    Refused(u32),
+    /// An argument is too long for its type or for a message.
+    TooLong,
+}
+
+impl From<Malformed> for Failure {
+    fn from(_: Malformed) -> Failure {
+        Failure::Malformed
     }
+}
 
-    impl From<Malformed> for Failure {
-        fn from(_: Malformed) -> Failure {
-            Failure::Malformed
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self {
+            Failure::Io(error) => write!(f, "the connection failed: {error}"),
+            Failure::Malformed => f.write_str("the reply is malformed"),
+            Failure::Refused(label) => write!(f, "the server refused the request ({label:#x})"),
+            Failure::TooLong => f.write_str("an argument is too long"),
         }
     }
+}
 
-    impl std::fmt::Display for Failure {
-        fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-            match self {
-                Failure::Io(error) => write!(f, "the connection failed: {error}"),
-                Failure::Malformed => f.write_str("the reply is malformed"),
-                Failure::Refused(label) => write!(f, "the server refused the request ({label:#x})"),
-                Failure::TooLong => f.write_str("an argument is too long"),
+impl std::error::Error for Failure {}
+
+/// The bytes are no value of the type that is expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+/// A body that is being written.
+#[derive(Debug)]
+pub struct Out {
+    bytes: Vec<u8>,
+    /// Where values lie that may be shared, of which types they are, and the numbers that they have in the message.
+    shared: BTreeMap<(usize, TypeId), u32>,
+}
+
+/// An empty one. Many bodies are not longer than the room that it has.
+impl Default for Out {
+    fn default() -> Out {
+        Out { bytes: Vec::with_capacity(FIRST_BYTES), shared: BTreeMap::new() }
+    }
+}
+
+impl Out {
+    /// Pads to a multiple of `align`.
+    pub fn align(&mut self, align: usize) {
+        self.bytes.resize(self.bytes.len().next_multiple_of(align), 0);
+    }
+
+    /// Pads to where the layout puts the next value.
+    pub fn at(&mut self, offset: usize) {
+        assert!(self.bytes.len() <= offset, "the layout goes forward");
+        self.bytes.resize(offset, 0);
+    }
+
+    /// The finished body.
+    pub fn finish(self) -> Result<Vec<u8>, Failure> {
+        if self.bytes.len() > BODY_BYTES_MAX { Err(Failure::TooLong) } else { Ok(self.bytes) }
+    }
+}
+
+/// A body that is being read. Every step checks that the bytes are there.
+#[derive(Debug)]
+pub struct In<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    depth: usize,
+    heap_bytes: usize,
+    /// Values that may be shared, by their numbers; none while they are being read.
+    shared: Vec<Option<Shared<dyn Any + Send + Sync>>>,
+}
+
+impl<'a> In<'a> {
+    /// Starts at the front.
+    pub fn new(bytes: &'a [u8]) -> In<'a> {
+        In { bytes, at: 0, depth: 0, heap_bytes: 0, shared: Vec::new() }
+    }
+
+    fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
+        let end = self.at.checked_add(count).ok_or(Malformed)?;
+        let bytes = self.bytes.get(self.at..end).ok_or(Malformed)?;
+        self.at = end;
+        Ok(bytes)
+    }
+
+    /// Skips to a multiple of `align`.
+    pub fn align(&mut self, align: usize) -> Result<(), Malformed> {
+        self.take(self.at.next_multiple_of(align) - self.at).map(drop)
+    }
+
+    /// Skips to where the layout puts the next value.
+    pub fn at(&mut self, offset: usize) -> Result<(), Malformed> {
+        self.take(offset.checked_sub(self.at).ok_or(Malformed)?).map(drop)
+    }
+
+    /// Whether `count` elements of `size` bytes can be there at all; asked before anything is allocated.
+    pub fn has(&self, count: usize, size: usize) -> Result<usize, Malformed> {
+        let left = self.bytes.len() - self.at;
+        if count.checked_mul(size).is_some_and(|n| n <= left) { Ok(count) } else { Err(Malformed) }
+    }
+
+    /// Takes room on the heap.
+    fn room(&mut self, bytes: usize) -> Result<(), Malformed> {
+        self.heap_bytes = self.heap_bytes.saturating_add(bytes);
+        if self.heap_bytes <= HEAP_BYTES_MAX { Ok(()) } else { Err(Malformed) }
+    }
+
+    /// Elements whose number is known.
+    pub fn elements<T: Wire>(&mut self, count: usize) -> Result<Vec<T>, Malformed> {
+        let count = self.has(count, 1)?;
+        self.room(count.saturating_mul(size_of::<T>()))?;
+        T::get_all(self, count)
+    }
+
+    /// Text of so many bytes.
+    pub fn text(&mut self, bytes: usize) -> Result<String, Malformed> {
+        String::from_utf8(self.take(bytes)?.to_vec()).map_err(|_| Malformed)
+    }
+
+    /// The end: nothing may be left.
+    pub fn finish(self) -> Result<(), Malformed> {
+        if self.at == self.bytes.len() { Ok(()) } else { Err(Malformed) }
+    }
+
+    /// Reads one level deeper.
+    pub fn nested<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, Malformed>,
+    ) -> Result<T, Malformed> {
+        if self.depth == DEPTH_MAX {
+            return Err(Malformed);
+        }
+        self.depth += 1;
+        let value = read(self);
+        self.depth -= 1;
+        value
+    }
+}
+
+/// A type whose values travel in messages.
+pub trait Wire: Sized {
+    /// Writes a value.
+    fn put(&self, out: &mut Out);
+    /// Reads and checks a value.
+    fn get(from: &mut In) -> Result<Self, Malformed>;
+    /// Writes values one behind the other.
+    fn put_all(list: &[Self], out: &mut Out) {
+        list.iter().for_each(|value| value.put(out));
+    }
+    /// Reads so many values, for which there is room.
+    fn get_all(from: &mut In, count: usize) -> Result<Vec<Self>, Malformed> {
+        let mut list = Vec::with_capacity(count);
+        for _ in 0..count {
+            list.push(Self::get(from)?);
+        }
+        Ok(list)
+    }
+    /// Bytes that are looked at when something is compared with what is in it, as far as declared types.
+    fn weight(&self) -> usize {
+        0
+    }
+}
+
+macro_rules! number {
+    ($($ty:ty)*) => {$(
+        impl Wire for $ty {
+            fn put(&self, out: &mut Out) {
+                out.align(size_of::<$ty>());
+                out.bytes.extend_from_slice(&self.to_le_bytes());
             }
-        }
-    }
-
-    impl std::error::Error for Failure {}
-
-    /// The bytes are no value of the type that is expected.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct Malformed;
-
-    /// A body that is being written.
-    #[derive(Debug, Default)]
-    pub struct Out {
-        bytes: Vec<u8>,
-        /// Where values lie that may be shared, of which types they are, and the numbers that they have in the message.
-        shared: BTreeMap<(usize, TypeId), u32>,
-    }
-
-    impl Out {
-        /// Pads to a multiple of `align`.
-        pub fn align(&mut self, align: usize) {
-            self.bytes.resize(self.bytes.len().next_multiple_of(align), 0);
-        }
-
-        /// Pads to where the layout puts the next value.
-        pub fn at(&mut self, offset: usize) {
-            assert!(self.bytes.len() <= offset, "the layout goes forward");
-            self.bytes.resize(offset, 0);
-        }
-
-        /// The finished body.
-        pub fn finish(self) -> Result<Vec<u8>, Failure> {
-            if self.bytes.len() > BODY_BYTES_MAX { Err(Failure::TooLong) } else { Ok(self.bytes) }
-        }
-    }
-
-    /// A body that is being read. Every step checks that the bytes are there.
-    #[derive(Debug)]
-    pub struct In<'a> {
-        bytes: &'a [u8],
-        at: usize,
-        depth: usize,
-        heap_bytes: usize,
-        /// Values that may be shared, by their numbers; none while they are being read.
-        shared: Vec<Option<Shared<dyn Any + Send + Sync>>>,
-    }
-
-    impl<'a> In<'a> {
-        /// Starts at the front.
-        pub fn new(bytes: &'a [u8]) -> In<'a> {
-            In { bytes, at: 0, depth: 0, heap_bytes: 0, shared: Vec::new() }
-        }
-
-        fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
-            let end = self.at.checked_add(count).ok_or(Malformed)?;
-            let bytes = self.bytes.get(self.at..end).ok_or(Malformed)?;
-            self.at = end;
-            Ok(bytes)
-        }
-
-        /// Skips to a multiple of `align`.
-        pub fn align(&mut self, align: usize) -> Result<(), Malformed> {
-            self.take(self.at.next_multiple_of(align) - self.at).map(drop)
-        }
-
-        /// Skips to where the layout puts the next value.
-        pub fn at(&mut self, offset: usize) -> Result<(), Malformed> {
-            self.take(offset.checked_sub(self.at).ok_or(Malformed)?).map(drop)
-        }
-
-        /// Whether `count` elements of `size` bytes can be there at all; asked before anything is allocated.
-        pub fn has(&self, count: usize, size: usize) -> Result<usize, Malformed> {
-            let left = self.bytes.len() - self.at;
-            if count.checked_mul(size).is_some_and(|n| n <= left) { Ok(count) } else { Err(Malformed) }
-        }
-
-        /// Takes room on the heap.
-        fn room(&mut self, bytes: usize) -> Result<(), Malformed> {
-            self.heap_bytes = self.heap_bytes.saturating_add(bytes);
-            if self.heap_bytes <= HEAP_BYTES_MAX { Ok(()) } else { Err(Malformed) }
-        }
-
-        /// Elements whose number is known.
-        pub fn elements<T: Wire>(&mut self, count: usize) -> Result<Vec<T>, Malformed> {
-            let count = self.has(count, 1)?;
-            self.room(count.saturating_mul(size_of::<T>()))?;
-            let mut list = Vec::with_capacity(count);
-            for _ in 0..count {
-                list.push(T::get(self)?);
+            fn get(from: &mut In) -> Result<$ty, Malformed> {
+                from.align(size_of::<$ty>())?;
+                let bytes = from.take(size_of::<$ty>())?;
+                Ok(<$ty>::from_le_bytes(bytes.try_into().map_err(|_| Malformed)?))
             }
-            Ok(list)
-        }
-
-        /// Text of so many bytes.
-        pub fn text(&mut self, bytes: usize) -> Result<String, Malformed> {
-            String::from_utf8(self.take(bytes)?.to_vec()).map_err(|_| Malformed)
-        }
-
-        /// The end: nothing may be left.
-        pub fn finish(self) -> Result<(), Malformed> {
-            if self.at == self.bytes.len() { Ok(()) } else { Err(Malformed) }
-        }
-
-        /// Reads one level deeper.
-        pub fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Malformed>) -> Result<T, Malformed> {
-            if self.depth == DEPTH_MAX {
-                return Err(Malformed);
-            }
-            self.depth += 1;
-            let value = read(self);
-            self.depth -= 1;
-            value
-        }
-    }
-
-    /// A type whose values travel in messages.
-    pub trait Wire: Sized {
-        /// Writes a value.
-        fn put(&self, out: &mut Out);
-        /// Reads and checks a value.
-        fn get(from: &mut In) -> Result<Self, Malformed>;
-        /// Bytes that are looked at when something is compared with what is in it, as far as declared types.
-        fn weight(&self) -> usize {
-            0
-        }
-    }
-
-    macro_rules! number {
-        ($($ty:ty)*) => {$(
-            impl Wire for $ty {
-                fn put(&self, out: &mut Out) {
-                    out.align(size_of::<$ty>());
-                    out.bytes.extend_from_slice(&self.to_le_bytes());
+            // All bytes are values, so a list is copied in one piece. Nothing is aligned where nothing follows.
+            fn put_all(list: &[$ty], out: &mut Out) {
+                if list.is_empty() {
+                    return;
                 }
-                fn get(from: &mut In) -> Result<$ty, Malformed> {
-                    from.align(size_of::<$ty>())?;
-                    let bytes = from.take(size_of::<$ty>())?;
-                    Ok(<$ty>::from_le_bytes(bytes.try_into().map_err(|_| Malformed)?))
+                out.align(size_of::<$ty>());
+                let begin = out.bytes.len();
+                out.bytes.resize(begin + size_of_val(list), 0);
+                let places = out.bytes[begin..].chunks_exact_mut(size_of::<$ty>());
+                places.zip(list).for_each(|(place, value)| place.copy_from_slice(&value.to_le_bytes()));
+            }
+            fn get_all(from: &mut In, count: usize) -> Result<Vec<$ty>, Malformed> {
+                if count == 0 {
+                    return Ok(Vec::new());
                 }
-            }
-        )*};
-    }
-
-    number!(u8 u16 u32 u64 i8 i16 i32 i64 f32 f64);
-
-    impl Wire for bool {
-        fn put(&self, out: &mut Out) {
-            u8::from(*self).put(out);
-        }
-        fn get(from: &mut In) -> Result<bool, Malformed> {
-            match u8::get(from)? {
-                0 => Ok(false),
-                1 => Ok(true),
-                _ => Err(Malformed),
+                from.align(size_of::<$ty>())?;
+                let bytes = from.take(count.checked_mul(size_of::<$ty>()).ok_or(Malformed)?)?;
+                let values = bytes.chunks_exact(size_of::<$ty>());
+                Ok(values.map(|value| <$ty>::from_le_bytes(value.try_into().unwrap_or_default())).collect())
             }
         }
-    }
+    )*};
+}
 
-    impl Wire for char {
-        fn put(&self, out: &mut Out) {
-            u32::from(*self).put(out);
-        }
-        fn get(from: &mut In) -> Result<char, Malformed> {
-            char::from_u32(u32::get(from)?).ok_or(Malformed)
-        }
-    }
+number!(u8 u16 u32 u64 i8 i16 i32 i64 f32 f64);
 
-    impl Wire for String {
-        fn put(&self, out: &mut Out) {
-            put_count(self.len(), out);
-            put_text(self, out);
-        }
-        fn get(from: &mut In) -> Result<String, Malformed> {
-            let count = u32::get(from)? as usize;
-            from.text(count)
-        }
-        fn weight(&self) -> usize {
-            self.len()
+impl Wire for bool {
+    fn put(&self, out: &mut Out) {
+        u8::from(*self).put(out);
+    }
+    fn get(from: &mut In) -> Result<bool, Malformed> {
+        match u8::get(from)? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(Malformed),
         }
     }
+}
 
-    impl<T: Wire> Wire for Option<T> {
-        fn put(&self, out: &mut Out) {
-            self.is_some().put(out);
-            if let Some(value) = self {
-                value.put(out);
+impl Wire for char {
+    fn put(&self, out: &mut Out) {
+        u32::from(*self).put(out);
+    }
+    fn get(from: &mut In) -> Result<char, Malformed> {
+        char::from_u32(u32::get(from)?).ok_or(Malformed)
+    }
+}
+
+impl Wire for String {
+    fn put(&self, out: &mut Out) {
+        put_count(self.len(), out);
+        put_text(self, out);
+    }
+    fn get(from: &mut In) -> Result<String, Malformed> {
+        let count = u32::get(from)? as usize;
+        from.text(count)
+    }
+    fn weight(&self) -> usize {
+        self.len()
+    }
+}
+
+impl<T: Wire> Wire for Option<T> {
+    fn put(&self, out: &mut Out) {
+        self.is_some().put(out);
+        if let Some(value) = self {
+            value.put(out);
+        }
+    }
+    fn get(from: &mut In) -> Result<Option<T>, Malformed> {
+        if bool::get(from)? { from.nested(T::get).map(Some) } else { Ok(None) }
+    }
+    fn weight(&self) -> usize {
+        self.as_ref().map_or(0, T::weight)
+    }
+}
+
+/// A value that several others may share: 0 if it is absent, 1 before one that is new, 2 before the number of one that was there before.
+impl<T: Wire + Send + Sync + 'static> Wire for Option<Shared<T>> {
+    fn put(&self, out: &mut Out) {
+        let Some(value) = self else { return 0u8.put(out) };
+        let next = u32::try_from(out.shared.len()).unwrap_or(u32::MAX);
+        match out.shared.entry((Shared::as_ptr(value).addr(), TypeId::of::<T>())) {
+            Entry::Occupied(known) => {
+                let number = *known.get();
+                2u8.put(out);
+                number.put(out);
+            }
+            Entry::Vacant(place) => {
+                place.insert(next);
+                1u8.put(out);
+                value.as_ref().put(out);
             }
         }
-        fn get(from: &mut In) -> Result<Option<T>, Malformed> {
-            if bool::get(from)? { from.nested(T::get).map(Some) } else { Ok(None) }
-        }
-        fn weight(&self) -> usize {
-            self.as_ref().map_or(0, T::weight)
-        }
     }
-
-    /// A value that several others may share: 0 if it is absent, 1 before one that is new, 2 before the number of one that was there before.
-    impl<T: Wire + Send + Sync + 'static> Wire for Option<Shared<T>> {
-        fn put(&self, out: &mut Out) {
-            let Some(value) = self else { return 0u8.put(out) };
-            let next = u32::try_from(out.shared.len()).unwrap_or(u32::MAX);
-            match out.shared.entry((Shared::as_ptr(value).addr(), TypeId::of::<T>())) {
-                Entry::Occupied(known) => {
-                    let number = *known.get();
-                    2u8.put(out);
-                    number.put(out);
-                }
-                Entry::Vacant(place) => {
-                    place.insert(next);
-                    1u8.put(out);
-                    value.as_ref().put(out);
-                }
+    fn get(from: &mut In) -> Result<Option<Shared<T>>, Malformed> {
+        match u8::get(from)? {
+            0 => Ok(None),
+            1 => {
+                let number = from.shared.len();
+                from.room(size_of::<T>() + size_of::<Option<Shared<T>>>())?;
+                from.shared.push(None);
+                let value = Shared::new(from.nested(T::get)?);
+                from.shared[number] = Some(value.clone());
+                Ok(Some(value))
             }
-        }
-        fn get(from: &mut In) -> Result<Option<Shared<T>>, Malformed> {
-            match u8::get(from)? {
-                0 => Ok(None),
-                1 => {
-                    let number = from.shared.len();
-                    from.room(size_of::<T>() + size_of::<Option<Shared<T>>>())?;
-                    from.shared.push(None);
-                    let value = Shared::new(from.nested(T::get)?);
-                    from.shared[number] = Some(value.clone());
-                    Ok(Some(value))
-                }
-                2 => {
-                    let number = u32::get(from)? as usize;
-                    let value = from.shared.get(number).cloned().flatten().ok_or(Malformed)?;
-                    let value = value.downcast::<T>().map_err(|_| Malformed)?;
-                    // It is looked at once more.
-                    from.room(value.weight())?;
-                    Ok(Some(value))
-                }
-                _ => Err(Malformed),
+            2 => {
+                let number = u32::get(from)? as usize;
+                let value = from.shared.get(number).cloned().flatten().ok_or(Malformed)?;
+                let value = value.downcast::<T>().map_err(|_| Malformed)?;
+                // It is looked at once more.
+                from.room(value.weight())?;
+                Ok(Some(value))
             }
-        }
-        fn weight(&self) -> usize {
-            self.as_ref().map_or(0, |value| value.as_ref().weight())
+            _ => Err(Malformed),
         }
     }
-
-    impl<T: Wire> Wire for Box<T> {
-        fn put(&self, out: &mut Out) {
-            (**self).put(out);
-        }
-        fn get(from: &mut In) -> Result<Box<T>, Malformed> {
-            from.room(size_of::<T>())?;
-            T::get(from).map(Box::new)
-        }
-        fn weight(&self) -> usize {
-            (**self).weight()
-        }
+    fn weight(&self) -> usize {
+        self.as_ref().map_or(0, |value| value.as_ref().weight())
     }
+}
 
-    impl<T: Wire> Wire for Vec<T> {
-        fn put(&self, out: &mut Out) {
-            put_count(self.len(), out);
-            put_elements(self, out);
-        }
-        fn get(from: &mut In) -> Result<Vec<T>, Malformed> {
-            let count = u32::get(from)? as usize;
-            from.nested(|from| from.elements(count))
-        }
-        fn weight(&self) -> usize {
-            self.iter().map(|value| size_of::<T>().max(1).saturating_add(value.weight())).fold(0, usize::saturating_add)
-        }
+impl<T: Wire> Wire for Box<T> {
+    fn put(&self, out: &mut Out) {
+        (**self).put(out);
     }
-
-    /// The first bytes of a value as a value of another type, of which all bit patterns are values. Zeros stand behind them.
-    pub fn view<A: Wire, B: Wire, const WORDS: usize>(value: &A) -> B {
-        let mut out = Out::default();
-        value.put(&mut out);
-        out.at(8 * WORDS);
-        B::get(&mut In::new(&out.bytes)).unwrap_or_else(|_| unreachable!("all bytes are values"))
+    fn get(from: &mut In) -> Result<Box<T>, Malformed> {
+        from.room(size_of::<T>())?;
+        T::get(from).map(Box::new)
     }
-
-    impl<T: Wire, const N: usize> Wire for [T; N] {
-        fn put(&self, out: &mut Out) {
-            put_elements(self, out);
-        }
-        fn get(from: &mut In) -> Result<[T; N], Malformed> {
-            let list = from.nested(|from| from.elements(N))?;
-            list.try_into().map_err(|_| Malformed)
-        }
-        fn weight(&self) -> usize {
-            self.iter().map(T::weight).fold(0, usize::saturating_add)
-        }
+    fn weight(&self) -> usize {
+        (**self).weight()
     }
+}
 
-    /// Writes a count. One that does not fit makes the message too long anyway, which `finish` reports.
-    pub fn put_count(count: usize, out: &mut Out) {
-        u32::try_from(count).unwrap_or(u32::MAX).put(out);
+impl<T: Wire> Wire for Vec<T> {
+    fn put(&self, out: &mut Out) {
+        put_count(self.len(), out);
+        put_elements(self, out);
     }
-
-    /// Writes elements without their number.
-    pub fn put_elements<T: Wire>(list: &[T], out: &mut Out) {
-        list.iter().for_each(|v| v.put(out));
+    fn get(from: &mut In) -> Result<Vec<T>, Malformed> {
+        let count = u32::get(from)? as usize;
+        from.nested(|from| from.elements(count))
     }
-
-    /// Writes text without its length.
-    pub fn put_text(text: &str, out: &mut Out) {
-        out.bytes.extend_from_slice(text.as_bytes());
+    fn weight(&self) -> usize {
+        self.iter()
+            .map(|value| size_of::<T>().max(1).saturating_add(value.weight()))
+            .fold(0, usize::saturating_add)
     }
+}
 
-    /// A reference to an object: its number in the table of the server that is called. None is 0.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-    pub struct Object(pub u64);
+/// The first bytes of a value as a value of another type, of which all bit patterns are values. Zeros stand behind them.
+pub fn view<A: Wire, B: Wire, const WORDS: usize>(value: &A) -> B {
+    let mut out = Out::default();
+    value.put(&mut out);
+    out.at(8 * WORDS);
+    B::get(&mut In::new(&out.bytes)).unwrap_or_else(|_| unreachable!("all bytes are values"))
+}
 
-    impl Wire for Object {
-        fn put(&self, out: &mut Out) {
-            self.0.put(out);
-        }
-        fn get(from: &mut In) -> Result<Object, Malformed> {
-            u64::get(from).map(Object)
-        }
+impl<T: Wire, const N: usize> Wire for [T; N] {
+    fn put(&self, out: &mut Out) {
+        put_elements(self, out);
     }
-
-    /// Says for which object of a server the requests are that follow on this connection; 0 is for the one that it began with.
-    pub fn select(transport: &mut impl Transport, object: Object) -> Result<(), Failure> {
-        match transport.call(SELECT, &object.0.to_le_bytes())? {
-            (0, _) => Ok(()),
-            (label, _) => Err(Failure::Refused(label)),
-        }
+    fn get(from: &mut In) -> Result<[T; N], Malformed> {
+        let list = from.nested(|from| from.elements(N))?;
+        list.try_into().map_err(|_| Malformed)
     }
-
-    /// The context handles that a client has open, each with the number of its type.
-    #[derive(Debug, Default)]
-    pub struct Contexts {
-        open: std::collections::BTreeSet<(usize, u64)>,
+    fn weight(&self) -> usize {
+        self.iter().map(T::weight).fold(0, usize::saturating_add)
     }
+}
 
-    impl Contexts {
-        /// Whether a request may have that handle: it is open, or none.
-        pub fn holds(&self, kind: usize, handle: u64) -> bool {
-            handle == 0 || self.open.contains(&(kind, handle))
-        }
+/// Writes a count. One that does not fit makes the message too long anyway, which `finish` reports.
+pub fn put_count(count: usize, out: &mut Out) {
+    u32::try_from(count).unwrap_or(u32::MAX).put(out);
+}
 
-        /// A method was given one handle, and gave back another one: the first is closed, the second open, unless they are the same.
-        pub fn change(&mut self, kind: usize, before: u64, after: u64) {
-            if before != after {
-                self.open.remove(&(kind, before));
-            }
-            if after != 0 {
-                self.open.insert((kind, after));
-            }
-        }
+/// Writes elements without their number.
+pub fn put_elements<T: Wire>(list: &[T], out: &mut Out) {
+    T::put_all(list, out);
+}
 
-        /// How many are open.
-        pub fn len(&self) -> usize {
-            self.open.len()
-        }
+/// Writes text without its length.
+pub fn put_text(text: &str, out: &mut Out) {
+    out.bytes.extend_from_slice(text.as_bytes());
+}
 
-        /// Whether none is.
-        pub fn is_empty(&self) -> bool {
-            self.open.is_empty()
-        }
+/// A reference to an object: its number in the table of the server that is called. None is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Object(pub u64);
 
-        /// Takes one out: its type and number.
-        #[allow(clippy::should_implement_trait)]
-        pub fn next(&mut self) -> Option<(usize, u64)> {
-            self.open.pop_first()
-        }
+impl Wire for Object {
+    fn put(&self, out: &mut Out) {
+        self.0.put(out);
     }
-
-    /// Answers requests for an object.
-    type Answers = dyn FnMut(u32, &[u8]) -> Option<(u32, Vec<u8>)> + Send;
-    /// An object that a table and connections share.
-    type Exported = std::sync::Arc<std::sync::Mutex<Answers>>;
-
-    /// A server's table of the objects that clients may call, whichever connection they have. Its copies are the same table.
-    #[derive(Clone, Default)]
-    pub struct Objects {
-        all: std::sync::Arc<std::sync::Mutex<std::collections::HashMap<u64, Exported>>>,
-        last: std::sync::Arc<std::sync::atomic::AtomicU64>,
-    }
-
-    impl Objects {
-        /// A table without objects.
-        pub fn new() -> Objects {
-            Objects::default()
-        }
-
-        fn all(&self) -> std::sync::MutexGuard<'_, std::collections::HashMap<u64, Exported>> {
-            self.all.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-        }
-
-        /// Takes an object into the table; `dispatch` is that of its interface's module. No number is given twice.
-        pub fn export(&self, dispatch: impl FnMut(u32, &[u8]) -> Option<(u32, Vec<u8>)> + Send + 'static) -> Object {
-            let number = self.last.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
-            self.all().insert(number, std::sync::Arc::new(std::sync::Mutex::new(dispatch)));
-            Object(number)
-        }
-
-        /// Takes an object out of the table. Who has selected it may go on to call it. Whether it was there.
-        pub fn withdraw(&self, object: Object) -> bool {
-            self.all().remove(&object.0).is_some()
-        }
-
-        /// Serves one connection until the client closes it: first for the object `root`, later for whichever the client selects.
-        pub fn serve(&self, stream: &mut (impl Read + Write), root: Object) -> Result<(), Failure> {
-            let mut selected = self.all().get(&root.0).cloned();
-            serve(stream, |label, body| {
-                if label != SELECT {
-                    let Some(object) = &selected else { return Some((NO_OBJECT, Vec::new())) };
-                    let mut answers = object.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                    return answers(label, body);
-                }
-                let Ok(number) = body.try_into().map(u64::from_le_bytes) else { return Some((MALFORMED, Vec::new())) };
-                let number = if number == 0 { root.0 } else { number };
-                let Some(object) = self.all().get(&number).cloned() else { return Some((NO_OBJECT, Vec::new())) };
-                selected = Some(object);
-                Some((0, Vec::new()))
-            })
-        }
-    }
-
-    impl std::fmt::Debug for Objects {
-        fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-            write!(f, "{} objects", self.all().len())
-        }
-    }
-
-    /// A way to a server.
-    pub trait Transport {
-        /// Sends a request and waits for the reply: its label and body.
-        fn call(&mut self, label: u32, body: &[u8]) -> Result<(u32, Vec<u8>), Failure>;
-        /// Sends a request to which nothing comes back.
-        fn send(&mut self, label: u32, body: &[u8]) -> Result<(), Failure>;
-    }
-
-    impl Transport for UnixStream {
-        fn call(&mut self, label: u32, body: &[u8]) -> Result<(u32, Vec<u8>), Failure> {
-            self.send(label, body)?;
-            read_message(self)?.ok_or(Failure::Io(std::io::ErrorKind::UnexpectedEof.into()))
-        }
-        fn send(&mut self, label: u32, body: &[u8]) -> Result<(), Failure> {
-            write_message(self, label, body).map_err(Failure::Io)
-        }
-    }
-
-    /// Writes a message: label, length, body.
-    pub fn write_message(stream: &mut impl Write, label: u32, body: &[u8]) -> std::io::Result<()> {
-        let mut message = Vec::with_capacity(8 + body.len());
-        message.extend_from_slice(&label.to_le_bytes());
-        message.extend_from_slice(&(body.len() as u32).to_le_bytes());
-        message.extend_from_slice(body);
-        stream.write_all(&message)
-    }
-
-    /// Reads a message; `None` when the other side has closed the connection between two.
-    pub fn read_message(stream: &mut impl Read) -> Result<Option<(u32, Vec<u8>)>, Failure> {
-        let mut header = [0; 8];
-        let mut filled = 0;
-        while filled < header.len() {
-            match stream.read(&mut header[filled..]) {
-                Ok(0) if filled == 0 => return Ok(None),
-                Ok(0) => return Err(Failure::Malformed),
-                Ok(count) => filled += count,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Failure::Io(error)),
-            }
-        }
-        let word = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-        let length = word(4) as usize;
-        if length > BODY_BYTES_MAX {
-            return Err(Failure::Malformed);
-        }
-        let mut body = Vec::new();
-        stream.take(length as u64).read_to_end(&mut body).map_err(Failure::Io)?;
-        if body.len() == length { Ok(Some((word(0), body))) } else { Err(Failure::Malformed) }
-    }
-
-    /// Serves one connection until the client closes it. `dispatch` is that of an interface's module.
-    pub fn serve(
-        stream: &mut (impl Read + Write),
-        mut dispatch: impl FnMut(u32, &[u8]) -> Option<(u32, Vec<u8>)>,
-    ) -> Result<(), Failure> {
-        while let Some((label, body)) = read_message(stream)? {
-            if let Some((label, body)) = dispatch(label, &body) {
-                write_message(stream, label, &body).map_err(Failure::Io)?;
-            }
-        }
-        Ok(())
+    fn get(from: &mut In) -> Result<Object, Malformed> {
+        u64::get(from).map(Object)
     }
 }

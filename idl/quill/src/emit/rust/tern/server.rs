@@ -86,12 +86,7 @@ impl Emitter<'_> {
         let answer = self.register_answers(way, from, rt, parts, &given);
         let failed = way.fail(rt, &quote! { #rt::Failure::Malformed });
         let Handover { found, taken, let_go } = Handover::of(rt, &method.request, &failed);
-        let declined = way.fail(rt, &quote! { #rt::Failure::Refused(#rt::DECLINED) });
-        let offered = method.request.offers().map(|list| {
-            let bound = Literal::u64_unsuffixed(list.bound.unwrap_or(0));
-            way.take_offer(&name(&list.path.join("_")), &offer_of(&list.path), &bound, &declined)
-        });
-        let (offered, over): (Vec<_>, Vec<_>) = offered.unzip();
+        let (offered, over) = register_offers(way, rt, &method.request);
         let body = |otherwise: TokenStream| {
             quote! {
                 #words
@@ -213,4 +208,18 @@ impl Emitter<'_> {
             }
         }
     }
+}
+
+/// Statements of a handler for the offers of its request: those before its method, and those behind it.
+fn register_offers(
+    way: &dyn Way,
+    rt: &TokenStream,
+    request: &Message,
+) -> (Vec<TokenStream>, Vec<TokenStream>) {
+    let declined = way.fail(rt, &quote! { #rt::Failure::Refused(#rt::DECLINED) });
+    let offered = request.offers().map(|list| {
+        let bound = Literal::u64_unsuffixed(list.bound.unwrap_or(0));
+        way.take_offer(&name(&list.path.join("_")), &offer_of(&list.path), &bound, &declined)
+    });
+    offered.unzip()
 }

@@ -1,11 +1,11 @@
-//! How values are written and read: statements for a value, functions for each declared type that needs one.
+//! How values are written and read piece by piece, whatever carries them: statements for a value, functions for each declared type that needs one.
 
 use std::collections::HashSet;
 
-use super::super::agree;
-use super::super::release::{self, each};
-use super::super::tree::{Expr, Item, Stmt, Ty, call, name};
-use super::super::{Emitter, word};
+use super::agree;
+use super::release::{self, each};
+use super::tree::{Expr, Item, Stmt, Ty, call, name};
+use super::{Emitter, word};
 use crate::layout::{Leaf, Message, Slot};
 use crate::model::{Type, TypeId, bits_of, most_units};
 
@@ -431,13 +431,40 @@ fn union(e: &Emitter, id: TypeId) -> Vec<Function> {
     pair(e, id, puts, gets).into()
 }
 
+/// Bytes of a number of which any are a value: a list of such is copied as it lies.
+fn plain_bytes(e: &Emitter, of: TypeId) -> Option<u64> {
+    match e.kind(of) {
+        Type::Octet | Type::Char => Some(1),
+        Type::Int { bits, .. } | Type::Float(bits) => Some(u64::from(*bits) / 8),
+        _ => None,
+    }
+}
+
+/// A statement that copies so many numbers of that size, if there are any: nothing is aligned where nothing follows.
+fn copied(message: &str, [align, copy]: [&str; 2], list: Expr, (count, size): (Expr, u64)) -> Stmt {
+    let bytes = count.clone().cast(Ty::named("size_t")).with("*", Expr::Int(size.into()));
+    let body = vec![
+        Stmt::Do(call(align, [name(message), Expr::Int(size.into())])),
+        Stmt::Do(call(copy, [name(message), list, bytes])),
+    ];
+    Stmt::If(count.with(">", Expr::Int(0)), body)
+}
+
 fn sequence(e: &Emitter, id: TypeId) -> Vec<Function> {
     let Type::Sequence(of, b) = e.model.ty(id) else { return Vec::new() };
     let mangled = e.mangled(id);
     let value = || name("_value").deref();
     let from = || name("_in");
     let element = || value().field("_buffer").index(name("_e"));
-    let put_elements = vec![Stmt::For("_e".into(), value().field("_length"), put(e, *of, element(), 0))];
+    let plain = plain_bytes(e, *of);
+    let length = || value().field("_length");
+    let put_elements = vec![match plain {
+        Some(size) => {
+            let functions = ["quill_put_align", "quill_put"];
+            copied("_out", functions, value().field("_buffer"), (length(), size))
+        }
+        None => Stmt::For("_e".into(), length(), put(e, *of, element(), 0)),
+    }];
     let mut get_elements = Vec::new();
     let failed = || from().deref().field("failed");
     if let Some(b) = b {
@@ -453,12 +480,18 @@ fn sequence(e: &Emitter, id: TypeId) -> Vec<Function> {
     }
     get_elements.extend([
         Stmt::If(failed(), vec![Stmt::Return(None)]),
-        Stmt::Set(value().field("_length"), name("_count")),
-        Stmt::For("_e".into(), name("_count"), {
-            let mut body = get(e, *of, element(), 0);
-            body.push(Stmt::If(failed(), vec![Stmt::Return(None)]));
-            body
-        }),
+        Stmt::Set(length(), name("_count")),
+        match plain {
+            Some(size) => {
+                let functions = ["quill_get_align", "quill_get_bytes"];
+                copied("_in", functions, value().field("_buffer"), (name("_count"), size))
+            }
+            None => Stmt::For("_e".into(), name("_count"), {
+                let mut body = get(e, *of, element(), 0);
+                body.push(Stmt::If(failed(), vec![Stmt::Return(None)]));
+                body
+            }),
+        },
     ]);
     let mut puts = check(e, id, value());
     if e.inside(*b) {
