@@ -210,13 +210,14 @@ static size_t request(uint8_t *to, uint32_t label, const int32_t *numbers, uint3
 /* Requests are told apart wherever the connection cuts them: many at once, and byte by byte. */
 static void requests_are_told_apart(void)
 {
-    static uint8_t sent[800 * 12 + 64];
-    const int32_t one = 1, numbers[2] = { 10, 20 };
+    static uint8_t sent[800 * 16 + 64];
+    /* A body is padded to words of eight bytes. */
+    const int32_t one[2] = { 1, 0 }, numbers[2] = { 10, 20 };
     int socket = served(0);
     size_t length = 0;
 
     for (int turn = 0; turn < 800; turn++)
-        length += request(sent + length, 4, &one, 1);
+        length += request(sent + length, 4, one, 2);
     length += request(sent + length, 0, numbers, 2);
     for (int turn = 0; turn < 2; turn++) {
         quill_memory memory = { NULL };
@@ -229,7 +230,7 @@ static void requests_are_told_apart(void)
         else
             for (size_t at = 0; at < length; at++)
                 CHECK(send(socket, sent + at, 1, 0) == 1);
-        CHECK(quill_receive(socket, &memory, &label, &in) == QUILL_OK && label == 0 && in.length == 4);
+        CHECK(quill_receive(socket, &memory, &label, &in) == QUILL_OK && label == 0 && in.length == 8);
         memcpy(&sum, in.bytes, 4);
         CHECK(sum == 30 + 800 * (turn + 1));
         quill_release(&memory);
@@ -240,9 +241,9 @@ static void requests_are_told_apart(void)
 /* A server that answers more than was asked, or not enough, is not believed. */
 static void replies_are_one_message(void)
 {
-    const int32_t sum = 7;
+    const int32_t sum[2] = { 7, 0 };
     uint8_t reply[32];
-    size_t whole = request(reply, 0, &sum, 1);
+    size_t whole = request(reply, 0, sum, 2);
 
     for (size_t length = 0; length <= whole + 3; length++) {
         int ends[2];

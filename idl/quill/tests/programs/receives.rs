@@ -180,7 +180,8 @@ fn request(label: u32, numbers: &[i32]) -> Vec<u8> {
 fn requests_are_told_apart() {
     let (client, server) = served();
     let mut stream = client.transport.0;
-    let mut sent = request(4, &[1]).repeat(800);
+    // A body is padded to words of eight bytes.
+    let mut sent = request(4, &[1, 0]).repeat(800);
     sent.extend(request(0, &[10, 20]));
     for turn in 1..=2i32 {
         match turn {
@@ -188,7 +189,7 @@ fn requests_are_told_apart() {
             _ => sent.chunks(1).for_each(|byte| stream.write_all(byte).unwrap()),
         }
         let (label, body) = rt::read_message(&mut stream).unwrap().unwrap();
-        assert_eq!((label, body), (0, (30 + 800 * turn).to_le_bytes().to_vec()));
+        assert_eq!((label, body), (0, i64::from(30 + 800 * turn).to_le_bytes().to_vec()));
     }
     drop(stream);
     server.join().unwrap();
@@ -214,7 +215,7 @@ impl Write for Answered {
 
 /// A server that answers more than was asked, or not enough, is not believed.
 fn replies_are_one_message() {
-    let whole = request(0, &[7]);
+    let whole = request(0, &[7, 0]);
     for length in 0..whole.len() + 4 {
         let mut reply = whole.clone();
         reply.resize(length, 0);

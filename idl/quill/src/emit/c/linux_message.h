@@ -111,7 +111,7 @@ static inline bool quill_bring(quill_memory *memory, void *room, size_t bytes)
     size_t skipped = (size_t)(QUILL_ALIGN_UP((uintptr_t)room) - (uintptr_t)room);
     struct quill_room *brought;
 
-    if (room == NULL || bytes < skipped + QUILL_ROOM_BYTES)
+    if (room == NULL || bytes < QUILL_ROOM_BYTES || skipped > bytes - QUILL_ROOM_BYTES)
         return false;
     quill_release(memory);
     brought = (struct quill_room *)(void *)((char *)room + skipped);
