@@ -164,6 +164,6 @@ fn mistakes_are_told(world: &'static World) -> Verdict {
         ("nosuch | wc", &["nosuch: no such command; \"help\" lists them"]),
         ("run nosuch > /file", &["run: there is no program nosuch"]),
         ("console | wc", &["run: console is a server of the system, which starts it itself"]),
-        ("pipe-test", &["usage: pipe-test write COUNT|read [COUNT]|copy|fault|spy|vanish"]),
+        ("pipe-test", &["usage: pipe-test write COUNT|read [COUNT]|copy|fault|spy|vanish|stale"]),
     ])
 }

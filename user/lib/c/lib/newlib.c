@@ -169,12 +169,12 @@ uint64_t tern_wall_clock(void)
 {
     /* When the system started, since 1970 in ns; 1: not asked yet. */
     static uint64_t start = 1;
-    uint64_t begin = __atomic_load_n(&start, __ATOMIC_RELAXED), now = tern_clock(), seconds;
+    uint64_t begin = __atomic_load_n(&start, __ATOMIC_RELAXED), now = tern_clock(), wall;
 
     if (begin == 1) {
         tern_uid clock = tern_resolve("clock");
-        int is_known = clock != TERN_NIL && Clock_Wall_now(clock, &seconds) == QUILL_OK;
-        begin = is_known && seconds * SECOND_NS > now ? seconds * SECOND_NS - now : 0;
+        int is_known = clock != TERN_NIL && Clock_Wall_now(clock, &wall) == QUILL_OK;
+        begin = is_known && wall > now ? wall - now : 0;
         __atomic_store_n(&start, begin, __ATOMIC_RELAXED);
     }
     return begin + now;
