@@ -429,7 +429,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(Outcome::Value(path.len() as u64))
     }
 
-    pub(crate) fn sys_chdir(&mut self, tid: Tid, [path, ..]: [u64; 6]) -> Answer {
+    /// The path at an address, of a directory that a thread may search.
+    pub(super) fn searchable_at(&mut self, tid: Tid, path: u64) -> Result<Way> {
         let path = self.path_at(tid, HERE, path)?;
         let path = self.reach(tid, &path, Last::Follow)?;
         let found = self.look(&path, Last::Follow)?;
@@ -437,6 +438,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return Err(ENOTDIR);
         }
         self.may(tid, &found, X_OK)?;
+        Ok(path)
+    }
+
+    pub(crate) fn sys_chdir(&mut self, tid: Tid, [path, ..]: [u64; 6]) -> Answer {
+        let path = self.searchable_at(tid, path)?;
         let path = self.canonical(&path)?;
         self.enter_directory(tid, path)
     }

@@ -8,7 +8,7 @@ use super::moved::rest;
 use super::paths::with_share;
 use super::permissions::whole;
 use super::way::{Way, last_name};
-use crate::errno::{ENOTDIR, EPERM, Result};
+use crate::errno::{EPERM, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open};
@@ -17,9 +17,9 @@ use crate::system::{Answer, DONE, System};
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::RefCell;
-use linux_raw_sys::general::{CAP_SYS_CHROOT, O_DIRECTORY, O_PATH, X_OK};
+use linux_raw_sys::general::{CAP_SYS_CHROOT, O_DIRECTORY, O_PATH};
+use vfs::FileSystem;
 use vfs::path::Last;
-use vfs::{FileSystem, Kind};
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// The root directory of a thread's process; none if it is that of the sandbox.
@@ -73,13 +73,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Gives a process another root directory. Its working directory and its descriptors stay, wherever they are.
     pub(crate) fn sys_chroot(&mut self, tid: Tid, [path, ..]: [u64; 6]) -> Answer {
-        let path = self.path_at(tid, HERE, path)?;
-        let path = self.reach(tid, &path, Last::Follow)?;
-        let found = self.look(&path, Last::Follow)?;
-        if found.kind != Kind::Directory {
-            return Err(ENOTDIR);
-        }
-        self.may(tid, &found, X_OK)?;
+        let path = self.searchable_at(tid, path)?;
         if !self.can(tid, CAP_SYS_CHROOT) {
             return Err(EPERM);
         }
