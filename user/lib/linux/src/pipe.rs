@@ -122,6 +122,11 @@ impl Pipe {
         self.len
     }
 
+    /// Whether a read has to wait: nothing is there, and somebody may still write.
+    pub fn is_dry(&self) -> bool {
+        self.len == 0 && self.writers > 0
+    }
+
     /// Whether nothing can be read.
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -146,28 +151,56 @@ impl Pipe {
     ///
     /// `EPIPE`: nobody reads, and the writer is to get `SIGPIPE`. `EAGAIN`: no room now.
     pub fn write(&mut self, bytes: &[u8]) -> Result<usize> {
-        let is_whole = bytes.len() <= ATOMIC_BYTES;
-        if is_whole && !bytes.is_empty() && self.readers > 0 && self.room() < bytes.len() {
-            return Err(EAGAIN);
-        }
-        self.write_rest(bytes)
+        self.write_from(bytes.len(), false, copied(bytes))
     }
 
     /// Goes on with a write of more than [`ATOMIC_BYTES`], the rest of which may be taken apart however short it is.
     /// Errors are those of [`Pipe::write`].
     pub fn write_rest(&mut self, bytes: &[u8]) -> Result<usize> {
-        if bytes.is_empty() {
+        self.write_from(bytes.len(), true, copied(bytes))
+    }
+
+    /// Writes up to `len` bytes from wherever they are: `fill` is told how many it has filled so far, fills a place, and says how many of its bytes it has.
+    /// If those are fewer than the place has, they are the last ones.
+    ///
+    /// `goes_on`: it is [`Pipe::write_rest`], and not [`Pipe::write`]; errors are those of the two.
+    pub fn write_from(
+        &mut self,
+        len: usize,
+        goes_on: bool,
+        mut fill: impl FnMut(usize, &mut [u8]) -> usize,
+    ) -> Result<usize> {
+        if len == 0 {
             return Ok(0);
         }
         if self.readers == 0 {
             return Err(EPIPE);
         }
-        let count = bytes.len().min(self.room());
-        if count == 0 {
+        let is_whole = len <= ATOMIC_BYTES && !goes_on;
+        let count = len.min(self.room());
+        if count == 0 || is_whole && count < len {
             return Err(EAGAIN);
         }
-        // All pages are there before the first byte is, so that a failure loses nothing.
-        let pages = (self.first + self.len + count).div_ceil(PAGE_BYTES);
+        self.provide(count)?;
+        let mut done = 0;
+        while done < count {
+            let end = self.first + self.len;
+            let page = &mut self.pages[end / PAGE_BYTES][end % PAGE_BYTES..];
+            let place = page.len().min(count - done);
+            let filled = fill(done, &mut page[..place]);
+            self.len += filled;
+            done += filled;
+            if filled < place {
+                self.give_up_empty();
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    /// Gets pages for more bytes. All are there before the first byte is, so that a failure loses nothing.
+    fn provide(&mut self, more: usize) -> Result<()> {
+        let pages = (self.first + self.len + more).div_ceil(PAGE_BYTES);
         let before = self.pages.len();
         while self.pages.len() < pages {
             match page() {
@@ -178,48 +211,63 @@ impl Pipe {
                 }
             }
         }
-        let mut left = &bytes[..count];
-        while !left.is_empty() {
-            let end = self.first + self.len;
-            let page = &mut self.pages[end / PAGE_BYTES][end % PAGE_BYTES..];
-            let (now, later) = left.split_at(left.len().min(page.len()));
-            page[..now.len()].copy_from_slice(now);
-            self.len += now.len();
-            left = later;
-        }
-        Ok(count)
+        Ok(())
+    }
+
+    /// Gives up pages without bytes, but for the only one.
+    #[cold]
+    fn give_up_empty(&mut self) {
+        let used = (self.first + self.len).div_ceil(PAGE_BYTES);
+        self.pages.truncate(used.max(1));
     }
 
     /// Reads what there is. None are left if all writers are gone and everything has been read.
     ///
     /// `EAGAIN`: nothing now.
     pub fn read(&mut self, to: &mut [u8]) -> Result<usize> {
-        if to.is_empty() || self.len == 0 && self.writers == 0 {
+        self.read_to(to.len(), |done, bytes| {
+            to[done..done + bytes.len()].copy_from_slice(bytes);
+            bytes.len()
+        })
+    }
+
+    /// Reads up to `len` bytes to wherever they go: `take` is told how many it has taken so far, takes some, and says how many it could take. If those are fewer
+    /// than it was given, they are the last ones, and the others stay.
+    pub fn read_to(&mut self, len: usize, mut take: impl FnMut(usize, &[u8]) -> usize) -> Result<usize> {
+        if len == 0 || self.len == 0 && self.writers == 0 {
             return Ok(0);
         }
         if self.len == 0 {
             return Err(EAGAIN);
         }
         let mut done = 0;
-        while done < to.len() && self.len > 0 {
+        while done < len && self.len > 0 {
             let Some(page) = self.pages.front() else { break };
             let rest = &page[self.first..];
-            let count = rest.len().min(self.len).min(to.len() - done);
-            to[done..done + count].copy_from_slice(&rest[..count]);
-            done += count;
-            self.len -= count;
-            self.first += count;
-            if self.len == 0 {
-                // The next byte finds a page.
-                self.pages.truncate(1);
-                self.pages.shrink_to(1);
-                self.first = 0;
-            } else if self.first == PAGE_BYTES {
-                self.pages.pop_front();
-                self.first = 0;
+            let count = rest.len().min(self.len).min(len - done);
+            let taken = take(done, &rest[..count]);
+            done += taken;
+            self.let_go(taken);
+            if taken < count {
+                break;
             }
         }
         Ok(done)
+    }
+
+    /// Forgets bytes of the first page, which were read.
+    fn let_go(&mut self, count: usize) {
+        self.len -= count;
+        self.first += count;
+        if self.len == 0 {
+            // The next byte finds a page.
+            self.pages.truncate(1);
+            self.pages.shrink_to(1);
+            self.first = 0;
+        } else if self.first == PAGE_BYTES {
+            self.pages.pop_front();
+            self.first = 0;
+        }
     }
 
     /// Reads what there is, and leaves it there. How many bytes it was.
@@ -263,6 +311,14 @@ impl Pipe {
             End::Write => [(self.room() >= ATOMIC_BYTES, ready::WRITE), (self.readers == 0, ready::BROKEN)],
         };
         bits.into_iter().filter(|(is_so, _)| *is_so).fold(0, |all, (_, bit)| all | bit)
+    }
+}
+
+/// Fills places with bytes that are in memory.
+fn copied(bytes: &[u8]) -> impl FnMut(usize, &mut [u8]) -> usize {
+    |done, place| {
+        place.copy_from_slice(&bytes[done..done + place.len()]);
+        place.len()
     }
 }
 

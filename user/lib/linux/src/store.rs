@@ -3,7 +3,7 @@
 mod bytes;
 mod pages;
 
-use crate::errno::{EFAULT, ENAMETOOLONG, Errno, Result};
+use crate::errno::{EFAULT, ENAMETOOLONG, Result};
 use crate::frames::{Bytes, Frame, Frames, PAGE};
 use crate::memory::{Access, Fault, Memory, Rights, Source};
 use crate::namespace::{Namespace, View};
@@ -11,7 +11,6 @@ use crate::special::Special;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::rc::Rc;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::fmt;
@@ -115,7 +114,21 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
     }
 
     /// The frame of a page that a process accesses, and what it may do there.
+    #[inline]
     pub fn page(
+        &mut self,
+        memory: &mut Memory,
+        address: u64,
+        wanted: Rights,
+    ) -> core::result::Result<(Frame, Rights), Fault> {
+        match memory.recent_page(address, wanted) {
+            Some(found) => Ok(found),
+            None => self.search_page(memory, address, wanted),
+        }
+    }
+
+    #[inline(never)]
+    fn search_page(
         &mut self,
         memory: &mut Memory,
         address: u64,
@@ -236,12 +249,8 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
 
     /// Words of memory of a process.
     pub fn words<const N: usize>(&mut self, memory: &mut Memory, address: u64) -> Result<[u64; N]> {
-        let mut bytes = vec![0; N * 8];
-        self.read(memory, address, &mut bytes)?;
-        let mut words = [0; N];
-        for (word, piece) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-            *word = u64::from_le_bytes(piece.try_into().map_err(|_| Errno::NO_MEMORY)?);
-        }
-        Ok(words)
+        let mut bytes = [[0; 8]; N];
+        self.read(memory, address, bytes.as_flattened_mut())?;
+        Ok(bytes.map(u64::from_le_bytes))
     }
 }

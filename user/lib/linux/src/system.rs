@@ -231,9 +231,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Writes words to a thread.
-    pub fn write_words(&mut self, tid: Tid, address: u64, words: &[u64]) -> Result<()> {
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        self.write(tid, address, &bytes)
+    pub fn write_words<const N: usize>(&mut self, tid: Tid, address: u64, words: &[u64; N]) -> Result<()> {
+        self.write(tid, address, words.map(u64::to_le_bytes).as_flattened())
+    }
+
+    /// Writes a list of words to a thread.
+    pub fn write_list(&mut self, tid: Tid, address: u64, words: &[u64]) -> Result<()> {
+        let bytes: Vec<[u8; 8]> = words.iter().map(|word| word.to_le_bytes()).collect();
+        self.write(tid, address, bytes.as_flattened())
     }
 
     /// A call of a thread. The result is in its registers if it is to be answered.
@@ -401,8 +406,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         while self.tell_loss() || !self.events.is_empty() {
             let (spare, mut woken) = core::mem::take(&mut self.spare);
             let mut events = core::mem::replace(&mut self.events, spare);
-            events.sort_unstable();
-            events.dedup();
+            if events.len() > 1 {
+                events.sort_unstable();
+                events.dedup();
+            }
             let has = |event: &Event| match events.as_slice() {
                 [one] => one == event,
                 all => all.binary_search(event).is_ok(),

@@ -85,6 +85,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         {
             return self.read_cached(tid, open, *inode, *piece, at);
         }
+        if let (Object::Reader(ends) | Object::Fifo(Fifo { ends, .. }), None) = (&open.object, at) {
+            return self.read_pipe(tid, open, ends, (pieces, wanted));
+        }
         let (there, most) = self.to_be_read(open);
         let mut len = wanted.min(most);
         if there > 0 {
@@ -100,8 +103,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let mut bytes = Moved::from_elem(0, len as usize);
         let count = match self.take(open, &mut bytes, at)? {
             Taken::Bytes(count) => count,
-            Taken::Nothing(_) if open.has(O_NONBLOCK) => return Err(EAGAIN),
-            Taken::Nothing(until) => return Ok(Outcome::Wait(self.events_of(open), until)),
+            Taken::Nothing(until) => return self.nothing_to_read(open, until),
         };
         let given = self.give(tid, pieces, &bytes[..count])?;
         let has_place = matches!(open.object, Object::File { .. } | Object::Text { .. } | Object::Memory(_));
@@ -111,13 +113,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if given == 0 && count > 0 { Err(EFAULT) } else { number(Ok(given as u64)) }
     }
 
+    /// Nothing can be read now: a read waits for it, if it may.
+    pub(super) fn nothing_to_read(&self, open: &Open, until: Option<u64>) -> Answer {
+        if open.has(O_NONBLOCK) { Err(EAGAIN) } else { Ok(Outcome::Wait(self.events_of(open), until)) }
+    }
+
     /// Bytes that a read takes away for ever, and most bytes that it can have.
     fn to_be_read(&self, open: &Open) -> (u64, u64) {
         match &open.object {
-            Object::Reader(ends) | Object::Fifo(Fifo { ends, .. }) => {
-                let len = ends.pipe.borrow().len() as u64;
-                (len, len.max(1))
-            }
             Object::Counter { value, .. } => (if value.get() > 0 { COUNTER_BYTES } else { 0 }, COUNTER_BYTES),
             Object::Terminal { number, .. } => {
                 let line = self.terminals.get(*number);
@@ -298,6 +301,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             && let Some(count) = self.write_cached(tid, open, *piece, at)?
         {
             return number(Ok(count));
+        }
+        if let (Object::Writer(ends) | Object::Fifo(Fifo { ends, .. }), None) = (&open.object, at) {
+            return self.write_pipe(tid, open, ends, (pieces, wanted));
         }
         if let Object::Terminal { number, .. } = open.object
             && self.stops_writers(number)

@@ -238,7 +238,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Vec::from([self.machine.now() / SECOND, 0, 0, 0, total, free, 0, 0, 0, 0, processes, 0, 0]);
         // One byte is a unit.
         words.push(1);
-        done(self.write_words(tid, to, &words))
+        done(self.write_list(tid, to, &words))
     }
 
     /// Bytes of memory that there are for processes, and that are free.

@@ -35,6 +35,7 @@ pub mod paths;
 mod permissions;
 pub mod pidfd;
 mod pieces;
+mod pipes;
 mod prctl;
 mod privileged;
 pub mod proc;

@@ -3,6 +3,8 @@
 use crate::errno::{EINVAL, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
+use crate::memory::Memory;
+use crate::store::Store;
 use crate::system::System;
 use alloc::vec::Vec;
 use smallvec::SmallVec;
@@ -52,17 +54,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Writes bytes to pieces of memory, up to where there is none. How many those were.
     pub(super) fn give(&mut self, tid: Tid, pieces: &[Piece], bytes: &[u8]) -> Result<usize> {
         let room = self.room(tid)?;
-        let memory = &mut room.borrow_mut().memory;
-        let mut rest = bytes;
-        for (address, len) in pieces {
-            let (now, later) = rest.split_at(rest.len().min(usize::try_from(*len).unwrap_or(usize::MAX)));
-            let given = self.store.write_some(memory, *address, now);
-            if given < now.len() {
-                return Ok(bytes.len() - rest.len() + given);
-            }
-            rest = later;
-        }
-        Ok(bytes.len() - rest.len())
+        Ok(self.store.scatter(&mut room.borrow_mut().memory, pieces, 0, bytes))
     }
 
     /// Bytes of pieces of memory behind the first `skipped`, at most so many. Whether all of them are there.
@@ -74,22 +66,59 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         most: u64,
     ) -> Result<(Moved, bool)> {
         let room = self.room(tid)?;
-        let memory = &mut room.borrow_mut().memory;
         let all = pieces.iter().fold(0u64, |all, (_, len)| all.saturating_add(*len));
         let mut bytes = Moved::from_elem(0, all.saturating_sub(skipped).min(most) as usize);
+        let found = self.store.gather(&mut room.borrow_mut().memory, pieces, skipped, &mut bytes);
+        let is_whole = found == bytes.len();
+        bytes.truncate(found);
+        Ok((bytes, is_whole))
+    }
+}
+
+impl<B: Bytes, F: FileSystem> Store<B, F> {
+    /// Writes bytes to pieces of memory, behind the first `skipped` bytes of these and up to where there is none. How many those were.
+    pub(super) fn scatter(
+        &mut self,
+        memory: &mut Memory,
+        pieces: &[Piece],
+        skipped: u64,
+        bytes: &[u8],
+    ) -> usize {
         let (mut done, mut skipped) = (0, skipped);
         for (address, len) in pieces {
             let from = skipped.min(*len);
             skipped -= from;
-            let rest = &mut bytes[done..];
+            let rest = &bytes[done..];
             let wanted = usize::try_from(len - from).map_or(rest.len(), |len| len.min(rest.len()));
-            let found = self.store.read_some(memory, address.wrapping_add(from), &mut rest[..wanted]);
-            done += found;
-            if found < wanted {
-                bytes.truncate(done);
-                return Ok((bytes, false));
+            let given = self.write_some(memory, address.wrapping_add(from), &rest[..wanted]);
+            done += given;
+            if given < wanted || done == bytes.len() {
+                break;
             }
         }
-        Ok((bytes, true))
+        done
+    }
+
+    /// Reads bytes of pieces of memory, behind the first `skipped` of these and up to where there is none. How many those were.
+    pub(super) fn gather(
+        &mut self,
+        memory: &mut Memory,
+        pieces: &[Piece],
+        skipped: u64,
+        to: &mut [u8],
+    ) -> usize {
+        let (mut done, mut skipped) = (0, skipped);
+        for (address, len) in pieces {
+            let from = skipped.min(*len);
+            skipped -= from;
+            let rest = &mut to[done..];
+            let wanted = usize::try_from(len - from).map_or(rest.len(), |len| len.min(rest.len()));
+            let found = self.read_some(memory, address.wrapping_add(from), &mut rest[..wanted]);
+            done += found;
+            if found < wanted || done == to.len() {
+                break;
+            }
+        }
+        done
     }
 }

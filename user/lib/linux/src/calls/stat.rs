@@ -81,24 +81,30 @@ impl Stat {
         Stat { device, inode, links, mode, owner, group, number, len, blocks, times }
     }
 
-    /// Bytes of `struct stat`.
-    fn bytes(&self) -> [u8; 144] {
+    /// Words of `struct stat`.
+    fn words(&self) -> [u64; 18] {
         let owners = [u64::from(self.mode) | u64::from(self.owner) << 32, self.group.into()];
         let [accessed, modified, changed] = self.times.map(|time| [time / SECOND, time % SECOND]);
-        let parts: [&[u64]; 7] = [
-            &[self.device, self.inode, self.links],
-            &owners,
-            &[self.number, self.len, PAGE, self.blocks],
-            &accessed,
-            &modified,
-            &changed,
-            &[0; 3],
-        ];
-        let mut bytes = [0; 144];
-        for (to, word) in bytes.chunks_exact_mut(8).zip(parts.into_iter().flatten()) {
-            to.copy_from_slice(&word.to_le_bytes());
-        }
-        bytes
+        [
+            self.device,
+            self.inode,
+            self.links,
+            owners[0],
+            owners[1],
+            self.number,
+            self.len,
+            PAGE,
+            self.blocks,
+            accessed[0],
+            accessed[1],
+            modified[0],
+            modified[1],
+            changed[0],
+            changed[1],
+            0,
+            0,
+            0,
+        ]
     }
 
     /// Bytes of `struct statx`.
@@ -239,14 +245,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     pub(crate) fn sys_fstat(&mut self, tid: Tid, [fd, to, ..]: [u64; 6]) -> Answer {
-        let bytes = self.stat_open(tid, fd)?.bytes();
-        super::done(self.write(tid, to, &bytes))
+        let words = self.stat_open(tid, fd)?.words();
+        super::done(self.write_words(tid, to, &words))
     }
 
     pub(crate) fn sys_fstatat(&mut self, tid: Tid, [directory, path, to, flags, ..]: [u64; 6]) -> Answer {
         let flags = checked(flags, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_NO_AUTOMOUNT)?;
-        let bytes = self.stat_at_or_of(tid, directory, path, flags)?.bytes();
-        super::done(self.write(tid, to, &bytes))
+        let words = self.stat_at_or_of(tid, directory, path, flags)?.words();
+        super::done(self.write_words(tid, to, &words))
     }
 
     pub(crate) fn sys_statx(&mut self, tid: Tid, [directory, path, flags, mask, to, _]: [u64; 6]) -> Answer {

@@ -195,7 +195,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return self.wait_with(tid, numbers, (on, until));
         }
         for (set, found) in sets.into_iter().zip(&found).filter(|(set, _)| *set != 0) {
-            self.write_words(tid, set, found)?;
+            self.write_list(tid, set, found)?;
         }
         number(Ok(total))
     }

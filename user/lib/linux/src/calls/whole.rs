@@ -1,6 +1,5 @@
 //! Reads and writes of files that are longer than what is moved at once: as on Linux, they end early only where the file does, or memory.
 
-use super::fifo::Fifo;
 use super::files::{PIECE_MAX, TERMINAL_MAX};
 use super::number;
 use super::pieces::Piece;
@@ -8,7 +7,6 @@ use crate::errno::Result;
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
 use crate::open::{Object, Open};
-use crate::pipe::ATOMIC_BYTES;
 use crate::system::{Answer, Outcome, System};
 use crate::terminals::SYSTEM;
 use alloc::rc::Rc;
@@ -40,10 +38,6 @@ pub(super) fn is_row(open: &Open) -> bool {
 #[inline]
 pub(super) fn moved_at_once(open: &Open, wanted: u64) -> Option<u64> {
     match &open.object {
-        // More than one byte in excess is no use, but a write that may be taken apart has to look like one.
-        Object::Writer(ends) | Object::Fifo(Fifo { ends, .. }) => {
-            Some((ends.pipe.borrow().room() as u64).clamp(ATOMIC_BYTES as u64 + 1, PIECE_MAX))
-        }
         Object::Terminal { number: SYSTEM, .. } | Object::Master { .. } => Some(TERMINAL_MAX as u64),
         Object::Inet(inet) if inet.is_stream() => Some(super::inet::PIECE),
         Object::File { .. } | Object::Memory(_) if wanted > PIECE_MAX => None,

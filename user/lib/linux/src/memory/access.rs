@@ -5,21 +5,25 @@ use crate::errno::Errno;
 use crate::frames::{Bytes, Frame, Frames, PAGE};
 
 impl Memory {
-    /// An access to an address.
+    /// The frame of a page that was accessed a short while ago, and what may be done there, if that is enough.
     #[inline]
+    pub fn recent_page(&self, address: u64, wanted: Rights) -> Option<(Frame, Rights)> {
+        self.recent.get(address / PAGE, wanted)
+    }
+
+    /// An access to an address.
     pub fn fault<B: Bytes>(
         &mut self,
         frames: &mut Frames<B>,
         address: u64,
         wanted: Rights,
     ) -> core::result::Result<Access, Fault> {
-        let page = address / PAGE;
-        if let Some((frame, rights)) = self.recent.get(page, wanted) {
+        if let Some((frame, rights)) = self.recent_page(address, wanted) {
             return Ok(Access::Mapped(frame, rights));
         }
         let access = self.search_page(frames, address, wanted)?;
         if let Access::Mapped(frame, rights) = access {
-            self.recent.put(page, (frame, rights));
+            self.recent.put(address / PAGE, (frame, rights));
         }
         Ok(access)
     }

@@ -23,11 +23,13 @@ impl Default for Recent {
 }
 
 impl Recent {
+    #[inline]
     fn place(&self, page: u64) -> &Cell<(u64, Frame, Rights)> {
         &self.0[(page % COUNT) as usize]
     }
 
     /// Frame of a page with what may be done there, if that is enough.
+    #[inline]
     pub(super) fn get(&self, page: u64, wanted: Rights) -> Option<(Frame, Rights)> {
         let (known, frame, rights) = self.place(page).get();
         (known == page && rights.has(wanted)).then_some((frame, rights))

@@ -128,3 +128,33 @@ fn a_pipe_is_a_queue() {
         }
     }
 }
+
+/// Bytes that come from memory with an end, and go to such: those behind it are neither written nor lost, and no page is left without bytes.
+#[test]
+fn bytes_beyond_an_end_stay() {
+    for there in [0, 1, PAGE_BYTES - 3, PAGE_BYTES, 3 * PAGE_BYTES + 7] {
+        let mut pipe = opened();
+        assert_eq!(pipe.write(b"abc"), Ok(3));
+        let put = pipe.write_from(5 * PAGE_BYTES, false, |done, place| {
+            let count = place.len().min(there - done);
+            place[..count].fill(7);
+            count
+        });
+        assert_eq!(put, Ok(there));
+        assert_eq!(pipe.len(), 3 + there);
+        assert_eq!(pipe.pages(), (3 + there).div_ceil(PAGE_BYTES));
+        let mut taken = Vec::new();
+        let half = there / 2;
+        let read = pipe.read_to(usize::MAX, |done, bytes| {
+            let count = bytes.len().min(half - done);
+            taken.extend_from_slice(&bytes[..count]);
+            count
+        });
+        assert_eq!((read, taken.len()), (Ok(half), half));
+        assert_eq!(pipe.len(), 3 + there - half);
+        taken.resize(3 + there, 0);
+        assert_eq!(pipe.read(&mut taken[half..]), Ok(3 + there - half));
+        assert_eq!((&taken[..3], taken[3..].iter().all(|byte| *byte == 7)), (&b"abc"[..], true));
+        assert!(pipe.is_empty() && pipe.pages() <= 1);
+    }
+}

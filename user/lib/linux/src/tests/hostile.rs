@@ -184,7 +184,7 @@ fn one(world: &mut World, random: &mut Random) -> Option<Did> {
     }
     for _ in 0..8 {
         let words: Vec<u64> = (0..4).map(|_| random.argument()).collect();
-        let _ = world.system.write_words(tid, DATA + 8 * random.below(PATHS_AT / 8 - 4), &words);
+        let _ = world.system.write_list(tid, DATA + 8 * random.below(PATHS_AT / 8 - 4), &words);
     }
     let arguments: Vec<u64> = match random.below(2) {
         0 => random.sound(),

@@ -345,7 +345,7 @@ impl World {
 
     /// Writes words to the data of a process.
     pub fn put_words(&mut self, tid: Tid, place: u64, words: &[u64]) -> u64 {
-        self.system.write_words(tid, DATA + place, words).expect("memory of the process");
+        self.system.write_list(tid, DATA + place, words).expect("memory of the process");
         DATA + place
     }
 
