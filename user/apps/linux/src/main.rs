@@ -38,7 +38,7 @@ use rt::module::Service;
 use rt::pager::{self, REFUSAL};
 use rt::sys::abi::{PAGE_SIZE, USER_END};
 use rt::sys::foreign::Handler;
-use rt::sys::{self, Kind, Message, Timeout};
+use rt::sys::{self, Fpage, Kind, Message, Timeout, Uid};
 use rt::{eprintln, random, time};
 use telling::Telling;
 use vfs::remote::Remote;
@@ -196,8 +196,11 @@ fn run(mut system: Linux, network: &Tern) -> i32 {
         let next = match caller {
             Some(tid) => system.call(tid, &mut handler.registers),
             None => {
-                if let Ok(message) = handler.message() {
-                    take(&mut system, network, &message);
+                let message = handler.message();
+                let page = message.ok().and_then(|message| take(&mut system, network, &message));
+                if let Some((to, page)) = page {
+                    caller = handler.reply_and_wait(to, 0, Some(page));
+                    continue;
                 }
                 Next::Nothing
             }
@@ -215,11 +218,14 @@ fn run(mut system: Linux, network: &Tern) -> i32 {
     }
 }
 
+/// A thread that has faulted, and the page that it gets with the next wait.
+type Page = (Uid, (Fpage, u64));
+
 /// Takes a message: a fault, an exception, or one of a thread beside this one.
-fn take(system: &mut Linux, network: &Tern, message: &Message) {
+fn take(system: &mut Linux, network: &Tern, message: &Message) -> Option<Page> {
     let tid = system.machine.number(message.sender);
     match (message.kind, tid) {
-        (Kind::Fault, Some(tid)) => page(system, message, tid),
+        (Kind::Fault, Some(tid)) => return page(system, message, tid),
         (Kind::Exception, Some(tid)) => except(system, message, tid),
         (Kind::Request, None) if is_own(message) => {
             let _ = sys::send(message.sender, 0, [0; 8], Timeout::ZERO);
@@ -239,6 +245,7 @@ fn take(system: &mut Linux, network: &Tern, message: &Message) {
         }
         _ => {}
     }
+    None
 }
 
 /// Whether a message is from a thread of this program.
@@ -246,12 +253,13 @@ fn is_own(message: &Message) -> bool {
     sys::thread_info(message.sender).is_ok_and(|info| info.task == sys::identity().task)
 }
 
-/// Answers a page fault: by a page, by a handler in place of what has faulted, or by the end of the process.
-fn page(system: &mut Linux, message: &Message, tid: Tid) {
+/// Answers a page fault: by a page, by a handler in place of what has faulted, or by the end of the process. A page goes with the next wait, if nothing else is to be done
+/// before.
+fn page(system: &mut Linux, message: &Message, tid: Tid) -> Option<Page> {
     let Some(fault) = pager::Fault::decode(message) else {
         // Ports: no process has any, and this becomes the processor's exception.
         let _ = sys::send(message.sender, REFUSAL.label, [0; 8], Timeout::ZERO);
-        return;
+        return None;
     };
     let wanted = from_machine(fault.access);
     let mut found = system.fault(tid, fault.address, wanted);
@@ -262,11 +270,15 @@ fn page(system: &mut Linux, message: &Message, tid: Tid) {
         Ok((frame, rights)) => {
             let page = system.store.frames.bytes.fpage(frame, rights);
             let address = fault.address / PAGE_SIZE * PAGE_SIZE;
+            if system.ended.is_none() && !system.has_more_after_fault(tid) {
+                return Some((message.sender, (page, address)));
+            }
             let _ = sys::send_item(message.sender, 0, [0; 8], (page, address), Timeout::ZERO);
             system.after_fault(tid);
         }
         Err(reason) => system.refuse_fault(tid, fault.address, wanted, reason),
     }
+    None
 }
 
 fn except(system: &mut Linux, message: &Message, tid: Tid) {

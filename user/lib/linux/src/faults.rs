@@ -48,6 +48,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.store.map_page(&mut room.borrow_mut().memory, address, wanted)
     }
 
+    /// Whether [`System::after_fault`] has something to do.
+    #[inline]
+    pub fn has_more_after_fault(&self, tid: Tid) -> bool {
+        !self.store.cut.is_empty() || self.has_signal(tid)
+    }
+
     /// A fault of a thread was answered, and its page is mapped: it loses that again if the fault has found it behind the end of its file, and takes a signal that has
     /// come meanwhile. If its process ends by that, others may have waited for it.
     pub fn after_fault(&mut self, tid: Tid) {

@@ -229,14 +229,12 @@ impl<B: Bytes, F: FileSystem> Store<B, F> {
             let mut piece = [0; TEXT_PIECE];
             let piece = &mut piece[..(PAGE as usize - offset).min(TEXT_PIECE)];
             self.frames.bytes.read(frame, offset, piece);
-            match piece.iter().position(|byte| *byte == 0) {
-                Some(end) => text.extend_from_slice(&piece[..end]),
-                None => text.extend_from_slice(piece),
-            }
+            let end = piece.iter().position(|byte| *byte == 0);
+            text.extend_from_slice(&piece[..end.unwrap_or(piece.len())]);
             if text.len() >= len_max {
                 return Err(ENAMETOOLONG);
             }
-            if piece.contains(&0) {
+            if end.is_some() {
                 return Ok(text);
             }
         }

@@ -7,7 +7,7 @@
 //! The surprise: a foreign call changes neither FS base nor vector registers, so a handler runs with those of the thread. It has to be
 //! compiled without either, as this library is, or to put them back.
 
-use crate::{Error, Message, Result, Uid, control, error, thread_set_registers};
+use crate::{Error, Fpage, Message, Result, Uid, control, error, thread_set_registers};
 use abi::Timeout;
 use abi::call::{FOREIGN, FOREIGN_RETURN, RESUME_AS_IS, thread_op, timeouts};
 use abi::op::{self, Op};
@@ -34,6 +34,9 @@ pub struct Handler {
     pub registers: Registers,
     stack: u64,
 }
+
+/// Form of a wait for foreign calls and messages.
+const WAIT: Op = Op::GENERAL.with(op::TAKES_BLOCK | op::TAKES_FOREIGN);
 
 /// Denies native calls to a thread, whose foreign calls then arrive with its handler, with this label of 31 bits.
 pub fn thread_redirect(target: Uid, label: u32) -> Result<()> {
@@ -74,6 +77,17 @@ impl Handler {
         }
         // SAFETY: as above.
         unsafe { tern_foreign_answer(self) };
+        self.caller()
+    }
+
+    /// Answers a thread that waits for one, such as to a fault, with a label and perhaps a map item, all at once with [`Handler::wait_for_call`]. One that does not
+    /// wait gets nothing; then nothing has come, and [`Handler::message`] is an error.
+    pub fn reply_and_wait(&mut self, to: Uid, label: u32, item: Option<(Fpage, u64)>) -> Option<u32> {
+        let form = if item.is_some() { WAIT.with(op::ITEM) } else { WAIT };
+        let (fpage, hot_spot) = item.map_or((0, 0), |(fpage, hot_spot)| (fpage.0, hot_spot));
+        let form = u64::from(label) << 32 | u64::from(form.0);
+        // SAFETY: as in `wait_for_call`. A map item changes mappings of the other thread's task alone.
+        unsafe { tern_foreign_reply(self, to.0, form, fpage, hot_spot) };
         self.caller()
     }
 
@@ -160,6 +174,7 @@ pub fn serve(table: &'static Table) -> Result<Message> {
 unsafe extern "C" {
     fn tern_foreign_wait(handler: *mut Handler);
     fn tern_foreign_answer(handler: *mut Handler);
+    fn tern_foreign_reply(handler: *mut Handler, to: u64, form: u64, fpage: u64, hot_spot: u64);
     fn tern_foreign_serve(table: *const Table, message: *mut Registers);
 }
 
@@ -167,7 +182,7 @@ global_asm!(
     include_str!("foreign.s"),
     stack = const offset_of!(Handler, stack),
     registers = const offset_of!(Handler, registers),
-    wait = const Op::GENERAL.with(op::TAKES_BLOCK | op::TAKES_FOREIGN).0 as i32,
+    wait = const WAIT.0 as i32,
     forever = const timeouts(Timeout::ZERO, Timeout::NEVER) as i64,
     foreign_return = const FOREIGN_RETURN as i32,
     functions = const FUNCTIONS,

@@ -49,14 +49,17 @@
     pop     r15
     pop     rsp
     .endm
-    # Waits for anything.
-    .macro wait_for_anything
-    mov     eax, {wait}
-    xor     edx, edx
+    # Sends if there is something to be sent, and waits for anything.
+    .macro send_and_wait
     mov     rbx, -1
     xor     ebp, ebp
     mov     r15, {forever}
     syscall
+    .endm
+    .macro wait_for_anything
+    mov     eax, {wait}
+    xor     edx, edx
+    send_and_wait
     .endm
 
 # rdi: Handler. Its registers are the stack on which a call arrives.
@@ -81,6 +84,25 @@ tern_foreign_answer:
     pop_registers
     mov     eax, {foreign_return}
     syscall
+    jmp     .Larrived
+
+# rdi: Handler, rsi: who waits for an answer, rdx: label and form, rcx and r8: a map item, if the form has one. All other words are 0.
+    .globl tern_foreign_reply
+tern_foreign_reply:
+    keep
+    mov     [rdi + {stack}], rsp
+    lea     rsp, [rdi + {stack}]
+    mov     rax, rdx
+    mov     rdx, rsi
+    mov     r13, rcx
+    mov     r14, r8
+    xor     edi, edi
+    xor     esi, esi
+    xor     r8d, r8d
+    xor     r9d, r9d
+    xor     r10d, r10d
+    xor     r12d, r12d
+    send_and_wait
     jmp     .Larrived
 
 # rdi: Table, rsi: Registers for the message that ends it. Below the return address there are the registers that C wants kept, these two

@@ -9,7 +9,7 @@ use sys::abi::USER_END;
 use sys::abi::call::{Call, RESUME, thread_op};
 use sys::foreign::{Arrival, Handler, Registers, answer_later, resume};
 use sys::thread_state::STOPPED;
-use sys::{Error, Kind, TaskId, Timeout, Uid};
+use sys::{Error, Fpage, Kind, Rights, TaskId, Timeout, Uid};
 
 // A guest waits for 1 in its flag, makes a call with all registers from its block, stores those with which the call returned, and says 2;
 // for 3 it ends. rdi: Guest.
@@ -296,6 +296,52 @@ pub fn calls_queue() -> Outcome {
         release(agent, index)?;
     }
     check_eq!(LABELS.load(Relaxed), 0x7001_7002);
+    end(&mut server)
+}
+
+/// Gives pages to whoever faults, and answers calls, each at once with the next wait.
+extern "C" fn answer_with_pages(_: u64) -> u64 {
+    let mut handler = Handler::default();
+    let mut caller = handler.wait_for_call();
+    let mut pages = 0;
+    loop {
+        if let Some(label) = caller {
+            note(label, &handler);
+            let all = (&raw mut handler.registers).cast::<u64>();
+            for i in 0..13 {
+                // SAFETY: the registers are thirteen words.
+                unsafe { *all.add(i) += 0x10_0000 };
+            }
+            caller = handler.answer_call();
+            continue;
+        }
+        let Ok(message) = handler.message() else { return 1 };
+        if message.kind != Kind::Fault {
+            // Nobody waits for an answer, so nothing comes.
+            let is_nothing = handler.reply_and_wait(sys::myself(), 0, None).is_none();
+            let is_told = is_nothing && handler.message().is_err() && pages > 0;
+            return sys::send(message.sender, 0, [0; 8], Timeout::ZERO)
+                .map_or(2, |()| if is_told { 0 } else { 3 });
+        }
+        let page = message.words[0] & !0xfff;
+        pages += 1;
+        caller =
+            handler.reply_and_wait(message.sender, 0, Some((Fpage::memory(page, 12, Rights::RWX), page)));
+    }
+}
+
+pub fn faults_are_answered_with_the_next_wait() -> Outcome {
+    let child = Child::new()?;
+    let mut server = handler(answer_with_pages)?;
+    let mut agent = caller(&child, 0, server.uid)?;
+    sys::thread_set_pager(agent.uid, server.uid, server.uid)?;
+    let page = guest(0) as *mut Guest as u64 & !0xfff;
+    sys::flush(Fpage::memory(page, 12, Rights::RWX))?;
+    guest(0).flag.store(1, Relaxed);
+    check!(has_flag(0, 2)?);
+    is_answered(0)?;
+    check_eq!(LABELS.load(Relaxed), 0x7001);
+    release(&mut agent, 0)?;
     end(&mut server)
 }
 

@@ -141,7 +141,7 @@ cases! {
         exceptions_queue_like_messages
     }
     foreign {
-        all_registers_pass calls_queue answers_come_in_any_order late_returns_give_all_registers handlers_that_end stopped_threads_are_answered
+        all_registers_pass calls_queue answers_come_in_any_order late_returns_give_all_registers faults_are_answered_with_the_next_wait handlers_that_end stopped_threads_are_answered
         others_get_exceptions interrupts_of_programs_are_exceptions sysenter_is_an_exception native_calls_are_exceptions other_code_segments_are_exceptions
     }
     debug {

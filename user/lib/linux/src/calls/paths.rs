@@ -482,15 +482,20 @@ pub(super) fn joined(names: &[Vec<u8>]) -> Vec<u8> {
 
 /// A path without what changes nothing.
 pub fn plain(path: &[u8]) -> Vec<u8> {
-    let mut found: Vec<Vec<u8>> = Vec::new();
+    let mut plain = Vec::with_capacity(path.len() + 1);
     for name in names(path) {
         if name == b".." {
-            found.pop();
+            let parent = plain.iter().rposition(|byte| *byte == b'/');
+            plain.truncate(parent.unwrap_or(0));
         } else {
-            found.push(name.to_vec());
+            plain.push(b'/');
+            plain.extend_from_slice(name);
         }
     }
-    if found.is_empty() { b"/".to_vec() } else { joined(&found) }
+    if plain.is_empty() {
+        plain.push(b'/');
+    }
+    plain
 }
 
 /// Flags of a call, if it has no others than these.
