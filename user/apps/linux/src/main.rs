@@ -195,15 +195,13 @@ fn run(mut system: Linux, network: &Tern) -> i32 {
     loop {
         let next = match caller {
             Some(tid) => system.call(tid, &mut handler.registers),
-            None => {
-                let message = handler.message();
-                let page = message.ok().and_then(|message| take(&mut system, network, &message));
-                if let Some((to, page)) = page {
+            None => match receive(&mut system, network, &handler) {
+                Some((to, page)) => {
                     caller = handler.reply_and_wait(to, 0, Some(page));
                     continue;
                 }
-                Next::Nothing
-            }
+                None => Next::Nothing,
+            },
         };
         if let Some(status) = system.ended {
             system.end_trace();
@@ -220,6 +218,13 @@ fn run(mut system: Linux, network: &Tern) -> i32 {
 
 /// A thread that has faulted, and the page that it gets with the next wait.
 type Page = (Uid, (Fpage, u64));
+
+/// Takes what has come and is no call.
+#[inline(never)]
+fn receive(system: &mut Linux, network: &Tern, handler: &Handler) -> Option<Page> {
+    let message = handler.message().ok()?;
+    take(system, network, &message)
+}
 
 /// Takes a message: a fault, an exception, or one of a thread beside this one.
 fn take(system: &mut Linux, network: &Tern, message: &Message) -> Option<Page> {
