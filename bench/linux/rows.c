@@ -12,13 +12,13 @@ enum {
 enum {
 	READ = 0, WRITE = 1, OPEN = 2, CLOSE = 3, STAT = 4, FSTAT = 5, POLL = 7, MMAP = 9, MUNMAP = 11, SIGACTION = 13, SIGRETURN = 15,
 	IOCTL = 16, PREAD = 17, PWRITE = 18, PIPE = 22, DUP = 32, GETPID = 39, SOCKET = 41, CONNECT = 42, ACCEPT = 43, SENDTO = 44,
-	RECVFROM = 45, BIND = 49, LISTEN = 50, FORK = 57, EXECVE = 59, EXIT = 60, WAIT4 = 61, KILL = 62, FSYNC = 74, MKDIR = 83,
+	RECVFROM = 45, BIND = 49, LISTEN = 50, SOCKETPAIR = 53, FORK = 57, EXECVE = 59, EXIT = 60, WAIT4 = 61, KILL = 62, FSYNC = 74, MKDIR = 83,
 	GETPPID = 110, MOUNT = 165, REBOOT = 169, FUTEX = 202, CLOCK_GETTIME = 228, FINIT_MODULE = 313, SYSINFO_EHDR = 33,
 };
 
 enum {
 	READ_ONLY = 1, READ_WRITE = 3, SHARED = 1, PRIVATE = 2, ANONYMOUS = 32, CREATE = 0102, DIRECT = 040000, SIGUSR1 = 10, SIGSEGV = 11,
-	WAIT = 0, WAKE = 1, INTERNET = 2, STREAMS = 1, DATAGRAMS = 2, GET_FLAGS = 0x8913, SET_FLAGS = 0x8914, UP = 1,
+	WAIT = 0, WAKE = 1, LOCAL = 1, INTERNET = 2, STREAMS = 1, DATAGRAMS = 2, GET_FLAGS = 0x8913, SET_FLAGS = 0x8914, UP = 1,
 };
 
 static inline long call(long number, long a, long b, long c, long d, long e, long f)
@@ -253,6 +253,11 @@ static void sockets(void)
 	CALL1(CLOSE, there);
 	CALL1(CLOSE, back);
 	CALL1(CLOSE, listener);
+	int pair[2];
+	if (CALL4(SOCKETPAIR, LOCAL, STREAMS, 0, pair)) end(96);
+	ROW(25, result == TRANSFER, transfer(pair[0], pair[1]));
+	CALL1(CLOSE, pair[0]);
+	CALL1(CLOSE, pair[1]);
 }
 
 /* Brings up a machine: its loopback interface, and its disk. */

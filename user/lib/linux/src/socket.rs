@@ -471,15 +471,21 @@ impl Socket {
             if found.from.is_none() {
                 found.from.clone_from(&message.from);
             }
-            let count = message.left().len().min(room - found.bytes.len());
-            found.bytes.try_reserve(count).map_err(|_| Errno::NO_MEMORY)?;
-            found.bytes.extend_from_slice(&message.left()[..count]);
-            let is_read = count == message.left().len();
+            let left = message.left().len();
+            let count = left.min(room - found.bytes.len());
+            let is_read = count == left;
+            if is_read && !peeks && message.read == 0 && found.bytes.is_empty() {
+                // All of it, and nothing before: its memory goes along.
+                found.bytes = core::mem::take(&mut message.bytes);
+            } else {
+                found.bytes.try_reserve(count).map_err(|_| Errno::NO_MEMORY)?;
+                found.bytes.extend_from_slice(&message.left()[..count]);
+                message.read += if peeks { 0 } else { count };
+            }
             if peeks {
                 found.files.extend(message.flight.files().iter().cloned());
                 at += 1;
             } else {
-                message.read += count;
                 found.files.append(&mut message.flight.take());
                 if is_read && let Some(message) = queue.pop_front() {
                     found.senders.extend(message.sender.upgrade().map(|sender| sender.number));

@@ -88,6 +88,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if let (Object::Reader(ends) | Object::Fifo(Fifo { ends, .. }), None) = (&open.object, at) {
             return self.read_pipe(tid, open, ends, (pieces, wanted));
         }
+        if let (Object::Socket(socket), None) = (&open.object, at) {
+            return self.read_socket(tid, open, socket, (pieces, wanted));
+        }
         let (there, most) = self.to_be_read(open);
         let mut len = wanted.min(most);
         if there > 0 {

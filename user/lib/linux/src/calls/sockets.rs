@@ -1,11 +1,12 @@
 //! Sockets: made, shut, asked for their options, and read and written as files are.
 
-use super::files::Taken;
+use super::files::{PIECE_MAX, Taken};
 use super::netlink::netlink_option;
+use super::pieces::Piece;
 use super::{done, number};
 use crate::budget::Budget;
 use crate::errno::{
-    EAFNOSUPPORT, EAGAIN, EDOM, EINVAL, ENFILE, ENOBUFS, ENOPROTOOPT, ENOTSOCK, EOPNOTSUPP, EPIPE,
+    EAFNOSUPPORT, EAGAIN, EDOM, EFAULT, EINVAL, ENFILE, ENOBUFS, ENOPROTOOPT, ENOTSOCK, EOPNOTSUPP, EPIPE,
     EPROTONOSUPPORT, ESOCKTNOSUPPORT, Result,
 };
 use crate::frames::Bytes;
@@ -250,22 +251,44 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
-    /// Reads as from a file: descriptors that come along are closed.
+    /// Reads into pieces of memory, which have `wanted` bytes, as from a file: descriptors that come along are closed.
+    pub(super) fn read_socket(
+        &mut self,
+        tid: Tid,
+        open: &Open,
+        socket: &Rc<Socket>,
+        (pieces, wanted): (&[Piece], u64),
+    ) -> Answer {
+        let room = wanted.min(PIECE_MAX) as usize;
+        let Some(bytes) = self.receive_bytes(socket, room)? else {
+            let until = self.socket_deadline(tid, socket.timeouts[0].get())?;
+            return self.nothing_to_read(open, until);
+        };
+        let given = self.give(tid, pieces, &bytes)?;
+        if given == 0 && !bytes.is_empty() { Err(EFAULT) } else { number(Ok(given as u64)) }
+    }
+
+    /// Takes bytes of a socket, for a call that has its own place for them.
     pub(super) fn take_socket(&mut self, socket: &Rc<Socket>, to: &mut [u8]) -> Result<Taken> {
-        let mut received = match socket.receive(to.len(), false) {
-            Err(EAGAIN) => {
-                let tid = self.current.ok_or(EAGAIN)?;
-                return self.socket_deadline(tid, socket.timeouts[0].get()).map(Taken::Nothing);
-            }
+        let Some(bytes) = self.receive_bytes(socket, to.len())? else {
+            let tid = self.current.ok_or(EAGAIN)?;
+            return self.socket_deadline(tid, socket.timeouts[0].get()).map(Taken::Nothing);
+        };
+        to[..bytes.len()].copy_from_slice(&bytes);
+        Ok(Taken::Bytes(bytes.len()))
+    }
+
+    /// Bytes of a socket, at most so many; none if nothing has come.
+    fn receive_bytes(&mut self, socket: &Rc<Socket>, room: usize) -> Result<Option<Vec<u8>>> {
+        let mut received = match socket.receive(room, false) {
+            Err(EAGAIN) => return Ok(None),
             received => received?,
         };
         self.tell_read(socket, &mut received);
         for open in core::mem::take(&mut received.files) {
             self.close(open);
         }
-        let count = received.bytes.len();
-        to[..count].copy_from_slice(&received.bytes);
-        Ok(Taken::Bytes(count))
+        Ok(Some(received.bytes))
     }
 
     /// Writes as to a file.
