@@ -1,4 +1,4 @@
-//! Pages of the book about what servers cost, about memory, and about page colours: their tables are those of the committed measurements, so that no figure is written by hand.
+//! Pages of the book about what servers and calls of Linux cost, about memory, and about page colours: their tables are those of the committed measurements, so that no figure is written by hand.
 
 use super::{committed, linux, memory, rows::rows, rows_of};
 use crate::{Context, Error, Result, colours, paths};
@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::fs;
 
 /// The pages.
-const PAGES: [&str; 2] = ["docs/servers-cost.md", "docs/guide/pagers.md"];
+const PAGES: [&str; 3] = ["docs/servers-cost.md", "docs/linux-cost.md", "docs/guide/pagers.md"];
 
 /// The suite of the first table.
 const SERVERS: &str = "servers";
@@ -51,6 +51,7 @@ fn with_tables(page: &str, table_of: impl Fn(&str) -> Result<String>) -> Result<
 fn table_of(name: &str) -> Result<String> {
     match name {
         SERVERS => of_servers(),
+        linux::SUITE => of_linux(),
         memory::SUITE => Ok(of_memory(&committed(memory::SUITE)?)),
         colours::SUITE => Ok(of_colours(&committed(colours::SUITE)?)),
         _ => Err(Error::new(format!("there is no table {name}"))),
@@ -69,6 +70,30 @@ fn of_servers() -> Result<String> {
         let figure = |name: &str| grouped(found[name].as_u64().unwrap_or(0));
         out +=
             &format!("| {what} | `{}` | {} | {} | {linux} |\n", row.name, figure("insns"), figure("kernel"));
+    }
+    Ok(out)
+}
+
+/// Costs of calls of Linux, and those on Linux itself.
+fn of_linux() -> Result<String> {
+    let (measured, peer) = (committed(linux::SUITE)?, linux::peer());
+    let mut out = String::from(
+        "| what | row | instructions | kernel | switches | lines | Linux | lines | part |\n|---|---|--:|--:|--:|--:|--:|--:|--:|\n",
+    );
+    for row in rows()?.iter().filter(|row| row.suite == linux::SUITE) {
+        let named = |table: &Value| rows_of(table).iter().find(|found| found["name"] == row.name.as_str()).cloned();
+        let (Some(own), Some(other)) = (named(&measured), named(&peer)) else { continue };
+        let figure = |of: &Value, name: &str| of[name].as_u64().unwrap_or(0);
+        let lines = |of: &Value| grouped(figure(of, "ilines") + figure(of, "dlines"));
+        let (cost, cost_of_linux) = (figure(&own, "insns"), figure(&other, "insns"));
+        let part = (cost * 100).checked_div(cost_of_linux).unwrap_or(0);
+        let (what, name) = (row.note.replace('`', ""), &row.name);
+        let [cost, kernel, cost_of_linux] = [cost, figure(&own, "kernel"), cost_of_linux].map(grouped);
+        let [own_lines, lines_of_linux] = [&own, &other].map(lines);
+        out += &format!(
+            "| {what} | `{name}` | {cost} | {kernel} | {} | {own_lines} | {cost_of_linux} | {lines_of_linux} | {part} % |\n",
+            figure(&own, "cr3")
+        );
     }
     Ok(out)
 }
@@ -120,7 +145,7 @@ mod tests {
             assert_eq!(renewed, page, "{name} is renewed by ./tern bench SUITE --bless");
             all += &page;
         }
-        for name in [SERVERS, memory::SUITE, colours::SUITE] {
+        for name in [SERVERS, linux::SUITE, memory::SUITE, colours::SUITE] {
             assert_eq!(all.matches(&format!("{}{name}{}", BEGIN[0], BEGIN[1])).count(), 1, "table {name}");
         }
     }
