@@ -262,7 +262,7 @@ fn claims_of_table(unit: &Unit, heading: &str, rows: &HashMap<String, Row>) -> (
 
 /// Words in headings of columns that are not compared: figures of another time, and what the columns count that are no
 /// instructions.
-const OTHER_COLUMNS: [&str; 6] = ["then", "lines", "pages", "code", "data", "address"];
+const OTHER_COLUMNS: [&str; 8] = ["then", "lines", "pages", "code", "data", "address", "switches", "part"];
 
 /// Claims of a page, and what stands where none is understood.
 fn claims(page: &str, rows: &HashMap<String, Row>) -> (Vec<Claim>, Vec<String>) {
