@@ -68,6 +68,7 @@ pub mod way;
 mod whole;
 mod xattr;
 
+use crate::decode;
 use crate::errno::{ENOSYS, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Registers, Tid};
@@ -76,7 +77,7 @@ use core::marker::PhantomData;
 use linux_raw_sys::general as nr;
 use vfs::FileSystem;
 
-/// Numbers that no call has and of which somebody is told, at most.
+/// Calls that are not there and of which somebody is told, at most, beside those that have names.
 const UNKNOWN_MAX: usize = 64;
 
 /// Where `*at` calls begin that name no directory.
@@ -120,13 +121,22 @@ pub(crate) fn make<M: Machine, B: Bytes, F: FileSystem>(
     let all: &[_; CALLS] = &Calls::<M, B, F>::ALL;
     match all.get(number).copied().flatten() {
         Some(call) => call(system, tid, registers.arguments()),
-        None => {
-            if system.unknown.len() < UNKNOWN_MAX && system.unknown.insert(registers.rax) {
-                system.machine.log(format_args!("call {} is not there", registers.rax));
-            }
-            Err(ENOSYS)
+        None => absent(system, registers.rax),
+    }
+}
+
+/// A call that is not there. Once it is told which, by its name if it has one.
+#[cold]
+fn absent<M: Machine, B: Bytes, F: FileSystem>(system: &mut System<M, B, F>, number: u64) -> Answer {
+    let name = decode::name(number);
+    let has_room = name.is_some() || system.unknown.len() < UNKNOWN_MAX;
+    if has_room && system.unknown.insert(number) {
+        match name {
+            Some(name) => system.machine.log(format_args!("call {name} is not there")),
+            None => system.machine.log(format_args!("call {number} is not there")),
         }
     }
+    Err(ENOSYS)
 }
 
 /// Numbers of calls are below this.

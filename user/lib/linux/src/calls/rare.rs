@@ -3,7 +3,7 @@
 
 use super::stat::DEVICES;
 use super::{Call, done, number};
-use crate::errno::{EINVAL, ENOSYS};
+use crate::errno::EINVAL;
 use crate::frames::{Bytes, PAGE};
 use crate::machine::{Machine, Tid};
 use crate::system::{Answer, System};
@@ -22,75 +22,11 @@ pub(super) const fn calls<M: Machine, B: Bytes, F: FileSystem>(number: u32) -> O
     Some(match number {
         nr::__NR_ustat => System::sys_ustat,
         nr::__NR_sysfs => System::sys_sysfs,
-        // Gone from all versions, or never on this processor.
-        nr::__NR_uselib
-        | nr::__NR__sysctl
-        | nr::__NR_create_module
-        | nr::__NR_get_kernel_syms
-        | nr::__NR_query_module
-        | nr::__NR_nfsservctl
-        | nr::__NR_getpmsg
-        | nr::__NR_putpmsg
-        | nr::__NR_afs_syscall
-        | nr::__NR_tuxcall
-        | nr::__NR_security
-        | nr::__NR_vserver
-        | nr::__NR_set_thread_area
-        | nr::__NR_get_thread_area
-        | nr::__NR_lookup_dcookie
-        | nr::__NR_epoll_ctl_old
-        | nr::__NR_epoll_wait_old => System::sys_left_out,
-        // Segments of 16 bits, quotas, several memories, keys, watches of whole file systems, page faults for others, rings of requests, rules that a process gives itself.
-        nr::__NR_modify_ldt
-        | nr::__NR_quotactl
-        | nr::__NR_quotactl_fd
-        | nr::__NR_mbind
-        | nr::__NR_set_mempolicy
-        | nr::__NR_get_mempolicy
-        | nr::__NR_set_mempolicy_home_node
-        | nr::__NR_migrate_pages
-        | nr::__NR_move_pages
-        | nr::__NR_add_key
-        | nr::__NR_request_key
-        | nr::__NR_keyctl
-        | nr::__NR_fanotify_init
-        | nr::__NR_fanotify_mark
-        | nr::__NR_userfaultfd
-        | nr::__NR_io_uring_setup
-        | nr::__NR_io_uring_enter
-        | nr::__NR_io_uring_register
-        | nr::__NR_landlock_create_ruleset
-        | nr::__NR_landlock_add_rule
-        | nr::__NR_landlock_restrict_self
-        | nr::__NR_memfd_secret
-        | nr::__NR_process_madvise
-        | nr::__NR_process_mrelease => System::sys_left_out,
-        // Later than 6.1.
-        nr::__NR_cachestat
-        | nr::__NR_map_shadow_stack
-        | nr::__NR_futex_wake
-        | nr::__NR_futex_wait
-        | nr::__NR_futex_requeue
-        | nr::__NR_statmount
-        | nr::__NR_listmount
-        | nr::__NR_lsm_get_self_attr
-        | nr::__NR_lsm_set_self_attr
-        | nr::__NR_lsm_list_modules
-        | nr::__NR_mseal
-        | nr::__NR_uretprobe
-        | nr::__NR_open_tree_attr
-        | nr::__NR_file_getattr
-        | nr::__NR_file_setattr => System::sys_left_out,
         _ => return None,
     })
 }
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
-    /// It is not there, as on a machine whose Linux was built without it.
-    pub(crate) fn sys_left_out(&mut self, _: Tid, _: [u64; 6]) -> Answer {
-        Err(ENOSYS)
-    }
-
     /// Free blocks and inodes of the file system on a device.
     pub(crate) fn sys_ustat(&mut self, tid: Tid, [device, to, ..]: [u64; 6]) -> Answer {
         let free = match DEVICES.iter().position(|known| *known == u64::from(device as u32)) {
@@ -128,9 +64,75 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 mod tests {
     use super::*;
     use crate::calls::rig::{FIRST, Rig};
-    use crate::calls::{CALLS, Calls};
-    use crate::errno::{EFAULT, ENAMETOOLONG, Errno};
+    use crate::calls::{CALLS, Calls, UNKNOWN_MAX};
+    use crate::errno::{EFAULT, ENAMETOOLONG, ENOSYS, Errno};
     use std::string::String;
+
+    /// Whether it is known what a call would do, and that it is not there, as on a machine whose Linux was built without it.
+    const fn is_left_out(number: u32) -> bool {
+        matches!(
+            number,
+            // Gone from all versions, or never on this processor.
+            nr::__NR_uselib
+            | nr::__NR__sysctl
+            | nr::__NR_create_module
+            | nr::__NR_get_kernel_syms
+            | nr::__NR_query_module
+            | nr::__NR_nfsservctl
+            | nr::__NR_getpmsg
+            | nr::__NR_putpmsg
+            | nr::__NR_afs_syscall
+            | nr::__NR_tuxcall
+            | nr::__NR_security
+            | nr::__NR_vserver
+            | nr::__NR_set_thread_area
+            | nr::__NR_get_thread_area
+            | nr::__NR_lookup_dcookie
+            | nr::__NR_epoll_ctl_old
+            | nr::__NR_epoll_wait_old
+            // Segments of 16 bits, quotas, several memories, keys, watches of whole file systems, page faults for others, rings of requests, rules that a process gives itself.
+            | nr::__NR_modify_ldt
+            | nr::__NR_quotactl
+            | nr::__NR_quotactl_fd
+            | nr::__NR_mbind
+            | nr::__NR_set_mempolicy
+            | nr::__NR_get_mempolicy
+            | nr::__NR_set_mempolicy_home_node
+            | nr::__NR_migrate_pages
+            | nr::__NR_move_pages
+            | nr::__NR_add_key
+            | nr::__NR_request_key
+            | nr::__NR_keyctl
+            | nr::__NR_fanotify_init
+            | nr::__NR_fanotify_mark
+            | nr::__NR_userfaultfd
+            | nr::__NR_io_uring_setup
+            | nr::__NR_io_uring_enter
+            | nr::__NR_io_uring_register
+            | nr::__NR_landlock_create_ruleset
+            | nr::__NR_landlock_add_rule
+            | nr::__NR_landlock_restrict_self
+            | nr::__NR_memfd_secret
+            | nr::__NR_process_madvise
+            | nr::__NR_process_mrelease
+            // Later than 6.1.
+            | nr::__NR_cachestat
+            | nr::__NR_map_shadow_stack
+            | nr::__NR_futex_wake
+            | nr::__NR_futex_wait
+            | nr::__NR_futex_requeue
+            | nr::__NR_statmount
+            | nr::__NR_listmount
+            | nr::__NR_lsm_get_self_attr
+            | nr::__NR_lsm_set_self_attr
+            | nr::__NR_lsm_list_modules
+            | nr::__NR_mseal
+            | nr::__NR_uretprobe
+            | nr::__NR_open_tree_attr
+            | nr::__NR_file_getattr
+            | nr::__NR_file_setattr
+        )
+    }
 
     fn error(error: Errno) -> i64 {
         -i64::from(error.0)
@@ -142,15 +144,24 @@ mod tests {
         fn has_all<M: Machine, B: Bytes, F: FileSystem>(_: &System<M, B, F>) {
             for number in 0..CALLS {
                 let is_known = crate::decode::name(number as u64).is_some();
-                assert_eq!(Calls::<M, B, F>::ALL[number].is_some(), is_known, "{number}");
+                let is_there = Calls::<M, B, F>::ALL[number].is_some();
+                assert!(!(is_there && is_left_out(number as u32)), "{number}");
+                assert_eq!(is_there || is_left_out(number as u32), is_known, "{number}");
             }
         }
         let mut rig = Rig::begun();
         has_all(&rig.system);
         assert_eq!(rig.call(nr::__NR_io_uring_setup, &[1, 0]), error(ENOSYS));
-        assert!(rig.system.unknown.is_empty(), "nobody is told of calls that programs only try");
         assert_eq!(rig.call(500, &[]), error(ENOSYS));
-        assert!(rig.system.unknown.contains(&500));
+        assert_eq!(rig.call(nr::__NR_io_uring_setup, &[1, 0]), error(ENOSYS));
+        assert_eq!(rig.system.machine.logged, ["call io_uring_setup is not there", "call 500 is not there"]);
+        // Numbers without a name are told of until there are many of them, and names always.
+        for number in 1000..2000 {
+            assert_eq!(rig.call(number, &[]), error(ENOSYS));
+        }
+        assert_eq!(rig.system.machine.logged.len(), UNKNOWN_MAX);
+        assert_eq!(rig.call(nr::__NR_landlock_create_ruleset, &[0, 0, 0]), error(ENOSYS));
+        assert_eq!(rig.system.machine.logged.last().map(String::as_str), Some("call landlock_create_ruleset is not there"));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use abi::state::register;
 use core::cell::Cell;
 use linux_raw_sys::general::{self as nr, O_CREAT, O_RDWR};
 use std::collections::BTreeMap;
+use std::string::String;
 use std::vec;
 use std::vec::Vec;
 use vfs::page::Plain;
@@ -70,6 +71,8 @@ pub struct Fake {
     pub answers: BTreeMap<Tid, u64>,
     /// Threads whose calls were answered behind others.
     pub behind: Vec<Tid>,
+    /// Lines for whoever looks after the machine.
+    pub logged: Vec<String>,
     spaces: u64,
     /// Whether time goes on by itself: from one look at the clock to the next it is longer each time.
     pub runs: bool,
@@ -138,7 +141,9 @@ impl Machine for Fake {
         to.fill(7);
     }
     fn print(&mut self, _: &[u8]) {}
-    fn log(&mut self, _: core::fmt::Arguments) {}
+    fn log(&mut self, text: core::fmt::Arguments) {
+        self.logged.push(std::format!("{text}"));
+    }
     fn wake_at(&mut self, at: Option<u64>) {
         self.wake = at;
     }
