@@ -97,6 +97,10 @@ impl Compiled {
     }
 
     fn rust_for(&mut self, kernel: &dyn KernelPart, purpose: emit::rust::Purpose) -> String {
+        if let Some(&(span, _)) = self.model.quotes.first() {
+            let message = "`cpp_quote` has no effect in Rust: its text is for headers of C";
+            self.session.diags.push(Diagnostic::warning(Code::Attribute, span, message));
+        }
         parts::emit_rust(&self.model, kernel, purpose).unwrap_or_else(|refused| {
             refused.into_iter().for_each(|d| self.session.diags.push(d));
             String::new()

@@ -6,7 +6,7 @@
 //! 2. [`lex`], [`pp`]: bytes to tokens, macros and includes.
 //! 3. [`cursor`], [`expr`]: what the parsers share.
 //! 4. [`corba`]: OMG IDL. [`dce`]: DCE and MS IDL. [`l4`]: what L4's own compilers add to both.
-//! 5. [`model`]: what both produce; [`any`] and [`type_code`], types that are always there. [`acf`]: attribute files, which say how one side's programs see it.
+//! 5. [`model`]: what both produce; [`any`] and [`type_code`], types that are always there. [`acf`]: attribute files, which say how one side's programs see it. [`effects`]: what has none.
 //! 6. [`sizes`], [`marshal`]: what a message is made of, in order.
 //! 7. [`kernel`], [`layout`]: what carries messages, and where every value lies in them.
 //! 8. [`plan`]: the steps by which a message is made and read, and the tables in which methods are found.
@@ -26,6 +26,7 @@ pub mod cursor;
 pub mod dce;
 pub mod diag;
 pub mod driver;
+pub mod effects;
 pub mod emit;
 pub mod expr;
 pub mod hints;

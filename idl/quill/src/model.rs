@@ -391,6 +391,8 @@ pub struct Model {
     pub exceptions: Vec<Exception>,
     /// The interfaces.
     pub interfaces: Vec<Interface>,
+    /// Lines of text for headers of C, and where they stand.
+    pub quotes: Vec<(Span, String)>,
 }
 
 impl Model {

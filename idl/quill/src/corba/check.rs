@@ -14,6 +14,7 @@ use super::value;
 use crate::codes::Code;
 use crate::cursor::Ident;
 use crate::diag::{Diagnostic, nearest};
+use crate::effects;
 use crate::expr::{Expr, Item, ScopedName};
 use crate::hints;
 use crate::intern::Symbol;

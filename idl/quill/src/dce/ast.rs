@@ -57,7 +57,9 @@ pub enum ItemKind {
     Unread(Ident),
     /// `importlib`
     TypeLibrary,
-    /// Nothing that concerns types: `cpp_quote` …
+    /// `cpp_quote`: text for headers of C
+    Quote(String),
+    /// Nothing that concerns types: `pyhelper` …
     Nothing,
 }
 

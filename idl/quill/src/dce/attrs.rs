@@ -4,6 +4,7 @@ use super::ast::Attr;
 use crate::codes::Code;
 use crate::cursor::{Cursor, Parse};
 use crate::diag::{Diagnostic, nearest};
+use crate::effects;
 use crate::expr::{Expr, Style};
 use crate::lex::{Kind, Token};
 use crate::model::Binding;
@@ -115,7 +116,9 @@ pub(crate) fn binding(s: &Session, attrs: &[Attr]) -> Option<Binding> {
 pub(crate) fn check_configuration(s: &mut Session, attr: &Attr, more: &[&'static str]) {
     let name = s.names.text(attr.name).to_owned();
     let diagnostic = if known().any(|k| k.eq_ignore_ascii_case(&name)) {
-        let message = format!("`{name}` is understood and has no effect on the stubs that are made here");
+        let why = effects::of_dce(&name).map_or(String::new(), |why| format!(": {why}"));
+        let message =
+            format!("`{name}` is understood and has no effect on the stubs that are made here{why}");
         Diagnostic::warning(Code::Attribute, attr.span, message)
     } else {
         let message = format!("the attribute `{name}` is not known");
@@ -127,7 +130,7 @@ pub(crate) fn check_configuration(s: &mut Session, attr: &Attr, more: &[&'static
 
 /// Warns of an attribute that no compiler is known to have.
 pub(super) fn check_name(s: &mut Session, attr: &Attr) {
-    if crate::l4::warn(s, attr.name, attr.span) {
+    if crate::l4::warn(s, attr.name, attr.span) || effects::warn_in_dce(s, attr.name, attr.span) {
         return;
     }
     let name = s.names.text(attr.name);

@@ -14,6 +14,7 @@ use crate::acf;
 use crate::codes::Code;
 use crate::cursor::{Cursor, Ident};
 use crate::diag::{Diagnostic, nearest};
+use crate::effects;
 use crate::expr::{Expr, Item as Step, Unary};
 use crate::hints;
 use crate::intern::Symbol;
@@ -448,6 +449,11 @@ impl Checker<'_> {
             ItemKind::TypeLibrary => {
                 self.type_library.get_or_insert(item.span);
             }
+            ItemKind::Quote(text) => {
+                if self.in_main(item.span) {
+                    self.model.quotes.push((item.span, text.clone()));
+                }
+            }
             ItemKind::Nothing => {}
         }
     }
@@ -532,6 +538,7 @@ impl Checker<'_> {
             let Some(name) = declarator.name else { continue };
             let declared = self.derive(base, declarator, attrs, header);
             let (of, text) = (self.named_after(declared, attrs), self.owned(name.name));
+            let of = self.refused_in_samba(attrs, of, Some(name));
             if let Some(&(old, first, old_header)) = self.ordinary.get(&name.name) {
                 let same = match old {
                     // `typedef enum X X;` and later `typedef enum { ... } X;`: the second is what the first announced.

@@ -10,6 +10,7 @@ use crate::cursor::{Cursor, Ident, Parse, Reported};
 use crate::diag::Diagnostic;
 use crate::expr::{Expr, Style};
 use crate::lex::{Kind, Token};
+use crate::number;
 use crate::source::Span;
 
 mod types;
@@ -314,7 +315,19 @@ fn quoted(c: &mut Cursor) -> Parse<ItemKind> {
         return c.fail(Diagnostic::error(Code::AttributeForm, c.last_span(), message));
     }
     c.eat(";");
-    Ok(ItemKind::Nothing)
+    if !quote {
+        return Ok(ItemKind::Nothing);
+    }
+    Ok(ItemKind::Quote(text.iter().map(|part| unquoted(c.s.text(part))).collect()))
+}
+
+/// Text of a string; as it is written, where it has escapes that C does not.
+fn unquoted(literal: &str) -> String {
+    let characters = match number::characters(literal) {
+        Ok(characters) => characters.into_iter().filter_map(char::from_u32).collect(),
+        Err(_) => literal.trim_matches('"').to_owned(),
+    };
+    characters.replace('\0', "")
 }
 
 /// `midl_pragma`, a word, and perhaps arguments.

@@ -236,7 +236,7 @@ fn samba() {
     check(
         "[uuid(\"01234567-89ab-cdef-0123-456789abcdef\")] interface i { typedef [public,gensize] struct { uint32 n; \
            [subcontext(4),size_is(n*2)] uint8 data[n]; [value(ndr_size(r))] uint32 z; } s; }",
-        &[],
+        &["wE0501@1"],
     );
     check(
         "[uuid(\"01234567-89ab-cdef-0123-456789abcdef\")] interface i { typedef union { [case(1)] uint32 *x; [case(2)] uint32 *x; } u; }",
@@ -312,4 +312,89 @@ fn attributes_that_contradict_themselves() {
     }
     check("[uuid(zzz)] interface I { void f(); }", &["wE0502@1"]);
     check("[uuid(zzz-1)] interface I { void f(); }", &["E0502@1"]);
+}
+
+/// Attributes that are understood and of which nothing comes are told once, with the reason.
+#[test]
+fn attributes_without_effect_are_told() {
+    let parameter = |attributes: &str| {
+        format!(
+            "[{UUID}] interface I {{\nvoid f([in, {attributes}] long a);\nvoid g([in, {attributes}] long a); }}"
+        )
+    };
+    for attribute in ["allocate(all_nodes)", "heap", "ignore", "byte_count(a)", "cs_stag", "represent_as(t)"]
+    {
+        check(&parameter(attribute), &["wE0501@2"]);
+    }
+    check(&format!("[{UUID}] interface I {{ [broadcast] void f([in] long a); }}"), &["wE0501@1"]);
+    check("typedef long t;\ntypedef [represent_as(t)] long u;", &["wE0501@2"]);
+    let told = compile_text(Path::new("t.idl"), parameter("heap").as_bytes(), Options::default()).messages();
+    assert!(told.contains("`heap` has no effect: who brings memory is said by the program"), "{told}");
+}
+
+/// Values that lie in a message as Samba's attributes say are refused by name where stubs are asked for, and others are told.
+#[test]
+fn what_sambas_attributes_say_of_messages_is_refused() {
+    let stub = |attributes: &str, place: &str| {
+        let (field, param) = if place == "field" { (attributes, "") } else { ("", attributes) };
+        let bracket = |text: &str| if text.is_empty() { String::new() } else { format!("[{text}]") };
+        let text = format!(
+            "[pyhelper(\"x\")] interface i {{ typedef struct {{ {} uint32 a; }} s; void f([in] s *b, [in{}] uint32 c); }}",
+            bracket(field),
+            if param.is_empty() { String::new() } else { format!(", {param}") }
+        );
+        // Pointers of this dialect are refused in any case.
+        let text = text.replace("s *b", "s b");
+        let options = Options { dialect: Some(Dialect::Dce), ..Options::default() };
+        let mut out = compile_text(Path::new("t.idl"), text.as_bytes(), options);
+        assert!(out.accepted(), "{}", out.messages());
+        out.rust(&crate::kernel::Linux);
+        (out.accepted(), out.messages())
+    };
+    for place in ["field", "parameter"] {
+        for (refused, named) in [
+            ("subcontext(4)", "subcontext"),
+            ("relative", "relative"),
+            ("relative_short", "relative"),
+            ("compression(1, 2)", "compression"),
+        ] {
+            let (accepted, messages) = stub(refused, place);
+            assert!(!accepted, "{refused} of a {place}");
+            assert!(messages.contains(&format!("(`{named}`), ")), "{messages}");
+        }
+        let (accepted, messages) = stub("value(3)", place);
+        assert!(accepted, "{messages}");
+        assert!(
+            messages.contains("`value` has no effect: the program gives this value like any other one"),
+            "{messages}"
+        );
+        assert!(stub("", place).0);
+    }
+}
+
+/// Text of `cpp_quote` is in headers of C, in the order of the file, and Rust says that it has none of it.
+#[test]
+fn quoted_text_is_in_headers_of_c() {
+    let text = format!(
+        "cpp_quote(\"#define LIMIT 3\")\n[{UUID}] interface I {{ void f([in] long a); cpp_quote(\"/* \\\"it\\\" */\") }}"
+    );
+    let compiled = || compile_text(Path::new("t.idl"), text.as_bytes(), Options::default());
+    for kernel in crate::kernel::ALL {
+        if crate::parts::c(kernel).is_some() {
+            let mut out = compiled();
+            let header = out.c(kernel);
+            assert!(header.contains("\n#define LIMIT 3\n/* \"it\" */\n#endif\n"), "{header}");
+            assert_eq!(codes(&out), [""; 0]);
+        }
+    }
+    let mut out = compiled();
+    assert!(!out.rust(&crate::kernel::Linux).contains("LIMIT"));
+    assert_eq!(codes(&out), ["wE0501@1"]);
+    // Text of a file that is imported is in that file's own header.
+    let mut s = Session::new(Options { dialect: Some(Dialect::Dce), ..Options::default() });
+    for (name, text) in [("t.idl", "import \"u.idl\";"), ("u.idl", "cpp_quote(\"#define OTHER\")")] {
+        s.virtual_files.insert(name.into(), text.into());
+    }
+    let file = s.load(Path::new("t.idl"), None).unwrap();
+    assert!(!compile_loaded(s, file).c(&crate::kernel::Linux).contains("OTHER"));
 }

@@ -100,7 +100,17 @@ pub fn emit(
     kernel: &dyn KernelPart,
     part: &'static dyn Part,
 ) -> Result<String, Vec<Diagnostic>> {
-    emit_with(model, (kernel, part), "", |_, _| String::new())
+    let text = emit_with(model, (kernel, part), "", |_, _| String::new())?;
+    Ok(text + &quotes(model))
+}
+
+/// Lines that the file has for headers of C, behind all that they may be about.
+fn quotes(model: &Model) -> String {
+    if model.quotes.is_empty() {
+        return String::new();
+    }
+    let lines: String = model.quotes.iter().map(|(_, line)| format!("{line}\n")).collect();
+    format!("\n#ifndef QUILL_NO_QUOTES\n/* Lines of `cpp_quote` in the interface file. */\n{lines}#endif\n")
 }
 
 /// The C text over L4's V4 API, with programs behind it that test the interfaces; see `quill test`.

@@ -29,13 +29,16 @@ fn below(left: &Value, right: &Value) -> bool {
 }
 
 impl Checker<'_> {
-    /// Warns once of each annotation that is neither known nor declared in the file.
+    /// Warns once of each annotation that has no effect: because of what it says, or since it is neither known nor declared in the file.
     pub(super) fn unknown_annotations(&mut self) {
         let mut told = std::mem::take(&mut self.s.own_annotations);
         for annotation in std::mem::take(&mut self.s.annotations) {
             let name = self.text(annotation.name).to_owned();
             let is_known = known().any(|known| known.eq_ignore_ascii_case(&name));
-            if is_known || self.imported(annotation.span) || !told.insert(annotation.name) {
+            if self.imported(annotation.span) || !told.insert(annotation.name) {
+                continue;
+            }
+            if effects::warn_in_corba(self.s, annotation.name, annotation.span) || is_known {
                 continue;
             }
             let near = if self.s.diags.full() { None } else { nearest(&name, known()) };

@@ -323,6 +323,22 @@ fn annotations_are_not_passed_over() {
     check("interface I {\nvoid f(in long a) context(\"USER\", \"HOME\");\nvoid g(); };", &["wE0501@2"]);
 }
 
+/// Annotations that are understood and of which nothing comes are told once, with the reason.
+#[test]
+fn annotations_without_effect_are_told() {
+    let member = |annotations: &str| format!("struct S {{\n{annotations} long a;\n{annotations} long b; }};");
+    for annotation in ["@default(3)", "@try_construct(TRIM)", "@non_serialized", "@must_understand"] {
+        check(&member(annotation), &["wE0501@2"]);
+    }
+    check("enum E { A,\n@default_literal B };", &["wE0501@2"]);
+    check("@mutable struct S { sequence<@try_construct(TRIM) long> a; };", &["wE0501@1", "wE0501@1"]);
+    check("@final struct S { @key long a; };", &[]);
+    let options = Options { dialect: Some(Dialect::Corba), ..Options::default() };
+    let out = compile_text(Path::new("t.idl"), member("@default(3)").as_bytes(), options);
+    let reason = "`@default` has no effect: each value travels, so that none is left to its default";
+    assert!(out.messages().contains(reason), "{}", out.messages());
+}
+
 /// Messages about a file over each kernel part, in each of its languages; none where it is translated.
 fn made(text: &str) -> Vec<Option<String>> {
     let mut all = Vec::new();

@@ -5,7 +5,11 @@ use super::*;
 impl Checker<'_> {
     pub(super) fn attributes(&mut self, attrs: &[Attr], place: &str) {
         for attr in attrs {
-            if !self.samba && self.in_main(attr.span) {
+            if !self.in_main(attr.span) {
+                // Whoever reads that file itself is told.
+            } else if self.samba {
+                effects::warn_in_samba(self.s, attr.name, attr.span);
+            } else {
                 attrs::check_name(self.s, attr);
             }
             attrs::check_form(self.s, attr);
@@ -37,6 +41,14 @@ impl Checker<'_> {
             let diagnostic = Diagnostic::error(Code::AttributeForm, second.span, message);
             self.s.diags.push(diagnostic.note(first.span, "the other is here"));
         }
+    }
+
+    /// Type of a value that messages cannot carry as an attribute of Samba's says, if it has such a one.
+    pub(super) fn refused_in_samba(&mut self, attrs: &[Attr], ty: TypeId, name: Option<Ident>) -> TypeId {
+        let refused = effects::refused_in_samba(attrs.iter().map(|attr| self.s.names.text(attr.name)));
+        let Some(what) = refused.filter(|_| self.samba) else { return ty };
+        let name = name.map_or_else(|| self.model.show(ty), |name| self.owned(name.name));
+        self.model.add(Type::Foreign(what, name))
     }
 
     /// Attributes that say the same thing in two ways.

@@ -403,6 +403,7 @@ impl Checker<'_> {
         if !header && !self.samba && !is_foreign {
             (ty, rules) = self.carried(ty, &param.attrs, Stands::Parameter);
         }
+        ty = self.refused_in_samba(&param.attrs, ty, param.declarator.name);
         let mut checked = model::Param::new(name, ty, direction);
         if !header {
             self.hints(&param.attrs, &mut checked);

@@ -254,7 +254,7 @@ impl Checker<'_> {
                 self.twice(name, first);
             }
             let (ty, rules) = match header || self.samba {
-                true => (ty, Vec::new()),
+                true => (self.refused_in_samba(&field.attrs, ty, Some(name)), Vec::new()),
                 false => self.carried(ty, &field.attrs, Stands::Field),
             };
             members.fields.push(model::Field { name: self.owned(name.name), ty });
