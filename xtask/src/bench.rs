@@ -4,6 +4,7 @@
 //! instead of timing, and the plugin `ipcscope` notes what happens between markers. So the figures are facts:
 //! the same on every host and in every run, compared exactly with the committed table by [`difference`].
 
+mod cells;
 mod devices;
 mod limits;
 mod linux;
@@ -17,7 +18,9 @@ use crate::guest::{End, Guest};
 use crate::l4v4::{self, Counted};
 use crate::machine::{MEMORY_MIB, Machine};
 use crate::{Context, Error, Result, colours, paths, peers, tlb};
+pub use cells::is_comment;
 use devices::Wanted;
+pub use page::{Figures, PAGES_WITH_CELLS, committed_figures};
 use rows::{Row, rows, suites};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;

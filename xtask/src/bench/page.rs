@@ -1,12 +1,29 @@
-//! Pages of the book about what servers and calls of Linux cost, about memory, and about page colours: their tables are those of the committed measurements, so that no figure is written by hand.
+//! Pages of the book with figures of the committed measurements, so that none is written by hand: whole tables about servers, calls of Linux, memory and page colours, and
+//! single [cells] of others.
 
-use super::{committed, linux, memory, rows::rows, rows_of};
+use super::{cells, committed, figures_of_linux, linux, memory, rows::rows, rows_of, suite_names};
 use crate::{Context, Error, Result, colours, paths};
 use serde_json::Value;
+use std::collections::HashMap;
 use std::fs;
 
-/// The pages.
+/// Pages with whole tables.
 const PAGES: [&str; 3] = ["docs/servers-cost.md", "docs/linux-cost.md", "docs/guide/pagers.md"];
+
+/// Pages with tables of which cells are figures.
+pub const PAGES_WITH_CELLS: [&str; 8] = [
+    "docs/ipc-cost.md",
+    "docs/guide/idl-doors.md",
+    "docs/guide/idl-stubs.md",
+    "docs/guide/idl-tern.md",
+    "docs/decisions/0029-l4-servers-are-one-function.md",
+    "docs/decisions/0040-c-servers-are-one-function.md",
+    "docs/decisions/0043-doors-share-the-messages-of-ipc.md",
+    "docs/decisions/0048-identifiers-on-the-fast-path.md",
+];
+
+/// Figures of a row by name: `insns`, `user`, `kernel`, …; and `linux`, Linux's instructions for its operation.
+pub type Figures = HashMap<String, u64>;
 
 /// The suite of the first table.
 const SERVERS: &str = "servers";
@@ -17,16 +34,44 @@ const END: &str = "<!-- end of the table -->";
 
 /// Renews the pages.
 pub fn renew() -> Result<()> {
-    for name in PAGES {
+    let figures = committed_figures()?;
+    for name in PAGES.iter().chain(&PAGES_WITH_CELLS) {
         let path = paths::root().join(name);
         let page = fs::read_to_string(&path).context(|| format!("read {}", path.display()))?;
-        let renewed = with_tables(&page, table_of)?;
+        let renewed =
+            renewed(&page, &figures).map_err(|error| Error::new(format!("{name}: {}", error.message)))?;
         if renewed != page {
             paths::write(&path, renewed.as_bytes())?;
             eprintln!("tern: renewed {}", path.display());
         }
     }
     Ok(())
+}
+
+/// A page with the committed figures.
+fn renewed(page: &str, figures: &HashMap<String, Figures>) -> Result<String> {
+    let find = |row: &str, name: &str| figures.get(row)?.get(name).copied();
+    cells::with_figures(&with_tables(page, table_of)?, &find)
+}
+
+/// Figures of all committed rows, by their names.
+pub fn committed_figures() -> Result<HashMap<String, Figures>> {
+    let mut rows: HashMap<String, Figures> = HashMap::new();
+    for suite in suite_names()? {
+        for row in rows_of(&committed(&suite)?) {
+            let figures = row.as_object().into_iter().flatten();
+            let figures = figures.filter_map(|(name, value)| Some((name.clone(), value.as_u64()?)));
+            if let Some(name) = row["name"].as_str() {
+                rows.insert(name.to_string(), figures.collect());
+            }
+        }
+    }
+    for (name, figure) in figures_of_linux()? {
+        if let Some(row) = rows.get_mut(&name) {
+            row.insert("linux".into(), figure);
+        }
+    }
+    Ok(rows)
 }
 
 /// A page with other tables.
@@ -125,7 +170,7 @@ fn of_colours(table: &Value) -> String {
 }
 
 /// A number with a comma in front of each three digits.
-fn grouped(number: u64) -> String {
+pub(super) fn grouped(number: u64) -> String {
     match number {
         ..1000 => number.to_string(),
         _ => format!("{},{:03}", grouped(number / 1000), number % 1000),
@@ -139,10 +184,13 @@ mod tests {
     #[test]
     fn the_pages_have_the_committed_tables() {
         let mut all = String::new();
-        for name in PAGES {
+        let figures = committed_figures().unwrap();
+        for name in PAGES.iter().chain(&PAGES_WITH_CELLS) {
             let page = fs::read_to_string(paths::root().join(name)).unwrap();
-            let renewed = with_tables(&page, table_of).unwrap();
-            assert_eq!(renewed, page, "{name} is renewed by ./tern bench SUITE --bless");
+            let renewed =
+                renewed(&page, &figures).unwrap_or_else(|error| panic!("{name}: {}", error.message));
+            let stale = renewed.lines().zip(page.lines()).find(|(new, old)| new != old);
+            assert!(renewed == page, "{name} is renewed by ./tern bench SUITE --bless: {stale:?}");
             all += &page;
         }
         for name in [SERVERS, linux::SUITE, memory::SUITE, colours::SUITE] {

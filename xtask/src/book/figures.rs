@@ -1,11 +1,8 @@
 //! Figures that stand beside the name of a row, against the committed tables.
 
 use super::{pages, text};
-use crate::bench;
+use crate::bench::{self, Figures as Row};
 use std::collections::HashMap;
-
-/// Figures of a row by name: `insns`, `user`, `kernel`, …; and `linux`, Linux's instructions for its operation.
-type Row = HashMap<String, u64>;
 
 /// A figure of today that a page gives for a row.
 #[derive(Debug, PartialEq)]
@@ -51,23 +48,7 @@ const COLUMNS: [(&str, &str); 6] = [
 ];
 
 fn rows() -> HashMap<String, Row> {
-    let mut rows: HashMap<String, Row> = HashMap::new();
-    for suite in bench::suite_names().unwrap() {
-        let table = bench::committed(&suite).unwrap();
-        for row in bench::rows_of(&table) {
-            let figures = row.as_object().unwrap().iter();
-            let figures = figures.filter_map(|(name, value)| Some((name.clone(), value.as_u64()?)));
-            if let Some(name) = row["name"].as_str() {
-                rows.insert(name.to_string(), figures.collect());
-            }
-        }
-    }
-    for (name, figure) in bench::figures_of_linux().unwrap() {
-        if let Some(row) = rows.get_mut(&name) {
-            row.insert("linux".into(), figure);
-        }
-    }
-    rows
+    bench::committed_figures().unwrap()
 }
 
 /// Parts a page. Lines of a table are units of their own; fenced blocks are none.
@@ -295,6 +276,73 @@ fn the_book_quotes_the_tables() {
     }
     assert!(wrong.is_empty(), "docs/style.md says how figures are written:\n{}", wrong.join("\n"));
     assert!(compared > 30, "only {compared} figures were found in the book");
+}
+
+/// Tables of numbers that are no figures of rows: page, and beginning of the heading.
+const OTHER_TABLES: [(&str, &str); 12] = [
+    ("docs/full-test.md", "| calls | seed |"),
+    ("docs/full-test.md", "| way or kind |"),
+    ("docs/guide/address-space-switch.md", "| pages | Pentium"),
+    ("docs/guide/idl-tern.md", "| client | | server in Rust |"),
+    ("docs/guide/idl-tern.md", "| | Cap'n Proto | gRPC |"),
+    ("docs/guide/network.md", "| | |"),
+    ("docs/guide/web-server.md", "| request | answer |"),
+    ("docs/ipc-cost.md", "| action | 486, 1993 (instructions) |"),
+    ("docs/ipc-cost.md", "| # | instruction | minimum has it?"),
+    ("docs/ipc-cost.md", "| | instructions of a round trip |"),
+    ("docs/ipc-cost.md", "| variant | instructions | what it shows |"),
+    ("docs/start-here.md", "| change | files |"),
+];
+
+/// Folders whose pages are of another time, or give numbers of other things.
+const OTHER_FOLDERS: [&str; 2] = ["docs/decisions/", "docs/spec/"];
+
+/// Headings of tables with columns of numbers, in pages about today, of whose figures nobody says which rows they are.
+fn tables_without_rows(page: &str, rows: &HashMap<String, Row>) -> Vec<String> {
+    let lines: Vec<&str> = page.lines().collect();
+    let mut without = Vec::new();
+    for at in 1..lines.len() {
+        let [heading, dashes] = [lines[at - 1], lines[at]];
+        if !heading.starts_with('|') || !dashes.starts_with("|--") || !dashes.contains("--:") {
+            continue;
+        }
+        let before = lines[..at - 1].iter().rev().find(|line| !line.is_empty()).copied().unwrap_or_default();
+        let has_comment = bench::is_comment(before) || before.starts_with("<!-- table: ");
+        let table = lines[at + 1..].iter().take_while(|line| line.starts_with('|'));
+        let names_rows = |line: &&str| pieces(line, rows).iter().any(|piece| matches!(piece, Piece::Row(_)));
+        if !has_comment && !heading.contains("then") && !table.clone().any(|line| names_rows(line)) {
+            without.push(heading.to_string());
+        }
+    }
+    without
+}
+
+#[test]
+fn tables_of_numbers_say_which_rows_they_show() {
+    let rows = rows();
+    let mut wrong = Vec::new();
+    let mut others: Vec<_> = OTHER_TABLES.to_vec();
+    let is_of_today =
+        |page: &&String| page.starts_with("docs/") && !OTHER_FOLDERS.iter().any(|it| page.starts_with(it));
+    for page in pages().iter().filter(is_of_today) {
+        for heading in tables_without_rows(&text(page), &rows) {
+            match others.iter().position(|(name, begin)| name == page && heading.starts_with(begin)) {
+                Some(at) => drop(others.swap_remove(at)),
+                None => wrong.push(format!("{page}: {heading}")),
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "no rows are named in (docs/style.md):\n{}", wrong.join("\n"));
+    assert!(others.is_empty(), "there are no such tables: {others:?}");
+}
+
+#[test]
+fn pages_with_such_comments_are_renewed() {
+    let has_comment = |page: &String| text(page).lines().any(bench::is_comment);
+    let with: Vec<String> = pages().into_iter().filter(has_comment).collect();
+    let mut renewed = bench::PAGES_WITH_CELLS;
+    renewed.sort();
+    assert_eq!(with, renewed, "PAGES_WITH_CELLS in xtask/src/bench/page.rs");
 }
 
 /// Pages on which no count of instructions stands without its row: those that strangers read first.
