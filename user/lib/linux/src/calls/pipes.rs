@@ -24,15 +24,17 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if ends.pipe.borrow().is_dry() {
             return self.nothing_to_read(open, None);
         }
-        let room = self.room(tid)?;
-        let memory = &mut room.borrow_mut().memory;
-        let mut pipe = ends.pipe.borrow_mut();
-        let was_full = pipe.poll(End::Write) & ready::WRITE == 0;
-        let has_bytes = !pipe.is_empty();
         let len = usize::try_from(wanted).unwrap_or(usize::MAX);
-        let store = &mut self.store;
-        let count = pipe.read_to(len, |done, bytes| store.scatter(memory, pieces, done as u64, bytes))?;
-        drop(pipe);
+        let (was_full, has_bytes) = {
+            let pipe = ends.pipe.borrow();
+            (pipe.poll(End::Write) & ready::WRITE == 0, !pipe.is_empty())
+        };
+        let room = self.room(tid)?;
+        let count = {
+            let (store, memory) = (&mut self.store, &mut room.borrow_mut().memory);
+            let take = |done: usize, bytes: &[u8]| store.scatter(memory, pieces, done as u64, bytes);
+            ends.pipe.borrow_mut().read_to(len, take)?
+        };
         if count == 0 && has_bytes {
             return Err(EFAULT);
         }
@@ -79,15 +81,17 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         (pieces, wanted): (&[Piece], u64),
         done: u64,
     ) -> Result<(u64, bool)> {
-        let room = self.room(tid)?;
-        let memory = &mut room.borrow_mut().memory;
         let len = usize::try_from(wanted - done).unwrap_or(usize::MAX);
-        let (store, mut is_there) = (&mut self.store, true);
-        let put = ends.pipe.borrow_mut().write_from(len, done > 0, |by, place| {
-            let found = store.gather(memory, pieces, done + by as u64, place);
-            is_there = found == place.len();
-            found
-        });
+        let room = self.room(tid)?;
+        let mut is_there = true;
+        let put = {
+            let (store, memory) = (&mut self.store, &mut room.borrow_mut().memory);
+            ends.pipe.borrow_mut().write_from(len, done > 0, |by, place| {
+                let found = store.gather(memory, pieces, done + by as u64, place);
+                is_there = found == place.len();
+                found
+            })
+        };
         match put {
             Err(EPIPE) => {
                 let pid = self.pid(tid)?;

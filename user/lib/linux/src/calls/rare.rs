@@ -161,7 +161,10 @@ mod tests {
         }
         assert_eq!(rig.system.machine.logged.len(), UNKNOWN_MAX);
         assert_eq!(rig.call(nr::__NR_landlock_create_ruleset, &[0, 0, 0]), error(ENOSYS));
-        assert_eq!(rig.system.machine.logged.last().map(String::as_str), Some("call landlock_create_ruleset is not there"));
+        assert_eq!(
+            rig.system.machine.logged.last().map(String::as_str),
+            Some("call landlock_create_ruleset is not there")
+        );
     }
 
     #[test]
