@@ -393,12 +393,13 @@ impl Machine {
 
     /// Loads the registers after the kernel was left.
     fn load(&mut self) {
+        self.owners.look(&self.world.k);
         if !self.in_user_mode() {
             return;
         }
         let thread = self.world.current();
-        self.owners.runs(thread);
         let frame = &thread.frame;
+        self.owners.runs(&self.world.k, thread, (frame.rax.get(), frame.rdx.get()));
         self.live = Live {
             w: std::array::from_fn(|i| frame.w[i].get()),
             rdx: frame.rdx.get(),
@@ -419,10 +420,11 @@ impl Machine {
         self.live.r11 = FLAGS;
         let caller = self.world.current();
         let is_denied = caller.special.get() & special::DENY_NATIVE != 0;
-        self.owners.leaves(caller.uid(), Departure::of_call(self.live.rax, is_denied));
+        self.owners.leaves(&self.world.k, caller, Departure::of_call(self.live.rax, is_denied));
         if self.fast && fast_path(&self.world.k, &mut self.live) {
             self.accepted += 1;
-            self.owners.runs(self.world.current());
+            self.owners.look(&self.world.k);
+            self.owners.runs(&self.world.k, self.world.current(), (self.live.rax, self.live.rdx));
             return;
         }
         if self.live.rax as u32 == NULL {
@@ -459,7 +461,7 @@ impl Machine {
     fn save_trap(&mut self, vector: u64, how: Departure) {
         let current = self.world.current();
         if self.in_user_mode() {
-            self.owners.leaves(current.uid(), how);
+            self.owners.leaves(&self.world.k, current, how);
             self.save(TrapFrame::TRAP | vector);
             let frame = &current.frame;
             frame.error.set(6);
