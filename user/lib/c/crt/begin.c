@@ -53,8 +53,10 @@ static void set_up_thread(tern_uid uid)
     struct __tern_thread *own = (struct __tern_thread *)tern_thread_pointer;
 
     tern_processor = processor();
-    if (tern_processor == (TERN_HAS_BASES | TERN_HAS_AVX))
+    if (tern_processor == (TERN_HAS_BASES | TERN_HAS_AVX)) {
         tern_ipc_system_call = tern_ipc_by_newest;
+        tern_door_begin = tern_door_begin_by_newest;
+    }
     own->self = own;
     own->uid = uid;
     own->reent = _GLOBAL_REENT;

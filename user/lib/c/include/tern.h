@@ -344,7 +344,7 @@ int tern_door_serve(void);
     void handler(struct tern_message *); \
     __asm__(".pushsection .text\n" #entry ":\n\t" \
             "lea " #handler "(%rip), %rcx\n\t" \
-            "jmp tern_door_begin\n\t" \
+            "jmp *tern_door_begin(%rip)\n\t" \
             ".popsection")
 
 /* ---- numbers for door identifiers (lib/numbers.c) ---- */

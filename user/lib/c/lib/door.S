@@ -34,13 +34,42 @@ tern_door_serve:
     pop %rbx
     ret
 
-/* In: rcx the handler, and what the call brings: rax label and kind, rdx datum, words. They become a struct tern_message on the
-   stack, where the words of the return are found afterwards. */
+    .data
+/* Where a call begins, on this processor (tern_begin). In: rcx the handler, and what the call brings: rax label and kind, rdx datum, words. They
+   become a struct tern_message on the stack, where the words of the return are found afterwards. */
     .globl tern_door_begin
+    .balign 8
 tern_door_begin:
+    .quad tern_door_begin_by_any
+
+    .text
+
+/* What tern_door_serve left on the stack becomes the thread's. */
+.macro RESTORE_by_any
     mov %rcx, %r11
     call tern_door_restore
     mov %r11, %rcx
+.endm
+.macro RESTORE_by_newest
+    fninit
+    ldmxcsr 8(%rsp)
+    fldcw 12(%rsp)
+    mov (%rsp), %r11
+    wrfsbase %r11
+.endm
+
+.macro HIDE_by_any
+    call tern_hide_vectors
+.endm
+.macro HIDE_by_newest
+    vzeroall
+.endm
+
+.macro BEGIN by
+    .globl tern_door_begin_\by
+    .balign 64
+tern_door_begin_\by:
+    RESTORE_\by
     xor %ebp, %ebp              /* the outermost frame has no caller */
     push %r14
     push %r13
@@ -54,11 +83,9 @@ tern_door_begin:
     push %rax
     mov %rsp, %rdi
     call *%rcx
-    mov 4(%rsp), %eax           /* label */
-    shl $32, %rax
-    mov $0xfffffff9, %ecx       /* TERN_DOOR_RETURN */
-    or %rcx, %rax
-    add $16, %rsp
+    movl $0xfffffff9, (%rsp)    /* TERN_DOOR_RETURN, beside the label */
+    pop %rax
+    add $8, %rsp
     pop %rdi
     pop %rsi
     pop %r8
@@ -70,8 +97,12 @@ tern_door_begin:
     xor %ebx, %ebx              /* w8, w9, w10 */
     xor %r15d, %r15d
     xor %ebp, %ebp
-    call tern_hide_vectors
+    HIDE_\by
     syscall
     ud2                         /* a server's return does not come back */
+.endm
+
+BEGIN by_any
+BEGIN by_newest
 
     .section .note.GNU-stack, "", @progbits

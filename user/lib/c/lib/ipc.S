@@ -20,23 +20,22 @@ tern_ipc_system_call:
 
     .text
 
-/* A thread that was started without the library may have no thread pointer, so it is read from the register. */
+/* A thread that was started without the library may have no thread pointer, so it is read from the register. What is kept lies in the red zone below the
+   stack pointer: this function calls nobody, and nobody else writes there. */
     .globl tern_ipc_by_newest
     .balign 64
 tern_ipc_by_newest:
     rdfsbase %rcx
-    push %rcx
-    sub $8, %rsp
-    stmxcsr (%rsp)
-    fnstcw 4(%rsp)
+    mov %rcx, -8(%rsp)
+    stmxcsr -16(%rsp)
+    fnstcw -12(%rsp)
     vzeroall
     syscall
     fninit                      /* whatever the partner left there */
-    ldmxcsr (%rsp)
-    fldcw 4(%rsp)
-    mov 8(%rsp), %rcx
+    ldmxcsr -16(%rsp)
+    fldcw -12(%rsp)
+    mov -8(%rsp), %rcx
     wrfsbase %rcx
-    add $16, %rsp
     ret
 
 tern_ipc_by_any:

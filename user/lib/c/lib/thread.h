@@ -31,6 +31,10 @@ extern unsigned char tern_processor;
 extern void (*tern_ipc_system_call)(void);
 void tern_ipc_by_newest(void);
 
+/* The beginning of a call through a door, likewise (lib/door.S). */
+extern void (*tern_door_begin)(void);
+void tern_door_begin_by_newest(void);
+
 /* The calling thread's. */
 static inline struct __tern_thread *tern_thread_own(void)
 {
