@@ -1,6 +1,6 @@
 /* Stubs in C between two programs in C, each built like any other: start-up code, thread-local storage, and vector registers wherever the
  * compiler wants them. `bench-c serve` is the server, `bench-c call` its client, which ends with 0 when all went well; `bench-c serve-by-hand`
- * and `bench-c call-by-hand` are the pair without stubs. The program `bench` starts them; its markers and methods are those of the file measured.h there.
+ * and `bench-c call-by-hand` are the pair without stubs, `bench-c serve-floor` and `bench-c call-floor` that with stubs by hand. The program `bench` starts them; its markers and methods are those of the file measured.h there.
  *
  * Each side also counts what it has done, in a thread-local number of type double: a program that touches neither thread-local storage nor
  * the FPU between two messages is rare. */
@@ -61,15 +61,21 @@ static int serve(void)
     return 1;
 }
 
-static int call(void)
+tern_uid find_server(const char *name)
 {
-    tern_uid server = tern_resolve(NAME);
+    tern_uid server = tern_resolve(name);
 
-    /* It may not have its name yet. */
     for (int looks = 0; server == TERN_NIL && looks < LOOKS; looks++) {
         usleep(PAUSE_US);
-        server = tern_resolve(NAME);
+        server = tern_resolve(name);
     }
+    return server;
+}
+
+static int call(void)
+{
+    tern_uid server = find_server(NAME);
+
     if (!call_tiny(server) || !call_small(server) || !call_large(server) || !call_str(server))
         return 1;
     return done == 4 * ITERATIONS ? 0 : 2;
@@ -85,6 +91,10 @@ int main(int argc, char **argv)
         return serve_by_hand();
     if (argc == 2 && strcmp(argv[1], "call-by-hand") == 0)
         return call_by_hand();
-    puts("usage: bench-c serve | call | serve-by-hand | call-by-hand");
+    if (argc == 2 && strcmp(argv[1], "serve-floor") == 0)
+        return serve_floor();
+    if (argc == 2 && strcmp(argv[1], "call-floor") == 0)
+        return call_floor();
+    puts("usage: bench-c serve | call | serve-by-hand | call-by-hand | serve-floor | call-floor");
     return 2;
 }

@@ -5,11 +5,10 @@
 
 #include <system.h>
 #include <threads.h>
-#include <unistd.h>
 
 #define NAME "by-hand"
 
-enum { ITERATIONS = 160, LOOKS = 1000, PAUSE_US = 1000 };
+enum { ITERATIONS = 160 };
 
 /* The door's number with the server, and its client's. */
 enum { OBJECT = 3, PLACE = 4 };
@@ -106,12 +105,7 @@ static int call_door(void)
 
 int call_by_hand(void)
 {
-    tern_uid server = tern_resolve(NAME);
+    tern_uid server = find_server(NAME);
 
-    /* It may not have its name yet. */
-    for (int looks = 0; server == TERN_NIL && looks < LOOKS; looks++) {
-        usleep(PAUSE_US);
-        server = tern_resolve(NAME);
-    }
     return get_door(server) && call_server(server) && call_door() ? 0 : 1;
 }

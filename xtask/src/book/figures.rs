@@ -241,9 +241,10 @@ fn claims_of_table(unit: &Unit, heading: &str, rows: &HashMap<String, Row>) -> (
     (claims, without)
 }
 
-/// Words in headings of columns that are not compared: figures of another time, and what the columns count that are no
-/// instructions.
-const OTHER_COLUMNS: [&str; 8] = ["then", "lines", "pages", "code", "data", "address", "switches", "part"];
+/// Words in headings of columns that are not compared: figures of another time, goals and their reasons, and what the columns count that are
+/// no instructions.
+const OTHER_COLUMNS: [&str; 10] =
+    ["then", "goal", "reason", "lines", "pages", "code", "data", "address", "switches", "part"];
 
 /// Claims of a page, and what stands where none is understood.
 fn claims(page: &str, rows: &HashMap<String, Row>) -> (Vec<Claim>, Vec<String>) {

@@ -336,7 +336,8 @@ impl Chief {
         sys::task_destroy(near)?;
         sys::task_destroy(far)?;
         programs_in_c("serve", "call")?;
-        programs_in_c("serve-by-hand", "call-by-hand")
+        programs_in_c("serve-by-hand", "call-by-hand")?;
+        programs_in_c("serve-floor", "call-floor")
     }
 
     /// Runs a client against a server, each in a task of its own, to its end, which must report 0.
