@@ -415,15 +415,9 @@ pub fn next(pool: &Pool, task: TaskRef, mut at: u64, end: u64, budget: &mut usiz
             let words = &pool.at::<Words>(table).0;
             let used = if level == 0 { 0..512 } else { Used::of(pool, table).range() };
             let from = index(at, level);
-            let start = from.max(used.start);
             let last = used.end.min(if level == 3 { 256 } else { 512 });
-            let limit = last.min(start + ENTRIES_PER_UNIT * (*budget).max(1));
-            let found = first_in_use(words, start..limit);
-            let looked_at = found.unwrap_or(limit).saturating_sub(start);
-            *budget = budget.saturating_sub(looked_at.div_ceil(ENTRIES_PER_UNIT));
             let above = SHIFTS[level] + 9;
-            let reached = found.or((limit < last).then_some(limit));
-            let Some(i) = reached else {
+            let Some((i, in_use)) = search(words, from.max(used.start)..last, budget) else {
                 at = ((at >> above) + 1) << above;
                 // A space may have any number of tables that lead nowhere.
                 if *budget == 0 {
@@ -435,7 +429,7 @@ pub fn next(pool: &Pool, task: TaskRef, mut at: u64, end: u64, budget: &mut usiz
                 at = (at >> above << above) | (i as u64) << SHIFTS[level];
             }
             let value = words[i].get();
-            if found.is_none() || level == 0 || (level < 3 && pte::is_large(value)) {
+            if !in_use || level == 0 || (level < 3 && pte::is_large(value)) {
                 return at.min(end);
             }
             table = Frame(pte::address(value));
@@ -452,6 +446,33 @@ pub fn next_own(pool: &Pool, task: TaskRef, at: u64) -> u64 {
     let (first, start) = (index(at, 0) + 1, at >> SHIFTS[1] << SHIFTS[1]);
     let found = shadow.0[first..].iter().position(|slot| slot.get().is_some());
     start + (found.map_or(512, |i| first + i) as u64) * PAGE_SIZE
+}
+
+/// First entry of a range that is in use, with `true`, or the one at which the budget ends. `None` if none is in use.
+#[inline(always)]
+fn search(
+    words: &[Cell<u64>; 512],
+    range: core::ops::Range<usize>,
+    budget: &mut usize,
+) -> Option<(usize, bool)> {
+    // The first entry that was ever used mostly still is, and tables of small tasks have only one.
+    if range.start < range.end && words[range.start].get() != 0 {
+        return Some((range.start, true));
+    }
+    search_behind(words, range, budget)
+}
+
+#[inline(never)]
+fn search_behind(
+    words: &[Cell<u64>; 512],
+    range: core::ops::Range<usize>,
+    budget: &mut usize,
+) -> Option<(usize, bool)> {
+    let limit = range.end.min(range.start + ENTRIES_PER_UNIT * (*budget).max(1));
+    let found = first_in_use(words, range.start..limit);
+    let looked_at = found.unwrap_or(limit).saturating_sub(range.start);
+    *budget = budget.saturating_sub(looked_at.div_ceil(ENTRIES_PER_UNIT));
+    found.map(|i| (i, true)).or((limit < range.end).then_some((limit, false)))
 }
 
 /// First entry of a range that is in use. Looks at eight at a time: most are empty.
