@@ -1,6 +1,6 @@
 //! ext4 on a disk in memory: Linux's own tools find no mistake in it, and files of theirs are read. Losses of power are in `tests/power`.
 
-use crate::as_on_linux::{Folder, Here, Random, all_on_linux, is_full};
+use crate::as_on_linux::{Folder, Here, all_on_linux};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
@@ -183,71 +183,4 @@ fn a_file_of_many_groups_goes() {
     assert_eq!(volume.space().unwrap().free, before);
     volume.into_inner().unmount().unwrap();
     check_by_linux(&folder, &disk.0.borrow());
-}
-
-/// Bytes of the file system's own are changed at random: it is refused, or read with errors. The library may give up by a panic, which ends a server
-/// of it alone; nothing else happens, and nothing goes on for ever.
-#[test]
-fn damaged_file_systems_do_no_harm() {
-    let folder = Folder::new("damaged");
-    let source = folder.0.join("source");
-    fs::create_dir_all(source.join("inner/deep")).unwrap();
-    for file in 0..40 {
-        fs::write(source.join(format!("inner/file-{file}")), vec![file as u8; file * 300]).unwrap();
-    }
-    let disk = made_by_linux(&folder, 8, &["-t", "ext4", "-b", "1024", "-d", source.to_str().unwrap()]);
-    let whole = disk.0.borrow().clone();
-    let (mut refused, mut read, mut panics) = (0, 0, 0);
-    for seed in 0..if is_full() { 1000 } else { 60 } {
-        let mut random = Random(seed);
-        let mut image = whole.clone();
-        for _ in 0..1 + random.below(20) {
-            // Most of what the file system has for itself lies in front.
-            let end = if random.chance(2) { 8 << 10 } else { 600 << 10 };
-            let at = random.below(end) as usize;
-            image[at] = random.below(256) as u8;
-        }
-        let outcome = std::panic::catch_unwind(|| {
-            let disk = Memory(Rc::new(RefCell::new(image)));
-            let mut volume = Volume::new(ext4::Mounted::new(disk, || 0).ok()?);
-            let root = volume.root();
-            let mut left = 2000;
-            look_at_all(&mut volume, root, &mut left);
-            let _ = volume.mkdir(root, b"new", 0o755);
-            let _ = volume.unlink(root, b"inner/file-7");
-            let _ = volume.sync(root);
-            assert!(left > 0, "it has more entries than there are");
-            Some(())
-        });
-        match outcome {
-            Ok(Some(())) => read += 1,
-            Ok(None) => refused += 1,
-            Err(_) => panics += 1,
-        }
-    }
-    eprintln!("damaged: {refused} refused, {read} read, {panics} panics of the library");
-    assert!(refused > 0 && read > 0);
-}
-
-/// Reads all that can be read, at most so many entries.
-fn look_at_all<D: ext4::Disk>(volume: &mut Volume<ext4::Mounted<D>>, directory: vfs::Inode, left: &mut u32) {
-    let mut cursor = 0;
-    while let Ok(entries) = volume.readdir(directory, cursor, 14) {
-        let Some(last) = entries.last() else { break };
-        cursor = last.next;
-        for entry in entries {
-            *left = left.saturating_sub(1);
-            if *left == 0 {
-                return;
-            }
-            if let Ok(inner) = volume.enter(directory, &entry.name) {
-                look_at_all(volume, inner, left);
-                let _ = volume.close(inner);
-            } else if let Ok(file) = volume.open(directory, &entry.name, How::default(), 0) {
-                let mut bytes = vec![0; 70_000];
-                let _ = volume.read(file, 0, &mut bytes);
-                let _ = volume.close(file);
-            }
-        }
-    }
 }

@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod as_on_linux;
+mod damaged;
 mod ext4_on_disk;
 mod hostile;
 mod journals;
@@ -12,5 +13,6 @@ mod read_only;
 mod sandbox;
 mod served;
 mod stacked;
+mod sums;
 mod two_clients;
 mod watches;
