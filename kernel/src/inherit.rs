@@ -517,7 +517,7 @@ impl Kernel {
             owner.inherited.waiter.get().filter(|&waiter| waiter != owner && waiter != taker)
         {
             owner.inherited.waiter.set(None);
-            self.go_home(waiter);
+            self.lose_shuttle(waiter);
             waiter.inherited.waiter.set(Some(waiter));
             self.move_waiter(waiter, waiter.home.effective.get());
             // It may have that by way of the shuttle which is gone from here.

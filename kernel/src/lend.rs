@@ -91,8 +91,16 @@ impl Kernel {
     #[cold]
     #[inline(never)]
     fn go_home_from_stale(&self, thread: ThreadRef) -> ThreadRef {
-        self.go_home(thread);
+        self.lose_shuttle(thread);
         thread
+    }
+
+    /// Puts a thread on its home shuttle, since the one that it was on was taken from it. Which one that was is written down: by that a handler is known
+    /// to do the foreign call of the thread that lent it.
+    #[cold]
+    pub fn lose_shuttle(&self, thread: ThreadRef) {
+        thread.lost.set(thread.hot.shuttle.get());
+        self.go_home(thread);
     }
 
     /// Puts a thread on its home shuttle, whatever it held. It must not be in a ready queue, and must not claim anything.
@@ -244,7 +252,7 @@ impl Kernel {
             None if claim.same_owner(thread.home_ref()) => self.renew(thread, thread, lent),
             None => match self.still_carried_by(thread) {
                 Some(owner) => self.renew(owner, thread, lent),
-                None => self.go_home(thread),
+                None => self.lose_shuttle(thread),
             },
         }
         false

@@ -15,11 +15,12 @@ use crate::kernel::Kernel;
 use crate::lend::Passed;
 use crate::lend::word::Stake;
 use crate::object::ThreadRef;
+use crate::object::shuttle::ShuttleRef;
 use crate::object::thread::{Errand, NO_STACK, Operation, Wait};
 use crate::sched::Next;
 use abi::{Error, Uid};
 
-/// Longest chain of callers in which the one is sought whose foreign call a handler does.
+/// Longest chain of callers, and most callers that are cut off, among which the one is sought whose foreign call a handler does.
 const CHAIN_MAX: usize = 16;
 
 /// Returns from a foreign call for the current thread, which then waits and takes others.
@@ -30,14 +31,16 @@ pub fn answer(k: &Kernel, current: ThreadRef) -> Next {
     if stack == NO_STACK {
         return outcome::fail(current, Error::BadState);
     }
-    let caller = caller(k, current);
-    if caller.is_none() && !k.is_settled() {
+    let in_chain = caller_in_chain(k, current);
+    if in_chain.is_none() && !k.is_settled() {
         // Its caller's shuttle may just have been taken from it. The next dispatch, or one soon after that, says so.
         current.operation.set(Operation::ForeignReturn);
         k.set_busy(current);
         k.look_anew();
         return Next::Same;
     }
+    let caller = in_chain.or_else(|| caller_cut_off(current));
+    current.lost.set(ShuttleRef::NONE);
     current.hot.sp.set(stack);
     current.crossing.bits.set(0);
     let request = Request::foreign_return(current, caller.map_or(Uid::NIL, |caller| caller.uid()));
@@ -78,24 +81,30 @@ pub fn continue_answer(k: &Kernel, current: ThreadRef) -> Next {
     answer(k, current)
 }
 
-/// The thread whose foreign call the current thread does: the last before it in the chain of calls that begins at the owner of its shuttle; or,
-/// if that shuttle was taken from the chain, one that is cut off.
-fn caller(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
+/// The thread whose foreign call the current thread does: the last before it in the chain of calls that begins at the owner of its shuttle.
+fn caller_in_chain(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
     let mut thread = k.shuttle_of(current);
     for _ in 0..CHAIN_MAX {
         match thread.stake() {
             Stake::Claims(to) if to == current.uid() => {
                 return Some(thread).filter(|&thread| fault::waits_for_return(thread));
             }
-            Stake::Claims(to) => match k.thread(to) {
-                Some(next) => thread = next,
-                None => break,
-            },
-            _ => break,
+            Stake::Claims(to) => thread = k.thread(to)?,
+            _ => return None,
         }
     }
+    None
+}
+
+/// The thread whose foreign call the current thread does, if the shuttle was taken from the chain: it is cut off, and claims the shuttle that the
+/// current thread was on. Others that are cut off from it made calls which it has left unanswered.
+fn caller_cut_off(current: ThreadRef) -> Option<ThreadRef> {
     let cut_off = &current.inherited.cut_off;
     let mut callers =
         core::iter::successors(cut_off.first(), |&caller| cut_off.after(caller)).take(CHAIN_MAX);
-    callers.find(|&caller| caller.stake() == Stake::Claims(current.uid()) && fault::waits_for_return(caller))
+    callers.find(|&caller| {
+        caller.hot.shuttle.get() == current.lost.get()
+            && caller.stake() == Stake::Claims(current.uid())
+            && fault::waits_for_return(caller)
+    })
 }

@@ -1,6 +1,7 @@
 //! An ipc operation, decoded once from the thread's registers.
 
 use crate::object::ThreadRef;
+use crate::object::shuttle::ShuttleRef;
 use crate::object::thread::{FOREIGN_MARK, TAKES_FOREIGN, TAKES_ITEM, TAKING, special, taken_by};
 use abi::call::{self, ABSOLUTE_END};
 use abi::op::{self, Carries, Op};
@@ -121,6 +122,8 @@ impl Request {
             let takes = &thread.receiving.takes;
             takes.set(takes.get() | TAKES_FOREIGN);
             thread.foreign.stack.set(thread.hot.sp.get());
+            // Whatever call it did stays unanswered.
+            thread.lost.set(ShuttleRef::NONE);
         }
         if request.dest.is_nil() {
             return Ok(request);

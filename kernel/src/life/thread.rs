@@ -6,6 +6,7 @@
 use crate::args::done;
 use crate::kernel::Kernel;
 use crate::mem::pool::Frame as PoolFrame;
+use crate::object::shuttle::ShuttleRef;
 use crate::object::thread::{Errand, Frame, Operation, State, Tcb, Wait, special};
 use crate::object::{TaskRef, ThreadRef, door};
 use crate::processor::{self, extended};
@@ -275,6 +276,7 @@ impl Tcb {
         self.hot.sp.set(0);
         self.server.caller.set(door::NOBODY);
         self.foreign.init(&self.hot);
+        self.lost.set(ShuttleRef::NONE);
         self.frame_address.set(frame.0);
     }
 }

@@ -29,6 +29,9 @@ const OWNER: u64 = ((1 << (SLOT_BITS + GENERATION_BITS)) - 1) << SLOT_SHIFT;
 const EPOCH_BITS: u32 = u64::BITS - SLOT_BITS - GENERATION_BITS;
 
 impl ShuttleRef {
+    /// No shuttle.
+    pub const NONE: ShuttleRef = ShuttleRef(0);
+
     /// Packs owner and epoch. The epoch wraps after 2²⁸ cuts of one thread; a reference that is stale for so long
     /// would at worst have time charged to the wrong thread.
     pub const fn new(owner: Uid, epoch: u32) -> ShuttleRef {

@@ -418,6 +418,8 @@ pub struct Cold {
     pub timeout: Timeout,
     /// Page faults and exceptions, and the threads that deal with them.
     pub fault: Fault,
+    /// The shuttle that was taken from it last, while it was on that; none since it took foreign calls again.
+    pub lost: Cell<ShuttleRef>,
     /// Words for foreign calls.
     pub foreign: Foreign,
     /// State of the processor beside the registers in the frame.

@@ -180,6 +180,61 @@ fn calls_return_although_their_shuttle_was_taken() {
     world.check();
 }
 
+/// Two servers make foreign calls for their clients, which both give up. The handler, which has left the first call unanswered, returns from the
+/// second, and then from the first by its name.
+#[test]
+fn a_return_goes_to_the_last_of_several_that_were_cut_off() {
+    let world = world();
+    let handler = handler(&world, TaskId::NIL);
+    let patience = Timeout::from_us(1000);
+    let (first, _) = server_with_client(&world, handler, 4, patience);
+    wait(&world);
+    let (second, _) = server_with_client(&world, handler, 3, patience);
+    world.advance(2_000_000);
+    world.settle();
+    switch_to(&world, handler);
+    give_back(&world);
+    assert!(has_its_result(second));
+    assert!(!first.is_ready() && !has_its_result(first), "it has an answer that was not its own");
+    world.acting(handler, || assert_eq!(return_late(&world, first), Ok(())));
+    assert!(has_late_result(first));
+    world.check();
+}
+
+fn switch_to(world: &World, handler: ThreadRef) {
+    while world.current() != handler {
+        world.call(Call::ThreadSwitch, 0, [handler.uid().0, 0, 0, 0]).ok();
+    }
+}
+
+/// A handler returns from a call whose thread was aborted, or has returned from it late by its name. Another caller, whose call it has left unanswered and whose
+/// client has given up, does not get the registers.
+#[test]
+fn a_return_to_who_does_not_wait_goes_to_nobody_who_was_cut_off() {
+    for is_late in [false, true] {
+        let world = world();
+        let handler = handler(&world, TaskId::NIL);
+        let (server, _) = server_with_client(&world, handler, 4, Timeout::from_us(1000));
+        wait(&world);
+        world.advance(2_000_000);
+        world.settle();
+        let ward = ward(&world, TaskId::NIL, 5, handler);
+        call(&world);
+        assert_eq!(world.current(), handler);
+        if is_late {
+            assert_eq!(return_late(&world, ward), Ok(()));
+        } else {
+            world.thread_control(thread_op::ABORT, [ward.uid().0, 0, 0, 0]).expect("it waits");
+        }
+        world.settle();
+        switch_to(&world, handler);
+        give_back(&world);
+        assert!(!has_its_result(server) && !has_its_result(ward), "{is_late}");
+        assert!(!server.is_ready());
+        world.check();
+    }
+}
+
 /// Memory of the first task for the registers of a late return.
 const BLOCK: u64 = 0x4800_0000;
 
