@@ -44,7 +44,7 @@ tern_door_begin:
 
     .text
 
-/* What tern_door_serve left on the stack becomes the thread's. */
+/* Makes the thread's again what tern_door_serve left on the stack. */
 .macro RESTORE_by_any
     mov %rcx, %r11
     call tern_door_restore
