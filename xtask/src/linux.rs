@@ -30,6 +30,9 @@ const MOUNT: &str = "/disk";
 /// Program of Tern that runs programs of Linux.
 const PROGRAM: &str = "linux";
 
+/// Option of that program: somebody sits at a terminal, which can be asked for its size.
+pub const TERMINAL: &str = "--terminal";
+
 /// Size of a disk that is made, in MiB.
 const DISK_MIB: u32 = 1024;
 

@@ -31,7 +31,12 @@ pub fn perform(options: RunOptions) -> Result<u8> {
     if boot.split_whitespace().any(|word| word == "init=") {
         return Err(Error::usage("--boot: init= wants the name of a program"));
     }
-    let told = [("--strace", options.strace.is_some()), ("--profile", options.profile)];
+    let is_for_person = script.is_none() && io::stdin().is_terminal();
+    let told = [
+        ("--strace", options.strace.is_some()),
+        ("--profile", options.profile),
+        (linux::TERMINAL, is_for_person && io::stdout().is_terminal()),
+    ];
     let told: Vec<&str> = told.into_iter().filter_map(|(word, is_there)| is_there.then_some(word)).collect();
     let program =
         (!options.linux.is_empty()).then(|| linux::boot_options(&options.linux, &told, &boot)).transpose()?;
@@ -56,7 +61,6 @@ pub fn perform(options: RunOptions) -> Result<u8> {
     machine.disk_as = options.disk_as;
     machine.net = options.net;
     machine.entropy = options.entropy;
-    let is_for_person = script.is_none() && io::stdin().is_terminal();
     // The socket goes away with it.
     let line = options.console.map(peripherals::Line::new).transpose()?;
     machine.console = line.as_ref().map(|line| line.path().to_path_buf());

@@ -12,6 +12,7 @@ mod kernel;
 mod memory;
 mod network;
 mod telling;
+mod typing;
 mod waiters;
 
 use alloc::boxed::Box;
@@ -20,7 +21,7 @@ use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
 use files::Below;
-use helpers::{KEYS, TIME, Timer, keys, watch_keys};
+use helpers::{KEYS, TIME, Timer, watch_keys};
 use kernel::Kernel;
 use linux::budget::Budget;
 use linux::command_line::CommandLine;
@@ -41,6 +42,7 @@ use rt::sys::foreign::Handler;
 use rt::sys::{self, Fpage, Kind, Message, Timeout, Uid};
 use rt::{eprintln, random, time};
 use telling::Telling;
+use typing::Typing;
 use vfs::remote::Remote;
 use vfs::{Amount, FileSystem, Quota};
 use waiters::READY;
@@ -89,7 +91,7 @@ fn main() -> i32 {
         rt::print!("{BEGIN}");
     }
     match begin(&line) {
-        Ok((system, network)) => run(system, &network),
+        Ok((system, sides)) => run(system, sides),
         Err(text) => {
             eprintln!("linux: {text}");
             127
@@ -97,7 +99,13 @@ fn main() -> i32 {
     }
 }
 
-fn begin(line: &CommandLine) -> Result<(Linux, Rc<Tern>), String> {
+/// What happens outside of the processes.
+struct Sides {
+    network: Rc<Tern>,
+    typing: Typing,
+}
+
+fn begin(line: &CommandLine) -> Result<(Linux, Sides), String> {
     let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let files = open_root(line)?;
     let generator = random::generator().map_err(|error| format!("{error}"))?;
@@ -119,6 +127,13 @@ fn begin(line: &CommandLine) -> Result<(Linux, Rc<Tern>), String> {
     system.store.view.borrow_mut().vdso = vdso::page(zero).into();
     let network = Rc::new(Tern::new(info.priority));
     system.sockets.network = linux::network::Below(network.clone());
+    let mut typing = Typing::default();
+    let has_person = has_person(line);
+    let mut keys = Vec::new();
+    if has_person {
+        watch_keys(info.priority).map_err(failed)?;
+        keys = look_at_terminal(&mut system, &mut typing);
+    }
     let environment: Vec<Vec<u8>> = ENVIRONMENT.into_iter().map(|text| text.as_bytes().to_vec()).collect();
     let name = line.words.first().map(Vec::as_slice).unwrap_or_default();
     let mut found = Err(errno::ENOENT);
@@ -132,10 +147,24 @@ fn begin(line: &CommandLine) -> Result<(Linux, Rc<Tern>), String> {
     if line.has_trace || line.has_profile {
         system.trace = Some(Trace::new(line.has_trace, line.has_profile));
     }
-    if line.has_keys {
+    if line.has_keys && !has_person {
         watch_keys(info.priority).map_err(failed)?;
     }
-    Ok((system, network))
+    system.input(&keys);
+    Ok((system, Sides { network, typing }))
+}
+
+/// Whether somebody sits at the terminal: the command line says so, or the shell, which tells of it all that it starts.
+fn has_person(line: &CommandLine) -> bool {
+    let is_told = || !line.is_boot && rt::environment::variable("TERM").is_some();
+    line.has_keys && (line.has_person || is_told()) && !rt::io::is_input_piped()
+}
+
+/// Asks the terminal for its size. Keys that were typed meanwhile.
+fn look_at_terminal(system: &mut Linux, typing: &mut Typing) -> Vec<u8> {
+    let (window, keys) = typing.ask();
+    window.into_iter().for_each(|window| system.resize(window));
+    keys
 }
 
 /// Files of the root: all of them, or a part that has no more than was said.
@@ -189,13 +218,13 @@ fn zero() -> u64 {
 }
 
 /// Does calls until the first process ends.
-fn run(mut system: Linux, network: &Tern) -> i32 {
+fn run(mut system: Linux, mut sides: Sides) -> i32 {
     let mut handler = Handler::default();
     let mut caller = handler.wait_for_call();
     loop {
         let next = match caller {
             Some(tid) => system.call(tid, &mut handler.registers),
-            None => match receive(&mut system, network, &handler) {
+            None => match receive(&mut system, &mut sides, &handler) {
                 Some((to, page)) => {
                     caller = handler.reply_and_wait(to, 0, Some(page));
                     continue;
@@ -221,13 +250,13 @@ type Page = (Uid, (Fpage, u64));
 
 /// Takes what has come and is no call.
 #[inline(never)]
-fn receive(system: &mut Linux, network: &Tern, handler: &Handler) -> Option<Page> {
+fn receive(system: &mut Linux, sides: &mut Sides, handler: &Handler) -> Option<Page> {
     let message = handler.message().ok()?;
-    take(system, network, &message)
+    take(system, sides, &message)
 }
 
 /// Takes a message: a fault, an exception, or one of a thread beside this one.
-fn take(system: &mut Linux, network: &Tern, message: &Message) -> Option<Page> {
+fn take(system: &mut Linux, sides: &mut Sides, message: &Message) -> Option<Page> {
     let tid = system.machine.number(message.sender);
     match (message.kind, tid) {
         (Kind::Fault, Some(tid)) => return page(system, message, tid),
@@ -238,12 +267,13 @@ fn take(system: &mut Linux, network: &Tern, message: &Message) -> Option<Page> {
                 TIME => system.time(),
                 READY => {
                     let [number, events, ..] = message.words;
-                    network.told(number, events as u32);
+                    sides.network.told(number, events as u32);
                     system.network_happened(number, events as u32);
                 }
                 KEYS => {
-                    let (bytes, count) = keys(message);
-                    system.input(&bytes[..count]);
+                    let (keys, window) = sides.typing.take(message);
+                    window.into_iter().for_each(|window| system.resize(window));
+                    system.input(&keys);
                 }
                 _ => {}
             }

@@ -19,6 +19,8 @@ pub struct CommandLine {
     pub has_profile: bool,
     /// Whether keys of the console are the program's. If not, nobody types at its terminal.
     pub has_keys: bool,
+    /// Whether somebody sits at a terminal, which can be asked for its size.
+    pub has_person: bool,
     /// Memory of all processes together in MiB, at most.
     pub memory_mib: Option<u32>,
     /// Memory of the program that runs the sandbox in MiB, with its own image: what processes make it keep is a part of that.
@@ -76,6 +78,7 @@ impl CommandLine {
             monitor: None,
             has_profile: false,
             has_keys: true,
+            has_person: false,
             memory_mib: None,
             own_mib: None,
             processes: None,
@@ -95,6 +98,7 @@ impl CommandLine {
             b"--monitor" => (self.has_trace, self.monitor) = (true, Some(words.next()?)),
             b"--profile" => self.has_profile = true,
             b"--no-keys" => self.has_keys = false,
+            b"--terminal" => self.has_person = true,
             b"--memory" => self.memory_mib = Some(number(&words.next()?)?),
             b"--own-memory" => self.own_mib = Some(number(&words.next()?)?),
             b"--processes" => self.processes = Some(number(&words.next()?)?),
@@ -203,6 +207,13 @@ mod tests {
         ] {
             assert_eq!(CommandLine::read(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn somebody_may_sit_at_a_terminal() {
+        assert!(!CommandLine::read("--boot ls").unwrap().has_person);
+        let read = CommandLine::read("--boot --terminal ls --terminal").unwrap();
+        assert_eq!((read.has_person, read.words.len()), (true, 2));
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Terminals: the line discipline between one that types and programs that read, as Linux's `n_tty` has it.
 //!
 //! Bytes come in one by one and are edited, echoed, or made signals; bytes of programs go out with their columns counted. Nothing waits in here, and time is
-//! told by the caller. In reading order: [`settings`], [`input`], [`output`]. `ECHOPRT`, `PARMRK` and what concerns parity and breaks are without effect.
+//! told by the caller. In reading order: [`settings`], [`input`], [`output`]; [`question`], how the size of a window is heard of. `ECHOPRT`, `PARMRK` and what concerns parity and breaks are without effect.
 
 mod input;
 mod output;
+pub mod question;
 mod settings;
 #[cfg(test)]
 mod tests;

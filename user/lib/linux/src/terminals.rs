@@ -118,7 +118,7 @@ impl Line {
 pub struct Terminals(BTreeMap<u32, Line>);
 
 impl Default for Terminals {
-    /// That of the system, of the size that is usual. Nobody knows that of the machine's.
+    /// That of the system, of the size that is usual, until somebody says another one.
     fn default() -> Terminals {
         let mut terminal = Terminal::new();
         terminal.set_window(Window { rows: 24, columns: 80, pixels: (0, 0) });

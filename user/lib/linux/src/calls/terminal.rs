@@ -333,6 +333,15 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         DONE
     }
 
+    /// The window of the system's terminal has this size. Whoever is in front hears of it.
+    pub fn resize(&mut self, window: Window) {
+        if let Ok(line) = self.terminals.line(SYSTEM) {
+            let happened = line.terminal.set_window(window);
+            self.apply(SYSTEM, happened);
+        }
+        self.settle();
+    }
+
     /// Keys were typed at the system's terminal.
     pub fn input(&mut self, bytes: &[u8]) {
         let now = self.machine.now();

@@ -5,6 +5,7 @@ use crate::errno::{EAGAIN, EIO, ENOENT, ENOSPC, ENOTTY, ENXIO, EPERM, Result};
 use crate::frames::PAGE;
 use crate::machine::Tid;
 use crate::process::Status;
+use crate::terminal::Window;
 use linux_raw_sys::general::*;
 use linux_raw_sys::ioctl::*;
 use std::format;
@@ -424,4 +425,24 @@ fn each_read_has_its_own_time() {
     assert_eq!(world.answer(1), None);
     world.wait(100_000_000);
     assert_eq!(world.answer(1), Some(Ok(0)));
+}
+
+/// Whoever is in front hears of a size that the machine's terminal has told.
+#[test]
+fn the_machine_may_tell_another_size() {
+    let mut world = World::new();
+    let terminal = world.open_now(1, "/dev/tty");
+    assert_eq!(world.ask(1, terminal, TIOCGWINSZ, 0), Ok(24 | 80 << 16));
+    world.put(1, OWN, &(1u64 << (SIGWINCH - 1)).to_le_bytes());
+    world.now(1, __NR_rt_sigprocmask, &[SIG_BLOCK.into(), OWN, 0, 8]).unwrap();
+    for pending in [1 << (SIGWINCH - 1), 0] {
+        world.system.resize(Window { rows: 30, columns: 100, pixels: (0, 0) });
+        assert_eq!(world.ask(1, terminal, TIOCGWINSZ, 0), Ok(30 | 100 << 16));
+        world.now(1, __NR_rt_sigpending, &[OWN, 8]).unwrap();
+        assert_eq!(world.number(1, OWN), pending);
+        // It is taken, and the next time it is no other size.
+        world.put(1, OWN, &(1u64 << (SIGWINCH - 1)).to_le_bytes());
+        world.put(1, OWN + 64, &[0; 16]);
+        let _ = world.now(1, __NR_rt_sigtimedwait, &[OWN, 0, OWN + 64, 8]);
+    }
 }
