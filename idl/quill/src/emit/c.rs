@@ -24,12 +24,13 @@ use crate::emit::travel::{endless, held, is_opaque, referring, sharing, travelli
 use crate::kernel::KernelPart;
 use crate::layout::{self, InterfaceLayout, Method, RESULT};
 use crate::limits;
-use crate::model::{Direction, InterfaceId, Model, Operation, Shown, Type, TypeId, Value};
+use crate::model::{Direction, InterfaceId, Model, Operation, Shown, Type, TypeId};
 use crate::sizes::Sizes;
 use crate::source;
 
 mod agree;
 mod binding;
+mod constants;
 pub mod interface;
 pub mod l4_v4;
 pub mod linux;
@@ -149,13 +150,7 @@ fn emit_with(
     }
     let (model, layouts) = (&model, &layout::layout(&model, kernel)?);
     let emitter = Emitter::new(model, names, part);
-    // An operation has the name of its function before anything that is called after it.
-    for layout in layouts {
-        let interface = &model.interfaces[layout.interface.0 as usize].name;
-        for operation in model.operations(layout.interface) {
-            emitter.function(interface, &operation.name);
-        }
-    }
+    emitter.name_functions(layouts);
     let mut refused = Vec::new();
     let mut items = vec![
         Item::Comment("Made by quill from an interface file. Changes here are lost.".into()),
@@ -461,10 +456,24 @@ impl<'a> Emitter<'a> {
     pub fn function(&self, interface: &str, function: &str) -> String {
         let path = format!("{interface}::{function}");
         let mut functions = self.functions.borrow_mut();
-        functions
-            .entry(path)
-            .or_insert_with_key(|path| unique(&mut self.taken.borrow_mut(), path, |_| true))
-            .clone()
+        let wanted = format!("{interface}::{}", names::without_underscore(function));
+        let name = functions.entry(path);
+        name.or_insert_with(|| unique(&mut self.taken.borrow_mut(), &wanted, |_| true)).clone()
+    }
+
+    /// Gives functions of operations their names before anything that is called after them: first those that are called like operations of the file, and then
+    /// those of attributes.
+    fn name_functions(&self, layouts: &[InterfaceLayout]) {
+        for of_attributes in [false, true] {
+            for layout in layouts {
+                let interface = &self.model.interfaces[layout.interface.0 as usize].name;
+                for operation in self.model.operations(layout.interface) {
+                    if (names::without_underscore(&operation.name) != operation.name) == of_attributes {
+                        self.function(interface, &operation.name);
+                    }
+                }
+            }
+        }
     }
 
     /// The name of the pointer to a method.
@@ -483,7 +492,8 @@ impl<'a> Emitter<'a> {
     /// The name of something that an interface has besides its operations. It is kept by the interface's path, since `A::B` and `A_B` are two.
     pub fn of_interface(&self, interface: &str, what: &str) -> String {
         let mut functions = self.functions.borrow_mut();
-        let wanted = || unique(&mut self.taken.borrow_mut(), &format!("{interface}::{what}"), |_| true);
+        let path = format!("{interface}::{}", names::without_underscore(what));
+        let wanted = || unique(&mut self.taken.borrow_mut(), &path, |_| true);
         functions.entry(names::belonging_to_interface(interface, what)).or_insert_with(wanted).clone()
     }
 
@@ -547,58 +557,9 @@ impl<'a> Emitter<'a> {
             _ => value,
         }
     }
-
-    /// A constant's value, if C has one.
-    fn constant(&self, ty: TypeId, value: &Value) -> Option<String> {
-        Some(match value {
-            Value::Int(v) => match self.kind(ty) {
-                Type::Int { bits: 64, signed: true } if u32::try_from(*v).is_ok_and(|v| v >> 31 != 0) => {
-                    format!("{v}ll")
-                }
-                _ => tree::integer(*v),
-            },
-            Value::Float(v) if v.is_finite() => {
-                format!("{v:e}{}", if matches!(self.kind(ty), Type::Float(32)) { "f" } else { "" })
-            }
-            Value::Bool(v) => v.to_string(),
-            // Whether a `char` is signed is the processor's affair.
-            Value::Char(c) if *c > 127 => format!("'\\{c:03o}'"),
-            Value::Char(c) | Value::WideChar(c) => format!("{c}"),
-            Value::Str(text) | Value::WideStr(text) => {
-                let text: Option<String> = text.iter().map(|&c| char::from_u32(c)).collect();
-                quoted(&text?)
-            }
-            Value::Enum(_, v) => tree::integer(*v),
-            _ => return None,
-        })
-    }
-
-    fn constants(&self) -> Vec<Item> {
-        let mut items = Vec::new();
-        for (constant, name) in self.model.consts.iter().zip(&self.names.constants) {
-            if let Some(value) = self.constant(constant.ty, &constant.value) {
-                items.push(Item::Define(name.clone(), value));
-            }
-        }
-        items
-    }
 }
 
 /// Whether values are passed by address.
 fn is_record(ty: &Type) -> bool {
     matches!(ty, Type::Struct(..) | Type::Flat(..) | Type::Union { .. } | Type::Sequence(..))
-}
-
-/// A string of C. Digits may follow an octal escape of three digits without becoming a part of it.
-fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for byte in text.bytes() {
-        match byte {
-            b'"' | b'\\' => out.extend(['\\', char::from(byte)]),
-            b'?' => out.push_str("\\?"),
-            b' '..=b'~' => out.push(char::from(byte)),
-            _ => out.push_str(&format!("\\{byte:03o}")),
-        }
-    }
-    out + "\""
 }

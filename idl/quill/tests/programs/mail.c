@@ -232,9 +232,9 @@ static void values(void)
     CHECK(Mail_Desk_knock(SERVER) == QUILL_OK && desk.calls == 1);
     CHECK(Mail_Desk_shout(SERVER, -1, Mail_urgent) == QUILL_OK && desk.shouts == 1);
     CHECK(Mail_Desk_shout(SERVER, -1, 8) == QUILL_MALFORMED);
-    CHECK(Mail_Desk__set_tariff(SERVER, 0x123456789abcdef) == QUILL_OK);
-    CHECK(Mail_Desk__get_tariff(SERVER, &tariff) == QUILL_OK && tariff == 0x123456789abcdef);
-    CHECK(Mail_Desk__set_tariff(SERVER, -5) == 77);
+    CHECK(Mail_Desk_set_tariff(SERVER, 0x123456789abcdef) == QUILL_OK);
+    CHECK(Mail_Desk_get_tariff(SERVER, &tariff) == QUILL_OK && tariff == 0x123456789abcdef);
+    CHECK(Mail_Desk_set_tariff(SERVER, -5) == 77);
 
     CHECK(Mail_Desk_weigh(SERVER, &s, &l, true, &t, &raised) == QUILL_OK);
     CHECK(t.width == -4 && t.height == 3 && t.grams == 501 && l.zone == 200 && l.code == -77 && l.paid);

@@ -163,9 +163,9 @@ static void calls(void)
     CHECK(Post_Office_knock(TO(Post_Office)) == QUILL_OK && Post_Base_knock(TO(Post_Base)) == QUILL_OK && desk.calls == 2);
     CHECK(Post_Office_shout(TO(Post_Office), -1, Post_urgent) == QUILL_OK && desk.shouts == 1);
     CHECK(Post_Office_shout(TO(Post_Office), -1, 4) == QUILL_MALFORMED);
-    CHECK(Post_Office__set_tariff(TO(Post_Office), (int64_t)1 << 40) == QUILL_OK);
-    CHECK(Post_Office__get_tariff(TO(Post_Office), &tariff) == QUILL_OK && tariff == (int64_t)1 << 40);
-    CHECK(Post_Office__set_tariff(TO(Post_Office), -1) == 77);
+    CHECK(Post_Office_set_tariff(TO(Post_Office), (int64_t)1 << 40) == QUILL_OK);
+    CHECK(Post_Office_get_tariff(TO(Post_Office), &tariff) == QUILL_OK && tariff == (int64_t)1 << 40);
+    CHECK(Post_Office_set_tariff(TO(Post_Office), -1) == 77);
     CHECK(Post_Office_weigh(TO(Post_Office), &weight, &label, true, &back, &raised) == QUILL_OK);
     CHECK(memcmp(&back, &weight, sizeof back) == 0 && label.zone == 3 && label.code == -4 && label.checked);
     weight.grams = 0;

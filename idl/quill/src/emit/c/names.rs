@@ -76,6 +76,12 @@ pub fn word(text: &str) -> String {
     clean
 }
 
+/// Name of a function or method, or what belongs to one: those of an attribute `a`, `_get_a` and `_set_a` in the model, are without their underscore.
+pub fn without_underscore(name: &str) -> &str {
+    let plain = name.strip_prefix('_').unwrap_or(name);
+    if plain.starts_with("get_") || plain.starts_with("set_") { plain } else { name }
+}
+
 /// A name in the letters that C has.
 fn spelled(text: &str) -> String {
     let clean: String = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
@@ -244,7 +250,7 @@ impl Names {
             if self.methods.contains_key(operation) {
                 continue;
             }
-            let mut name = self.field(operation);
+            let mut name = self.field(without_underscore(operation));
             while name != operation && !taken.insert(name.clone()) {
                 name.push('_');
             }
