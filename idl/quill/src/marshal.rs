@@ -448,7 +448,10 @@ impl<'a> Steps<'a> {
                 }
                 Type::Pointer(..) | Type::Open(_) => {
                     let show = self.model.show(id);
-                    return Err(format!("pointers and open arrays (`{show}`) cannot be sent yet"));
+                    return Err(format!(
+                        "nothing says what travels for `{show}`: it stands in a C header, or in Samba's dialect, whose sizes are code in C. \
+                         Say it in a file in DCE IDL, where `ref` or `unique` and `string` or `size_is` tell what is behind a pointer"
+                    ));
                 }
                 Type::Forward(name) => return Err(format!("`{name}` is declared and never defined")),
                 _ => {}

@@ -7,6 +7,7 @@ use std::process::{Command, ExitCode};
 use clap::Parser;
 use quill::driver;
 use quill::kernel::{KernelPart, L4V4, Linux};
+use quill::output;
 use quill::session::Options;
 
 use crate::{INPUT, USAGE};
@@ -70,6 +71,11 @@ fn usage(why: impl std::fmt::Display) -> (u8, String) {
     (USAGE, format!("error: {why}\n"))
 }
 
+/// The end of a run that could not write a file.
+fn unwritten(path: &Path, error: &std::io::Error) -> (u8, String) {
+    usage(format_args!("cannot write `{}`: {}", path.display(), output::why(path, error)))
+}
+
 fn test(arguments: &Arguments) -> Result<ExitCode, (u8, String)> {
     let kernel = quill::kernel::find(&arguments.kernel)
         .ok_or_else(|| usage(format_args!("there is no kernel part `{}`", arguments.kernel)))?;
@@ -131,7 +137,7 @@ fn test(arguments: &Arguments) -> Result<ExitCode, (u8, String)> {
 fn write(path: PathBuf, text: &str) -> Result<PathBuf, (u8, String)> {
     match std::fs::write(&path, text) {
         Ok(()) => Ok(path),
-        Err(e) => Err(usage(format_args!("cannot write `{}`: {e}", path.display()))),
+        Err(e) => Err(unwritten(&path, &e)),
     }
 }
 
@@ -174,8 +180,7 @@ fn said(
     options: &[&str],
 ) -> Result<String, (u8, String)> {
     let (source, program) = (dir.join(name), dir.join(name).with_extension("values"));
-    std::fs::write(&source, text)
-        .map_err(|e| usage(format_args!("cannot write `{}`: {e}", source.display())))?;
+    std::fs::write(&source, text).map_err(|e| unwritten(&source, &e))?;
     let out = Command::new(compiler).args(options).arg("-o").arg(&program).arg(&source).output();
     let out = out.map_err(|e| usage(format_args!("{e}")))?;
     if !out.status.success() {
@@ -211,8 +216,7 @@ fn compile_relay(path: &Path, compiled: &driver::Compiled) -> Result<Option<Path
     }
     let (source, program) = (path.with_extension("relay.c"), path.with_extension("relay"));
     let compile = |text: &str, options: &[&str]| {
-        std::fs::write(&source, text)
-            .map_err(|e| usage(format_args!("cannot write `{}`: {e}", source.display())))?;
+        std::fs::write(&source, text).map_err(|e| unwritten(&source, &e))?;
         let mut command = Command::new(&compiler);
         command.args(["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-w"]).args(options);
         command.arg("-o").arg(&program).arg(&source).output().map_err(|e| usage(format_args!("{e}")))
@@ -289,8 +293,7 @@ fn compile_and_run_on_l4(
             .output()
             .map_err(|e| usage(format_args!("cannot run the C compiler `{}`: {e}", compiler.display())))
     };
-    std::fs::write(&empty, "void _start(void) { __builtin_trap(); }\n")
-        .map_err(|e| usage(format_args!("cannot write `{}`: {e}", empty.display())))?;
+    std::fs::write(&empty, "void _start(void) { __builtin_trap(); }\n").map_err(|e| unwritten(&empty, &e))?;
     let mut good = true;
     for width in ["-m64", "-m32"] {
         // Nobody says why a program that does nothing ends; but it can be started.

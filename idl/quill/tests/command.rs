@@ -109,6 +109,22 @@ fn bad_input() {
     check(&["-D", "1x", "-"], Some(b"typedef long t;"), 1, "`#define` needs a name");
 }
 
+/// Refusals say why, and how it could be said otherwise.
+#[test]
+fn refusals_give_reasons() {
+    let scratch = Scratch::new("reasons");
+    let dir = scratch.0.to_str().unwrap();
+    let file = scratch.file("i.idl", b"interface I { long f(in string s); };");
+    let missing = format!("there is no directory `{dir}/none`");
+    check(&["test", "-o", &format!("{dir}/none"), &file], None, 2, &missing);
+    check(&["--emit", "c", "-o", &format!("{dir}/none"), &file], None, 2, &missing);
+    let misspelt = scratch.file("misspelt.idl", b"typedef sequance<octet> Bytes;");
+    check(&[&misspelt], None, 1, "did you mean `sequence`?");
+    let text = b"[pyhelper(\"x\")] interface i { void f([in, unique] uint8 *p); }";
+    let samba = scratch.file("samba.idl", text);
+    check(&["--emit", "rust", &samba], None, 1, "nothing says what travels for `uint8 *`");
+}
+
 #[cfg(unix)]
 #[test]
 fn one_file_by_two_ways_is_read_once() {

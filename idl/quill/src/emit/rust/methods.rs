@@ -49,13 +49,13 @@ impl Emitter<'_> {
                 }
                 Type::Struct(name, fields) | Type::Flat(name, fields) => {
                     if !self.emitted.contains(&ty) {
-                        return Some(format!("`{name}` cannot be written in Rust"));
+                        return Some(taken(name));
                     }
                     stack.extend(fields.iter().map(|f| f.ty));
                 }
                 Type::Union { name, branches, .. } => {
                     if !self.emitted.contains(&ty) {
-                        return Some(format!("the union `{name}` cannot be written in Rust"));
+                        return Some(taken(name));
                     }
                     stack.extend(branches.iter().map(|b| b.field.ty));
                 }
@@ -218,6 +218,13 @@ impl Emitter<'_> {
             .collect();
         tuple(&results)
     }
+}
+
+/// Why a type is not there.
+fn taken(name: &str) -> String {
+    format!(
+        "two types are called `{name}`, and Rust has one name for both, whether it is a tag or not: one of them needs another name"
+    )
 }
 
 /// Names of methods: attributes become `name` and `set_name`, and whatever would then be there twice gets an underscore.
