@@ -1,8 +1,8 @@
 //! Pieces of the heap that stubs over sockets take for a call: a prediction that is exact where there is one.
 //!
 //! How many instructions these stubs take is for the most part a matter of the libraries that they call for memory, texts and the system, and these differ between
-//! versions and processors. How often they ask the heap follows from the interface: for what has no fixed size and arrives, for a body that arrives in a client, and in Rust
-//! for one that is made. They ask the system once for each message that is sent, and once for each that is received.
+//! versions and processors. How often they ask the heap follows from the interface: for what has no fixed size and arrives, and in Rust for a
+//! reply that is made. They ask the system once for each message that is sent, and once for each that is received.
 
 use std::fmt;
 use std::fmt::Write;
@@ -62,26 +62,32 @@ pub struct Asked {
 pub struct Heap<'m> {
     model: &'m Model,
     /// For a value of each type that arrives; none, where it depends on the value.
-    in_c: Vec<Option<u32>>,
+    in_client: Vec<Option<u32>>,
+    in_server: Vec<Option<u32>>,
     in_rust: Vec<Option<u32>>,
 }
 
 impl<'m> Heap<'m> {
     /// Looks at all types.
     pub fn new(model: &'m Model) -> Heap<'m> {
-        Heap { model, in_c: values(model, false), in_rust: values(model, true) }
+        Heap {
+            model,
+            in_client: values(model, Side::Client),
+            in_server: values(model, Side::Server),
+            in_rust: values(model, Side::Rust),
+        }
     }
 
     /// The pieces for a call of a method, as far as it succeeds; or why they are not predicted.
     pub fn asked(&self, method: &Method) -> Result<Asked, String> {
         let Method { request, reply, oneway, .. } = method;
         let body = u32::from(reply.memory_bytes > 0 || !reply.chunks.is_empty());
-        // In Rust, a message that is sent is a body, and the header with the body behind it.
-        let (made, answered) = (2, if *oneway { 0 } else { 2 });
-        let [c, rust] = [&self.in_c, &self.in_rust];
+        // In Rust, a reply that is sent is a body, and the header with the body behind it.
+        let answered = if *oneway { 0 } else { 1 + body };
+        let [client, server, rust] = [&self.in_client, &self.in_server, &self.in_rust];
         Ok(Asked {
-            c: [self.arriving(c, reply)?.and(body), self.arriving(c, request)?],
-            rust: [self.arriving(rust, reply)?.and(body + made), self.arriving(rust, request)?.and(answered)],
+            c: [self.arriving(client, reply)?, self.arriving(server, request)?],
+            rust: [self.arriving(rust, reply)?, self.arriving(rust, request)?.and(answered)],
         })
     }
 
@@ -112,12 +118,24 @@ impl<'m> Heap<'m> {
     }
 }
 
+/// Where values arrive.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    /// In a client in C, whose reply is gone when the call ends.
+    Client,
+    /// In a server in C, whose request stays until the next one.
+    Server,
+    /// In Rust.
+    Rust,
+}
+
 /// Pieces for a value of each type that arrives.
-fn values(model: &Model, in_rust: bool) -> Vec<Option<u32>> {
+fn values(model: &Model, side: Side) -> Vec<Option<u32>> {
+    let in_rust = side == Side::Rust;
     let about = |ty: TypeId, of: &mut dyn FnMut(TypeId) -> Option<u32>| match model.ty(ty) {
         _ if model.is_any(ty) || model.context(ty).is_some() => None,
         // Where it has arrived.
-        Type::Str { shown: Shown::Counted | Shown::Lent, .. } if !in_rust => Some(0),
+        Type::Str { shown: Shown::Counted | Shown::Lent, .. } if side == Side::Server => Some(0),
         Type::Str { .. } => Some(1),
         Type::Sequence(element, _) => (of(*element)? == 0).then_some(1),
         Type::Array(element, dims) => dims.iter().rev().try_fold(of(*element)?, |all, &count| {

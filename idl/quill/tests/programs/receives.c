@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 static int32_t all_sends, all_receives, all_pieces;
+/* The most bytes that were asked for at once. */
+static size_t most_bytes;
 
 static ssize_t counted_send(int end, const void *bytes, size_t count, int flags)
 {
@@ -28,12 +30,14 @@ static ssize_t counted_recv(int end, void *bytes, size_t count, int flags)
 static void *counted_malloc(size_t bytes)
 {
     all_pieces++;
+    most_bytes = bytes > most_bytes ? bytes : most_bytes;
     return malloc(bytes);
 }
 
 static void *counted_realloc(void *before, size_t bytes)
 {
     all_pieces++;
+    most_bytes = bytes > most_bytes ? bytes : most_bytes;
     return realloc(before, bytes);
 }
 
@@ -261,12 +265,49 @@ static void replies_are_one_message(void)
     }
 }
 
+/* A header that claims the longest body there is takes no more memory than has come, and as much again, whoever reads it. */
+static void claims_are_not_believed(void)
+{
+    static uint8_t sent[8 + 150000];
+    const uint32_t claimed = QUILL_BODY_BYTES_MAX;
+    const size_t lengths[] = { 8, 9, 5000, 100000, sizeof sent };
+
+    memcpy(sent + 4, &claimed, 4);
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        for (int reader = 0; reader < 3; reader++) {
+            const size_t length = lengths[i];
+            int ends[2], size = 1 << 20, sum;
+            quill_memory memory = { NULL };
+            quill_in in;
+            uint32_t label;
+
+            CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+            CHECK(setsockopt(ends[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof size) == 0);
+            CHECK(send(ends[1], sent, length, 0) == (ssize_t)length);
+            shutdown(ends[1], SHUT_WR);
+            quill_client client = { ends[0], { NULL } };
+            most_bytes = 0;
+            if (reader == 0)
+                CHECK(quill_serve(ends[0], Desk_dispatch, &methods, NULL) == QUILL_IO);
+            else if (reader == 1)
+                CHECK(Desk_add(&client, 3, 4, &sum) == QUILL_IO);
+            else
+                CHECK(quill_receive(ends[0], &memory, &label, &in) == QUILL_IO);
+            CHECK(most_bytes > 0 && most_bytes <= 2 * length + (64 << 10) + 256);
+            quill_release(&memory);
+            quill_release(&client.memory);
+            close(ends[0]);
+            close(ends[1]);
+        }
+    }
+}
+
 /* All that a client gets lies in the room that it brings, and what has no place there is refused; the next call is none the worse. */
 static void rooms_are_all_there_is(void)
 {
     static uint8_t room[4096], other[4096];
     quill_client client = { served(0), { NULL } };
-    sequence_uint8_t few = { 100, bytes }, many = { 4000, bytes }, most = { sizeof bytes, bytes }, got = { 0, NULL };
+    sequence_uint8_t few = { 100, bytes }, many = { 4090, bytes }, most = { sizeof bytes, bytes }, got = { 0, NULL };
     char *text = NULL, *next = NULL;
     int32_t sum = 0, taken;
 
@@ -362,6 +403,7 @@ int main(void)
     long_messages_arrive();
     requests_are_told_apart();
     replies_are_one_message();
+    claims_are_not_believed();
     rooms_are_all_there_is();
     calls_have_memory_of_their_own();
     servers_have_rooms();

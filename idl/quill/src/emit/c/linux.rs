@@ -165,9 +165,14 @@ impl Interface<'_> {
         parameters.extend(self.parameters(operation));
         let label = Expr::Int(method.request.label.into());
         let socket = name("_server").deref().field("socket");
+        let memory = name("_server").deref().field("memory").address();
         let mut body = vec![
-            Stmt::Let(Ty::named("quill_out"), "_message".into(), None),
-            Stmt::Let(Ty::named("quill_out").to(), "_out".into(), Some(name("_message").address())),
+            Stmt::Announce(Ty::named("quill_out"), "_message".into()),
+            Stmt::Let(
+                Ty::named("quill_out").to(),
+                "_out".into(),
+                Some(call("quill_begin_out", [name("_message").address()])),
+            ),
         ];
         let refuse = || Stmt::Do(call("quill_fail", [name("_out"), name("QUILL_TOO_LONG")]));
         let parameter = |of: usize| self.parameter(operation, of);
@@ -177,28 +182,26 @@ impl Interface<'_> {
             body.push(Stmt::Return(Some(call("quill_send", [socket, label, name("_out")]))));
             return Item::Function(status(), self.operation(operation), parameters, body);
         }
-        let reply = name("_reply");
+        let come = name("_come");
+        let called = [name("_server"), label, name("_out"), come.clone().address()];
         body.extend([
-            Stmt::Let(Ty::named("quill_in"), "_reply".into(), None),
-            Stmt::Let(Ty::named("quill_in").to(), "_in".into(), Some(reply.address())),
-            Stmt::Let(Ty::named("uint32_t"), "_label".into(), None),
-            Stmt::Let(
-                status(),
-                "_status".into(),
-                Some(call(
-                    "quill_call",
-                    [name("_server"), label, name("_out"), name("_label").address(), name("_in")],
-                )),
-            ),
-            Stmt::If(name("_status").with("!=", name("QUILL_OK")), vec![Stmt::Return(Some(name("_status")))]),
+            Stmt::Announce(Ty::named("quill_come"), "_come".into()),
+            Stmt::Let(Ty::named("quill_in").to(), "_in".into(), Some(come.field("in").address())),
+            Stmt::Let(status(), "_label".into(), Some(call("quill_call", called))),
         ]);
-        let mut read = self.read(&method.reply, &self.outputs(operation));
+        let open = || Stmt::Do(call("quill_open", [name("_come").address(), memory.clone()]));
+        let mut read = vec![open()];
+        read.extend(self.read(&method.reply, &self.outputs(operation)));
         let agreed = agree::parameters(self.emitter, operation, true, &parameter, &pieces::failed);
         read.extend(pieces::unless_failed(agreed));
         let mut cases = vec![(vec![0], read)];
         body.extend(self.unused_place(operation));
         let raised = name("_raised").deref();
-        let read = |message: &Message, places: &[Spot]| self.read(message, places);
+        let read = |message: &Message, places: &[Spot]| {
+            let mut all = vec![open()];
+            all.extend(self.read(message, places));
+            all
+        };
         cases.extend(self.exception_cases(operation, method, &raised, read));
         body.push(Stmt::Switch(name("_label"), cases, vec![Stmt::Return(Some(name("_label")))]));
         body.push(failed_as());

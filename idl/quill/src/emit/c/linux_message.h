@@ -57,8 +57,8 @@ static inline struct quill_room *quill_room_of(const quill_memory *memory)
     return first != NULL && first->room_bytes != 0 ? (struct quill_room *)(void *)first : NULL;
 }
 
-/* Bytes from a multiple of 16 on, all of them zero; NULL if there are not so many. */
-static inline void *quill_allocate(quill_memory *memory, size_t bytes)
+/* Bytes from a multiple of 16 on, as they are; NULL if there are not so many. */
+static inline void *quill_allocate_raw(quill_memory *memory, size_t bytes)
 {
     struct quill_room *room = quill_room_of(memory);
     struct quill_piece *piece;
@@ -69,7 +69,7 @@ static inline void *quill_allocate(quill_memory *memory, size_t bytes)
         if (bytes > left)
             return NULL;
         room->taken += QUILL_ALIGN_UP(bytes) > left ? left : QUILL_ALIGN_UP(bytes);
-        return memset(found, 0, bytes);
+        return found;
     }
     piece = bytes > SIZE_MAX - QUILL_PIECE_BYTES ? NULL : malloc(QUILL_PIECE_BYTES + bytes);
     if (piece == NULL)
@@ -77,7 +77,33 @@ static inline void *quill_allocate(quill_memory *memory, size_t bytes)
     piece->next = memory->first;
     piece->room_bytes = 0;
     memory->first = piece;
-    return memset((char *)piece + QUILL_PIECE_BYTES, 0, bytes);
+    return (char *)piece + QUILL_PIECE_BYTES;
+}
+
+/* Bytes from a multiple of 16 on, all of them zero; NULL if there are not so many. */
+static inline void *quill_allocate(quill_memory *memory, size_t bytes)
+{
+    void *found = quill_allocate_raw(memory, bytes);
+
+    return found == NULL ? NULL : memset(found, 0, bytes);
+}
+
+/* The newest piece of the heap with more bytes than before, or a new one with so many, or so many bytes of a room; nothing is cleared. NULL if there are not so
+ * many, and then all is as it was. */
+static inline uint8_t *quill_enlarge(quill_memory *memory, uint8_t *before, size_t bytes)
+{
+    struct quill_piece *piece = before == NULL ? NULL : (struct quill_piece *)(void *)(before - QUILL_PIECE_BYTES);
+    struct quill_piece *next = before == NULL ? memory->first : piece->next;
+
+    if (quill_room_of(memory) != NULL)
+        return quill_allocate_raw(memory, bytes);
+    piece = realloc(piece, QUILL_PIECE_BYTES + bytes);
+    if (piece == NULL)
+        return NULL;
+    piece->next = next;
+    piece->room_bytes = 0;
+    memory->first = piece;
+    return (uint8_t *)piece + QUILL_PIECE_BYTES;
 }
 
 /* Gives pieces back to the heap. Not a part of its callers: compilers would take a room of theirs for a piece. */
@@ -99,8 +125,10 @@ static inline void quill_release(quill_memory *memory)
         room->taken = QUILL_ROOM_BYTES;
         return;
     }
-    quill_free_pieces(memory->first);
-    memory->first = NULL;
+    if (memory->first != NULL) {
+        quill_free_pieces(memory->first);
+        memory->first = NULL;
+    }
 }
 
 /* Brings a room for all that a memory is to hold from now on, which the program keeps as long as the memory is used: nothing is on the heap any more, and
@@ -154,9 +182,24 @@ typedef struct quill_out {
     uint8_t first[QUILL_HEADER + QUILL_FIRST_BYTES];
 } quill_out;
 
-/* Gives back what was written. */
+/* An empty message. Its first bytes are made where it is, and are not cleared: each is written before it is sent. */
+static inline quill_out *quill_begin_out(quill_out *out)
+{
+    out->bytes = out->first;
+    out->heap = NULL;
+    out->length = 0;
+    out->room = QUILL_FIRST_BYTES;
+    out->status = QUILL_OK;
+    out->depth = 0;
+    out->shared = (quill_shared){ 0 };
+    return out;
+}
+
+/* Gives back what was written, if something is on the heap. */
 static inline void quill_discard(quill_out *out)
 {
+    if (((uintptr_t)out->heap | (uintptr_t)out->shared.all) == 0)
+        return;
     free(out->heap);
     free(out->shared.all);
     free(out->shared.places);
@@ -228,17 +271,34 @@ typedef struct quill_in {
     size_t at;
     int depth;
     bool failed;
+    bool starved;         /* it has failed because there was no memory */
+    bool passing;         /* the bytes are gone when the call ends, so values are copied out of them */
     quill_memory *memory; /* for what has no fixed size */
     size_t heap_bytes;    /* taken of it */
     quill_shared shared;
     struct quill_contexts *contexts; /* of the client, where somebody keeps them */
-    bool starved;         /* it has failed because there was no memory */
 } quill_in;
 
 /* Begins in front of these bytes. */
+static inline void quill_begin(quill_in *in, const uint8_t *bytes, size_t length, quill_memory *memory)
+{
+    in->bytes = bytes;
+    in->length = length;
+    in->at = 0;
+    in->depth = 0;
+    in->memory = memory;
+    in->heap_bytes = 0;
+    in->shared = (quill_shared){ 0 };
+    in->contexts = NULL;
+    in->failed = in->starved = in->passing = false;
+}
+
 static inline quill_in quill_begin_in(const uint8_t *bytes, size_t length, quill_memory *memory)
 {
-    return (quill_in){ bytes, length, 0, 0, false, memory, 0, { 0 }, NULL, false };
+    quill_in in;
+
+    quill_begin(&in, bytes, length, memory);
+    return in;
 }
 
 /* In the place of a message for which there is no memory. */
@@ -284,8 +344,8 @@ static inline void quill_get_end(quill_in *in)
         in->failed = true;
 }
 
-/* Memory for elements, if the message can hold so many. */
-static inline void *quill_get_room(quill_in *in, uint32_t count, size_t wire_bytes, size_t bytes)
+/* Memory for elements, as it is, if the message can hold so many. */
+static inline void *quill_get_raw(quill_in *in, uint32_t count, size_t wire_bytes, size_t bytes)
 {
     void *room;
     if (in->failed || count > (in->length - in->at) / wire_bytes
@@ -294,10 +354,18 @@ static inline void *quill_get_room(quill_in *in, uint32_t count, size_t wire_byt
         return NULL;
     }
     in->heap_bytes += (size_t)count * bytes;
-    room = quill_allocate(in->memory, (size_t)count * bytes + 1);
+    room = quill_allocate_raw(in->memory, (size_t)count * bytes + 1);
     if (room == NULL)
         in->failed = in->starved = true;
     return room;
+}
+
+/* The same, all of it zero. */
+static inline void *quill_get_room(quill_in *in, uint32_t count, size_t wire_bytes, size_t bytes)
+{
+    void *room = quill_get_raw(in, count, wire_bytes, bytes);
+
+    return room == NULL ? NULL : memset(room, 0, (size_t)count * bytes + 1);
 }
 
 #endif

@@ -3,25 +3,41 @@
 
 /* Texts in messages, and the way of messages over a Unix-domain socket. */
 
-/* Characters of a text, or SIZE_MAX if it is none. Most are ASCII, and looked at in words of eight bytes, the last of which may overlap the one before. */
+/* Sixteen bytes that are looked at together. */
+typedef uint8_t quill_block __attribute__((vector_size(16)));
+
+/* Whether a text of 16 bytes or more is ASCII, and has no zero where none may be. The last block may overlap the one before. */
+static inline __attribute__((always_inline)) bool quill_is_ascii(const char *text, size_t bytes, bool zeros)
+{
+    const quill_block none = { 0 };
+    quill_block seen = none, block, next;
+    uint64_t halves[2];
+
+    for (const char *at = text; at < text + (bytes & ~(size_t)31); at += 32) {
+        memcpy(&block, at, sizeof block);
+        memcpy(&next, at + 16, sizeof next);
+        seen |= block | next;
+        if (!zeros)
+            seen |= (quill_block)(block == none) | (quill_block)(next == none);
+    }
+    memcpy(&block, bytes < 32 ? text : text + bytes - 32, sizeof block);
+    memcpy(&next, text + bytes - 16, sizeof next);
+    seen |= block | next;
+    if (!zeros)
+        seen |= (quill_block)(block == none) | (quill_block)(next == none);
+    memcpy(halves, &seen, sizeof halves);
+    return ((halves[0] | halves[1]) & 0x8080808080808080u) == 0;
+}
+
+/* Characters of a text, or SIZE_MAX if it is none, or has a zero where none may be. */
+static inline __attribute__((always_inline)) size_t quill_characters_with(const char *text, size_t bytes, bool zeros)
+{
+    return bytes >= 16 && quill_is_ascii(text, bytes, zeros) ? bytes : quill_characters_and(zeros, text, bytes);
+}
+
 static inline size_t quill_characters_in(const char *text, size_t bytes)
 {
-    const uint64_t beyond_ascii = 0x8080808080808080u;
-    size_t at = 0, more;
-    uint64_t word;
-
-    for (; bytes - at >= sizeof word; at += sizeof word) {
-        memcpy(&word, text + at, sizeof word);
-        if ((word & beyond_ascii) != 0)
-            break;
-    }
-    if (at > 0 && bytes - at < sizeof word) {
-        memcpy(&word, text + bytes - sizeof word, sizeof word);
-        if ((word & beyond_ascii) == 0)
-            return bytes;
-    }
-    more = quill_characters_and(true, text + at, bytes - at);
-    return more == SIZE_MAX ? SIZE_MAX : at + more;
+    return quill_characters_with(text, bytes, true);
 }
 
 /* Refuses text that is no UTF-8, or has more characters than its type allows. */
@@ -56,28 +72,32 @@ static inline void quill_put_string(quill_out *out, const char *text)
 /* Text of so many bytes, with a zero behind it. A zero within it would hide the rest from C, and is refused. */
 static inline char *quill_get_text(quill_in *in, uint32_t bytes, uint64_t bound)
 {
-    char *text = quill_get_room(in, bytes, 1, 1);
+    char *text = quill_get_raw(in, bytes, 1, 1);
     const uint8_t *from = quill_take(in, bytes);
     size_t count;
 
     if (text == NULL || from == NULL)
         return NULL;
     memcpy(text, from, bytes);
-    count = quill_characters_in((const char *)from, bytes);
-    if (count == SIZE_MAX || count > bound || memchr(from, 0, bytes) != NULL)
+    text[bytes] = 0;
+    count = quill_characters_with(text, bytes, false);
+    if (count == SIZE_MAX || count > bound)
         in->failed = true;
     return text;
 }
 
-/* Counted text where it has arrived, without a zero behind it. A zero within it is a character like any other. */
+/* Counted text where it has arrived, if it stays there, without a zero behind it. A zero within it is a character like any other. */
 static inline char *quill_get_counted_text(quill_in *in, uint32_t bytes, uint64_t bound)
 {
+    char *copy = in->passing ? quill_get_raw(in, bytes, 1, 1) : NULL;
     const uint8_t *from = quill_take(in, bytes);
     size_t count = from == NULL ? 0 : quill_characters_in((const char *)from, bytes);
 
     if (count == SIZE_MAX || count > bound)
         in->failed = true;
-    return (char *)(uintptr_t)from;
+    if (!in->passing)
+        return (char *)(uintptr_t)from;
+    return copy == NULL || from == NULL ? NULL : memcpy(copy, from, bytes);
 }
 
 static inline void quill_put_counted(quill_out *out, const char *text, uint32_t bytes)
@@ -106,10 +126,13 @@ typedef struct quill_client {
     quill_memory memory;
 } quill_client;
 
+/* Writes so many bytes, of which there are some. */
 static inline quill_status quill_write_all(int socket, const uint8_t *bytes, size_t count)
 {
-    while (count > 0) {
+    for (;;) {
         ssize_t done = send(socket, bytes, count, MSG_NOSIGNAL);
+        if (done == (ssize_t)count)
+            return QUILL_OK;
         if (done < 0 && errno == EINTR)
             continue;
         if (done <= 0)
@@ -117,7 +140,6 @@ static inline quill_status quill_write_all(int socket, const uint8_t *bytes, siz
         bytes += done;
         count -= (size_t)done;
     }
-    return QUILL_OK;
 }
 
 /* Reads until `*have` bytes are `count` or more, as many as have come and the room holds; 1 when the other side has closed before the first. */
@@ -142,10 +164,12 @@ static inline quill_status quill_read_all(int socket, uint8_t *bytes, size_t cou
 }
 
 /* Reads so many bytes, for which there is no memory. */
-static inline quill_status quill_pass_over(int socket, uint8_t *scratch, size_t room, size_t count)
+static inline quill_status quill_pass_over(int socket, size_t count)
 {
+    uint8_t scratch[512];
+
     while (count > 0) {
-        size_t part = count < room ? count : room;
+        size_t part = count < sizeof scratch ? count : sizeof scratch;
         if (quill_read_all(socket, scratch, part) != QUILL_OK)
             return QUILL_IO;
         count -= part;
@@ -153,11 +177,40 @@ static inline quill_status quill_pass_over(int socket, uint8_t *scratch, size_t 
     return QUILL_OK;
 }
 
+/* Memory for a body before its bytes have come, at most. */
+#define QUILL_CLAIMED_BYTES_MAX (64u << 10)
+
+/* A body of that length, of which the first bytes are there already, in memory. It is taken from the heap for what comes, not for what is claimed: in steps, each as
+ * large as all before it. A room is there in any case. */
+static __attribute__((noinline, unused)) quill_status quill_read_body(int socket, quill_memory *memory, const uint8_t *here,
+                                                                    size_t have, uint32_t length, quill_in *in)
+{
+    size_t room = length > QUILL_CLAIMED_BYTES_MAX && quill_room_of(memory) == NULL ? QUILL_CLAIMED_BYTES_MAX : length;
+    uint8_t *bytes = quill_enlarge(memory, NULL, room + 1);
+
+    if (bytes != NULL && have > 0)
+        memcpy(bytes, here, have);
+    while (bytes != NULL) {
+        if (quill_read_all(socket, bytes + have, room - have) != QUILL_OK)
+            return QUILL_IO;
+        have = room;
+        if (room == length) {
+            quill_begin(in, bytes, length, memory);
+            return QUILL_OK;
+        }
+        room = length - room < room ? length : 2 * room;
+        bytes = quill_enlarge(memory, bytes, room + 1);
+    }
+    *in = quill_begin_starved(memory);
+    return quill_pass_over(socket, length - have);
+}
+
 /* Sends a message and forgets it. */
 static inline quill_status quill_send(int socket, uint32_t label, quill_out *out)
 {
-    quill_status status = out->status;
-    if (status == QUILL_OK)
+    quill_status status;
+
+    if (out->bytes == NULL)
         quill_extend(out, 0);
     status = out->status;
     if (status == QUILL_OK) {
@@ -200,17 +253,11 @@ static inline quill_status quill_await(quill_arrivals *from, size_t count)
 /* The body of a message that is longer than what is taken in at once. */
 static inline quill_status quill_next_long(quill_arrivals *from, quill_memory *memory, uint32_t length, quill_in *in)
 {
-    uint8_t *bytes = quill_allocate(memory, (size_t)length + 1), *here = from->bytes + from->begin + QUILL_HEADER;
+    const uint8_t *here = from->bytes + from->begin + QUILL_HEADER;
     size_t have = from->end - from->begin - QUILL_HEADER;
 
     from->begin = from->end = 0;
-    if (bytes == NULL) {
-        *in = quill_begin_starved(memory);
-        return quill_pass_over(from->socket, from->bytes, sizeof from->bytes, length - have);
-    }
-    memcpy(bytes, here, have);
-    *in = quill_begin_in(bytes, length, memory);
-    return quill_read_all(from->socket, bytes + have, length - have) == QUILL_OK ? QUILL_OK : QUILL_IO;
+    return quill_read_body(from->socket, memory, here, have, length, in);
 }
 
 /* Receives the next request, which stays until the one after it; 1 when there is none any more. One for which there is no memory is read as one that is
@@ -229,37 +276,54 @@ static inline quill_status quill_next(quill_arrivals *from, quill_memory *memory
     if (length > sizeof from->bytes - QUILL_HEADER)
         return quill_next_long(from, memory, length, in);
     status = quill_await(from, QUILL_HEADER + (size_t)length);
-    *in = quill_begin_in(from->bytes + from->begin + QUILL_HEADER, length, memory);
+    quill_begin(in, from->bytes + from->begin + QUILL_HEADER, length, memory);
     from->begin += status == QUILL_OK ? QUILL_HEADER + (size_t)length : 0;
     return status;
 }
 
-/* Receives a reply into memory. Nothing follows it before the next request, so a receive may bring all of it; 1 when the other side has closed. */
-static inline quill_status quill_receive_reply(int socket, quill_memory *memory, uint32_t *label, quill_in *in)
+/* A reply while a call reads it: in `bytes`, or if it is longer, in memory. */
+typedef struct quill_come {
+    quill_in in;
+    const uint8_t *body;
+    size_t length;
+    uint8_t bytes[QUILL_ARRIVALS_BYTES];
+} quill_come;
+
+/* Begins to read a reply. Apart from its receipt, so that a compiler sees in each stub where it begins. */
+static inline __attribute__((always_inline)) void quill_open(quill_come *come, quill_memory *memory)
 {
-    uint8_t come[QUILL_ARRIVALS_BYTES], *bytes;
+    quill_begin(&come->in, come->body, come->length, memory);
+    come->in.passing = come->body == come->bytes + QUILL_HEADER;
+}
+
+/* Receives a reply where it is read, or into memory if it is longer, and returns its label, or how that failed. Nothing follows it before the next request, so a receive
+ * may bring all of it. */
+static inline quill_status quill_receive_reply(int socket, quill_memory *memory, quill_come *come)
+{
     size_t have = 0;
-    uint32_t length;
-    quill_status status = quill_read(socket, come, sizeof come, QUILL_HEADER, &have);
+    uint32_t label, length;
+    quill_status status = quill_read(socket, come->bytes, sizeof come->bytes, QUILL_HEADER, &have);
 
     if (status != QUILL_OK)
-        return status;
-    memcpy(label, come, 4);
-    memcpy(&length, come + 4, 4);
+        return QUILL_IO;
+    memcpy(&label, come->bytes, 4);
+    memcpy(&length, come->bytes + 4, 4);
     have -= QUILL_HEADER;
-    if (length > QUILL_BODY_BYTES_MAX || have > length)
+    if (have > length)
         return QUILL_MALFORMED;
-    *in = quill_begin_in((const uint8_t *)"", 0, memory);
-    if (length == 0)
-        return QUILL_OK;
-    bytes = quill_allocate(memory, (size_t)length + 1);
-    if (bytes == NULL) {
-        *in = quill_begin_starved(memory);
-        return quill_pass_over(socket, come, sizeof come, length - have);
+    if (length > sizeof come->bytes - QUILL_HEADER) {
+        if (length > QUILL_BODY_BYTES_MAX)
+            return QUILL_MALFORMED;
+        status = quill_read_body(socket, memory, come->bytes + QUILL_HEADER, have, length, &come->in);
+        come->body = come->in.bytes;
+        come->length = length;
+        return status != QUILL_OK ? status : come->in.starved ? QUILL_MEMORY : label;
     }
-    memcpy(bytes, come + QUILL_HEADER, have);
-    *in = quill_begin_in(bytes, length, memory);
-    return quill_read_all(socket, bytes + have, length - have) == QUILL_OK ? QUILL_OK : QUILL_IO;
+    come->body = come->bytes + QUILL_HEADER;
+    come->length = length;
+    if (have < length && quill_read_all(socket, come->bytes + QUILL_HEADER + have, length - have) != QUILL_OK)
+        return QUILL_IO;
+    return label;
 }
 
 /* Receives a message into memory, and nothing of what comes behind it; 1 when there is none any more. */
@@ -267,7 +331,6 @@ static inline quill_status quill_receive(int socket, quill_memory *memory, uint3
 {
     uint8_t header[QUILL_HEADER];
     uint32_t length;
-    uint8_t *bytes;
     quill_status status = quill_read_all(socket, header, sizeof header);
 
     if (status != QUILL_OK)
@@ -276,24 +339,18 @@ static inline quill_status quill_receive(int socket, quill_memory *memory, uint3
     memcpy(&length, header + 4, 4);
     if (length > QUILL_BODY_BYTES_MAX)
         return QUILL_MALFORMED;
-    bytes = quill_allocate(memory, (size_t)length + 1);
-    if (bytes == NULL)
-        return QUILL_MEMORY;
-    if (length > 0 && quill_read_all(socket, bytes, length) != QUILL_OK)
-        return QUILL_IO;
-    *in = quill_begin_in(bytes, length, memory);
-    return QUILL_OK;
+    status = quill_read_body(socket, memory, NULL, 0, length, in);
+    return status == QUILL_OK && in->starved ? QUILL_MEMORY : status;
 }
 
-/* Sends a request and waits for the reply. */
-static inline quill_status quill_call(quill_client *client, uint32_t request, quill_out *out, uint32_t *label,
-                                      quill_in *in)
+/* Sends a request and waits for the reply; returns its label, or how that failed. */
+static inline quill_status quill_call(quill_client *client, uint32_t request, quill_out *out, quill_come *come)
 {
-    quill_status status = quill_send(client->socket, request, out);
+    quill_status status;
+
     quill_release(&client->memory);
-    if (status == QUILL_OK)
-        status = quill_receive_reply(client->socket, &client->memory, label, in);
-    return status == 1 ? QUILL_IO : status;
+    status = quill_send(client->socket, request, out);
+    return status == QUILL_OK ? quill_receive_reply(client->socket, &client->memory, come) : status;
 }
 
 /* All that the last call has brought, which the next one leaves alone then: the program gives it back by `quill_release`. Nothing, if it lies in a room that the
@@ -397,7 +454,7 @@ static inline quill_status quill_serve_with(int socket, quill_dispatch dispatch,
     from.socket = socket;
     from.begin = from.end = 0;
     for (;;) {
-        quill_out out = { 0 };
+        quill_out out;
         quill_in in;
         uint32_t label;
         bool silent = false;
@@ -405,7 +462,7 @@ static inline quill_status quill_serve_with(int socket, quill_dispatch dispatch,
 
         if (status == QUILL_OK) {
             in.contexts = &contexts;
-            label = dispatch(methods, self, label, &in, &out, &silent);
+            label = dispatch(methods, self, label, &in, quill_begin_out(&out), &silent);
             if (silent)
                 quill_discard(&out);
             else
@@ -512,14 +569,11 @@ static inline quill_status quill_serve_objects(int socket, const quill_objects *
 /* Says for which object of a server the requests are that follow; 0 is for the one that the connection began with. */
 static inline quill_status quill_select(quill_client *client, uint64_t object)
 {
-    quill_out out = { 0 };
-    quill_in in;
-    uint32_t label;
-    quill_status status;
+    quill_out out;
+    quill_come come;
 
-    quill_put_u64(&out, object);
-    status = quill_call(client, QUILL_SELECT, &out, &label, &in);
-    return status == QUILL_OK ? label : status;
+    quill_put_u64(quill_begin_out(&out), object);
+    return quill_call(client, QUILL_SELECT, &out, &come);
 }
 
 #endif

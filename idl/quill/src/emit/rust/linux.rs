@@ -226,7 +226,7 @@ impl Emitter<'_> {
                 #signature {
                     #agreed
                     #write
-                    self.transport.send(#label, &_out.finish()?)
+                    self.transport.tell(#label, &mut _out)
                 }
             };
         }
@@ -244,13 +244,14 @@ impl Emitter<'_> {
             #signature {
                 #agreed
                 #write
-                let (_label, _reply) = self.transport.call(#label, &_out.finish()?)?;
-                let mut _body = #rt::In::new(&_reply);
-                match _label {
-                    0 => { #read #replied Ok(#value) }
-                    #(#exceptions)*
-                    _ => Err(#rt::Failure::Refused(_label).into()),
-                }
+                self.transport.exchange(#label, &mut _out, |_label, _reply| {
+                    let mut _body = #rt::In::new(_reply);
+                    match _label {
+                        0 => { #read #replied Ok(#value) }
+                        #(#exceptions)*
+                        _ => Err(#rt::Failure::Refused(_label).into()),
+                    }
+                })
             }
         }
     }

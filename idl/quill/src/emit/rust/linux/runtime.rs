@@ -10,7 +10,9 @@ pub use std::sync::Arc as Shared;
 
 /// The largest body of a message.
 pub const BODY_BYTES_MAX: usize = 16 << 20;
-/// Room for a body before it is known how long it becomes.
+/// Bytes in front of a body: label, length.
+const HEADER_BYTES: usize = 8;
+/// A body of up to so many bytes is made without the heap.
 const FIRST_BYTES: usize = 248;
 /// Values within values, at most: a hostile message cannot nest deeper.
 const DEPTH_MAX: usize = 64;
@@ -68,33 +70,90 @@ pub struct Malformed;
 /// A body that is being written.
 #[derive(Debug)]
 pub struct Out {
-    bytes: Vec<u8>,
+    /// Room for a header, and the body as long as it is short; zeros behind it.
+    near: [u8; HEADER_BYTES + FIRST_BYTES],
+    /// The body once it is longer, without a header.
+    far: Vec<u8>,
+    length: usize,
     /// Where values lie that may be shared, of which types they are, and the numbers that they have in the message.
-    shared: BTreeMap<(usize, TypeId), u32>,
+    shared: Option<BTreeMap<(usize, TypeId), u32>>,
 }
 
-/// An empty one. Many bodies are not longer than the room that it has.
+/// An empty one.
 impl Default for Out {
     fn default() -> Out {
-        Out { bytes: Vec::with_capacity(FIRST_BYTES), shared: BTreeMap::new() }
+        Out { near: [0; HEADER_BYTES + FIRST_BYTES], far: Vec::new(), length: 0, shared: None }
     }
 }
 
 impl Out {
+    /// So many zeros more, which become something else.
+    #[inline]
+    fn extend(&mut self, count: usize) -> &mut [u8] {
+        let begin = self.length;
+        let end = begin.saturating_add(count);
+        if end > FIRST_BYTES || !self.far.is_empty() {
+            return self.extend_far(count);
+        }
+        self.length = end;
+        &mut self.near[HEADER_BYTES + begin..HEADER_BYTES + end]
+    }
+
+    /// These zeros, where longer bodies are.
+    #[cold]
+    fn extend_far(&mut self, count: usize) -> &mut [u8] {
+        let begin = self.length;
+        if self.far.is_empty() {
+            self.far.extend_from_slice(&self.near[HEADER_BYTES..HEADER_BYTES + begin]);
+        }
+        self.length += count;
+        self.far.resize(self.length, 0);
+        &mut self.far[begin..]
+    }
+
     /// Pads to a multiple of `align`.
     pub fn align(&mut self, align: usize) {
-        self.bytes.resize(self.bytes.len().next_multiple_of(align), 0);
+        self.at(self.length.next_multiple_of(align));
     }
 
     /// Pads to where the layout puts the next value.
     pub fn at(&mut self, offset: usize) {
-        assert!(self.bytes.len() <= offset, "the layout goes forward");
-        self.bytes.resize(offset, 0);
+        assert!(self.length <= offset, "the layout goes forward");
+        if self.length < offset {
+            self.extend(offset - self.length);
+        }
+    }
+
+    /// What has been written.
+    fn bytes(&self) -> &[u8] {
+        if self.far.is_empty() { &self.near[HEADER_BYTES..HEADER_BYTES + self.length] } else { &self.far }
     }
 
     /// The finished body.
     pub fn finish(self) -> Result<Vec<u8>, Failure> {
-        if self.bytes.len() > BODY_BYTES_MAX { Err(Failure::TooLong) } else { Ok(self.bytes) }
+        if self.length > BODY_BYTES_MAX {
+            return Err(Failure::TooLong);
+        }
+        Ok(if self.far.is_empty() { self.bytes().to_vec() } else { self.far })
+    }
+
+    /// Writes the message with that label and this body; a short one from where it is.
+    #[inline]
+    fn write_to(&mut self, stream: &mut impl Write, label: u32) -> Result<(), Failure> {
+        if self.length > BODY_BYTES_MAX {
+            return Err(Failure::TooLong);
+        }
+        if !self.far.is_empty() {
+            return write_message(stream, label, &self.far).map_err(Failure::Io);
+        }
+        let header = u64::from(label) | (self.length as u64) << 32;
+        self.near[..HEADER_BYTES].copy_from_slice(&header.to_le_bytes());
+        let message = &self.near[..HEADER_BYTES + self.length];
+        match stream.write(message) {
+            Ok(count) if count == message.len() => Ok(()),
+            Err(error) if error.kind() != std::io::ErrorKind::Interrupted => Err(Failure::Io(error)),
+            some => stream.write_all(message.get(some.unwrap_or(0)..).unwrap_or_default()).map_err(Failure::Io),
+        }
     }
 }
 
@@ -115,6 +174,7 @@ impl<'a> In<'a> {
         In { bytes, at: 0, depth: 0, heap_bytes: 0, shared: Vec::new() }
     }
 
+    #[inline]
     fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
         let end = self.at.checked_add(count).ok_or(Malformed)?;
         let bytes = self.bytes.get(self.at..end).ok_or(Malformed)?;
@@ -123,6 +183,7 @@ impl<'a> In<'a> {
     }
 
     /// Skips to a multiple of `align`.
+    #[inline]
     pub fn align(&mut self, align: usize) -> Result<(), Malformed> {
         self.take(self.at.next_multiple_of(align) - self.at).map(drop)
     }
@@ -157,6 +218,7 @@ impl<'a> In<'a> {
     }
 
     /// The end: nothing may be left.
+    #[inline]
     pub fn finish(self) -> Result<(), Malformed> {
         if self.at == self.bytes.len() { Ok(()) } else { Err(Malformed) }
     }
@@ -205,7 +267,7 @@ macro_rules! number {
         impl Wire for $ty {
             fn put(&self, out: &mut Out) {
                 out.align(size_of::<$ty>());
-                out.bytes.extend_from_slice(&self.to_le_bytes());
+                out.extend(size_of::<$ty>()).copy_from_slice(&self.to_le_bytes());
             }
             fn get(from: &mut In) -> Result<$ty, Malformed> {
                 from.align(size_of::<$ty>())?;
@@ -218,9 +280,7 @@ macro_rules! number {
                     return;
                 }
                 out.align(size_of::<$ty>());
-                let begin = out.bytes.len();
-                out.bytes.resize(begin + size_of_val(list), 0);
-                let places = out.bytes[begin..].chunks_exact_mut(size_of::<$ty>());
+                let places = out.extend(size_of_val(list)).chunks_exact_mut(size_of::<$ty>());
                 places.zip(list).for_each(|(place, value)| place.copy_from_slice(&value.to_le_bytes()));
             }
             fn get_all(from: &mut In, count: usize) -> Result<Vec<$ty>, Malformed> {
@@ -293,8 +353,9 @@ impl<T: Wire> Wire for Option<T> {
 impl<T: Wire + Send + Sync + 'static> Wire for Option<Shared<T>> {
     fn put(&self, out: &mut Out) {
         let Some(value) = self else { return 0u8.put(out) };
-        let next = u32::try_from(out.shared.len()).unwrap_or(u32::MAX);
-        match out.shared.entry((Shared::as_ptr(value).addr(), TypeId::of::<T>())) {
+        let shared = out.shared.get_or_insert_default();
+        let next = u32::try_from(shared.len()).unwrap_or(u32::MAX);
+        match shared.entry((Shared::as_ptr(value).addr(), TypeId::of::<T>())) {
             Entry::Occupied(known) => {
                 let number = *known.get();
                 2u8.put(out);
@@ -368,7 +429,7 @@ pub fn view<A: Wire, B: Wire, const WORDS: usize>(value: &A) -> B {
     let mut out = Out::default();
     value.put(&mut out);
     out.at(8 * WORDS);
-    B::get(&mut In::new(&out.bytes)).unwrap_or_else(|_| unreachable!("all bytes are values"))
+    B::get(&mut In::new(out.bytes())).unwrap_or_else(|_| unreachable!("all bytes are values"))
 }
 
 impl<T: Wire, const N: usize> Wire for [T; N] {
@@ -385,6 +446,7 @@ impl<T: Wire, const N: usize> Wire for [T; N] {
 }
 
 /// Writes a count. One that does not fit makes the message too long anyway, which `finish` reports.
+#[inline]
 pub fn put_count(count: usize, out: &mut Out) {
     u32::try_from(count).unwrap_or(u32::MAX).put(out);
 }
@@ -396,7 +458,7 @@ pub fn put_elements<T: Wire>(list: &[T], out: &mut Out) {
 
 /// Writes text without its length.
 pub fn put_text(text: &str, out: &mut Out) {
-    out.bytes.extend_from_slice(text.as_bytes());
+    out.extend(text.len()).copy_from_slice(text.as_bytes());
 }
 
 /// A reference to an object: its number in the table of the server that is called. None is 0.

@@ -116,21 +116,52 @@ pub trait Transport {
     fn call(&mut self, label: u32, body: &[u8]) -> Result<(u32, Vec<u8>), Failure>;
     /// Sends a request to which nothing comes back.
     fn send(&mut self, label: u32, body: &[u8]) -> Result<(), Failure>;
+    /// Sends a request, and reads the reply where it is. Stubs call; who has a shorter way than a body of its own for each has it here.
+    fn exchange<T, E: From<Failure>>(
+        &mut self,
+        label: u32,
+        request: &mut Out,
+        read: impl FnOnce(u32, &[u8]) -> Result<T, E>,
+    ) -> Result<T, E>
+    where
+        Self: Sized,
+    {
+        let (label, reply) = self.call(label, &std::mem::take(request).finish()?)?;
+        read(label, &reply)
+    }
+    /// Sends a request so to which nothing comes back.
+    fn tell(&mut self, label: u32, request: &mut Out) -> Result<(), Failure>
+    where
+        Self: Sized,
+    {
+        self.send(label, &std::mem::take(request).finish()?)
+    }
 }
 
 /// A connection, such as a `UnixStream`, or a `TcpStream` that delays nothing.
 impl<S: Read + Write> Transport for S {
     fn call(&mut self, label: u32, body: &[u8]) -> Result<(u32, Vec<u8>), Failure> {
         self.send(label, body)?;
-        read_reply(self)
+        with_reply(self, |label, body| Ok((label, body.to_vec())))
     }
     fn send(&mut self, label: u32, body: &[u8]) -> Result<(), Failure> {
         write_message(self, label, body).map_err(Failure::Io)
     }
+    #[inline]
+    fn exchange<T, E: From<Failure>>(
+        &mut self,
+        label: u32,
+        request: &mut Out,
+        read: impl FnOnce(u32, &[u8]) -> Result<T, E>,
+    ) -> Result<T, E> {
+        request.write_to(self, label)?;
+        with_reply(self, read)
+    }
+    fn tell(&mut self, label: u32, request: &mut Out) -> Result<(), Failure> {
+        request.write_to(self, label)
+    }
 }
 
-/// Bytes in front of a body: label, length.
-const HEADER_BYTES: usize = 8;
 /// A request of up to so many bytes, with its header, is taken in by one read.
 const ARRIVALS_BYTES: usize = 4224;
 /// A reply of up to so many bytes is; less, since their place is cleared for each call.
@@ -148,6 +179,7 @@ pub fn write_message(stream: &mut impl Write, label: u32, body: &[u8]) -> std::i
 }
 
 /// Reads until `have` bytes are `wanted` or more, and as many as have come; how many they are. 0 when the other side has closed before the first.
+#[inline]
 fn fill(stream: &mut impl Read, bytes: &mut [u8], mut have: usize, wanted: usize) -> Result<usize, Failure> {
     while have < wanted {
         match stream.read(&mut bytes[have..]) {
@@ -162,6 +194,7 @@ fn fill(stream: &mut impl Read, bytes: &mut [u8], mut have: usize, wanted: usize
 }
 
 /// Label and length in a header.
+#[inline]
 fn header(bytes: &[u8]) -> Result<(u32, usize), Failure> {
     let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     match (word(0), word(4)) {
@@ -191,16 +224,30 @@ pub fn read_message(stream: &mut impl Read) -> Result<Option<(u32, Vec<u8>)>, Fa
     Ok(Some((label, read_body(stream, &[], length)?)))
 }
 
-/// Reads the reply to a request. Nothing follows it before the next request, so a read may bring all of it.
-fn read_reply(stream: &mut impl Read) -> Result<(u32, Vec<u8>), Failure> {
+/// Reads the reply to a request where it arrives; a longer one has a place of its own. Nothing follows it before the next request, so a read may bring all of it.
+#[inline]
+fn with_reply<T, E: From<Failure>>(
+    stream: &mut impl Read,
+    read: impl FnOnce(u32, &[u8]) -> Result<T, E>,
+) -> Result<T, E> {
     let mut bytes = [0; REPLY_BYTES];
     let have = fill(stream, &mut bytes, 0, HEADER_BYTES)?;
     if have == 0 {
-        return Err(Failure::Io(std::io::ErrorKind::UnexpectedEof.into()));
+        return Err(Failure::Io(std::io::ErrorKind::UnexpectedEof.into()).into());
     }
     let (label, length) = header(&bytes)?;
-    let here = bytes.get(HEADER_BYTES..have).unwrap_or_default();
-    Ok((label, read_body(stream, here, length)?))
+    let whole = HEADER_BYTES + length;
+    if whole > bytes.len() {
+        let body = read_body(stream, &bytes[HEADER_BYTES..have], length)?;
+        return read(label, &body);
+    }
+    if have > whole {
+        return Err(Failure::Malformed.into());
+    }
+    if have < whole {
+        fill(stream, &mut bytes[..whole], have, whole)?;
+    }
+    read(label, &bytes[HEADER_BYTES..whole])
 }
 
 /// Bytes that have come on a connection, and belong to requests that nobody has looked at yet.
