@@ -29,19 +29,29 @@ impl SelfTest for Linux {
         let dispatch = emitter.own_name(&interface.from, "dispatch");
         let client = &interface.client_struct;
         let function = format_ident!("interface_{}", number.to_string());
+        let tap = quote! {
+            Tap {
+                stream: _near.try_clone().expect("a socket can be shared"),
+                kept: &mut _kept,
+                damage: _damages.then_some(&mut _damage),
+            }
+        };
         let calls = interface.methods.iter().map(|parts| {
             let call = emitter.test_call(self, interface, parts);
             let title = &parts.operation.name;
             let (size, exact) = Emitter::test_size(&parts.method.request);
+            let damaged = match parts.operation.oneway {
+                true => TokenStream::new(),
+                false => quote! { if _damages { _report.damaged_reply(_given.is_err()); } },
+            };
             quote! {
                 {
                     #call
                     drop(_client);
-                    _report.call(#title, _good, _exception);
+                    _report.call(#title, _good || _damages, _exception);
                     _report.size(#title, _kept.last(), #size, #exact);
-                    _client = super::#(#modules::)*#client {
-                        transport: Tap { stream: _near.try_clone().expect("a socket can be shared"), kept: &mut _kept },
-                    };
+                    #damaged
+                    _client = super::#(#modules::)*#client { transport: #tap };
                 }
             }
         });
@@ -55,11 +65,10 @@ impl SelfTest for Linux {
                     let mut _server = #server(Known::new(_seed));
                     rt::serve(&mut _far, |_label, _body| super::#(#modules::)*#dispatch(&mut _server, _label, _body)).is_ok()
                 });
-                let mut _call = 0;
-                {
-                    let mut _client = super::#(#modules::)*#client {
-                        transport: Tap { stream: _near.try_clone().expect("a socket can be shared"), kept: &mut _kept },
-                    };
+                let (mut _call, mut _damage) = (0, Random::new(_seed, __u64::MAX - 2));
+                // A second time, replies are damaged: a client refuses them, or gets something else.
+                for _damages in [false, true] {
+                    let mut _client = super::#(#modules::)*#client { transport: #tap };
                     for _ in 0.._rounds { #(#calls)* }
                 }
                 drop(_near);

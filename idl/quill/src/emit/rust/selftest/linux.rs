@@ -79,16 +79,24 @@ pub struct Recorded {
     body: Vec<u8>,
 }
 
-/// Keeps requests on their way to a server.
+/// Keeps requests on their way to a server, and damages replies on their way back, if it has numbers for that.
 pub struct Tap<'a> {
     stream: std::os::unix::net::UnixStream,
     kept: &'a mut Vec<Recorded>,
+    damage: Option<&'a mut Random>,
 }
 
 impl rt::Transport for Tap<'_> {
     fn call(&mut self, label: u32, body: &[u8]) -> Result<(u32, Vec<u8>), rt::Failure> {
         self.kept.push(Recorded { label, body: body.to_vec() });
-        rt::Transport::call(&mut self.stream, label, body)
+        let (mut label, mut body) = rt::Transport::call(&mut self.stream, label, body)?;
+        if let Some(random) = &mut self.damage {
+            random.damage(&mut body);
+            if random.below(8) == 0 {
+                label = random.below(4) as u32;
+            }
+        }
+        Ok((label, body))
     }
     fn send(&mut self, label: u32, body: &[u8]) -> Result<(), rt::Failure> {
         self.kept.push(Recorded { label, body: body.to_vec() });
@@ -114,6 +122,12 @@ impl Report {
         if !good && self.wrong.len() < 10 {
             self.wrong.push(format!("{method}, call {}: not what was sent", self.calls));
         }
+    }
+
+    /// Notes the end of a call whose reply was damaged, whatever the client made of it.
+    fn damaged_reply(&mut self, refused: bool) {
+        self.damaged += 1;
+        self.refused += u64::from(refused);
     }
 
     /// A size that `quill layout` promises.
