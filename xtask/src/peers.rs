@@ -1,4 +1,4 @@
-//! The suite `peers` of the verb `bench`: stubs of the host beside those of Cap'n Proto and gRPC, on the same kind of socket.
+//! The suite `peers` of the verb `bench`: stubs of the host beside those of omniORB, Cap'n Proto and gRPC, and beside no stubs at all, on the same kind of socket.
 //!
 //! It is the only suite with times, so there is no table of it, and no test compares it: what means something is the ratio
 //! of two peers in one run. Each library is left out, with a message, where it is not installed.
@@ -35,8 +35,15 @@ struct Peer {
 }
 
 /// Of them, the first is what the others are compared with.
-const PEERS: [Peer; 3] = [
+const PEERS: [Peer; 5] = [
     Peer { name: "quill", packages: "gcc", needs: &["gcc"], build: build_quill },
+    Peer { name: "socket", packages: "gcc", needs: &["gcc"], build: build_socket },
+    Peer {
+        name: "omniorb",
+        packages: "omniidl libomniorb4-dev g++",
+        needs: &["omniidl", "g++"],
+        build: build_omniorb,
+    },
     Peer {
         name: "capnp",
         packages: "capnproto libcapnp-dev g++",
@@ -95,7 +102,7 @@ fn run(directory: &Path, name: &str, round: usize, times: &mut Times) -> Result<
     let socket = directory.join(format!("{}.socket", std::process::id()));
     let mut command = Command::new("timeout");
     command.arg(PATIENCE_S).arg(directory.join(name));
-    if name == "grpc" {
+    if ["grpc", "omniorb"].contains(&name) {
         command.arg(&socket);
     }
     let output = command.output();
@@ -173,6 +180,26 @@ fn build_quill(sources: &Path, directory: &Path) -> Result<()> {
     Build::new().c_in(sources.join("calls.idl"), directory).map_err(Error::new)?;
     let mut compiler = compiler("gcc", "-std=gnu11", sources, directory);
     compiler.arg("-o").arg(directory.join("quill")).arg(sources.join("peer_quill.c"));
+    build::run_builder(&mut compiler, "its program")
+}
+
+fn build_socket(sources: &Path, directory: &Path) -> Result<()> {
+    let mut compiler = compiler("gcc", "-std=gnu11", sources, directory);
+    compiler.arg("-o").arg(directory.join("socket")).arg(sources.join("peer_socket.c"));
+    build::run_builder(&mut compiler, "its program")
+}
+
+fn build_omniorb(sources: &Path, directory: &Path) -> Result<()> {
+    // A directory of its own, where no header of another peer is called like its own.
+    let made = directory.join("of-omniorb");
+    fs::create_dir_all(&made).context(|| format!("create {}", made.display()))?;
+    let mut schema = Command::new("omniidl");
+    schema.arg("-bcxx").arg(format!("-C{}", made.display())).arg(sources.join("calls.idl"));
+    build::run_builder(&mut schema, "its interface")?;
+    let mut compiler = compiler("g++", "-std=c++17", sources, &made);
+    compiler.arg("-o").arg(directory.join("omniorb"));
+    compiler.arg(sources.join("peer_omniorb.cc")).arg(made.join("callsSK.cc"));
+    compiler.args(["-lomniORB4", "-lomnithread", "-pthread"]);
     build::run_builder(&mut compiler, "its program")
 }
 
