@@ -42,7 +42,7 @@ pub fn trials(world: &'static World) -> Vec<Trial> {
 
 /// Parts of the suite on a processor that leaks; the serial line says all of `lines`.
 fn suite(world: &World, options: &str, lines: &[&str]) -> Verdict {
-    let kinds = "ipc.,long.,exception.,map.,exhaust.,device.,debug.,state.,task.,random.";
+    let kinds = "ipc.,long.,exception.,foreign.,map.,exhaust.,device.,debug.,state.,task.,random.";
     // What is random there is tried at length by the suite's own boots.
     let calls = if world.full { 1_000_000 } else { 100_000 };
     let machine = world.machine().with(&format!("init=suite args={kinds},calls={calls} {options}"));

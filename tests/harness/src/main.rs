@@ -110,6 +110,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(realtime::trials(world));
     trials.extend(suite::transcripts(world));
     trials.extend(suite::registers(world));
+    trials.extend(suite::random(world));
     trials.extend(leaks::trials(world));
     trials.push(suite::much_memory(world));
     if !arguments.list {

@@ -118,6 +118,41 @@ pub fn registers(world: &'static World) -> Vec<Trial> {
     PROCESSORS.map(trial).into()
 }
 
+/// Machines for random system calls beside the one of the suite's own boots, which is `max`: a processor, and options of the boot, of which the last
+/// word says whether the fast path is on. Under page-table isolation, which this processor asks for, it is off.
+const RANDOM_MACHINES: [[&str; 2]; 5] = [
+    ["Skylake-Client", "pti=off fastpath=on"],
+    ["Skylake-Client", "pti=off fastpath=off"],
+    ["Skylake-Client", ""],
+    ["EPYC", "fastpath=on"],
+    ["EPYC", "fastpath=off"],
+];
+
+/// Random calls on each of these machines, ordinarily and with the large counts.
+const RANDOM_CALLS: [u64; 2] = [100_000, 10_000_000];
+
+/// Random system calls, foreign ones among them, on several processors.
+pub fn random(world: &'static World) -> Vec<Trial> {
+    let trial = |[cpu, options]: [&'static str; 2]| {
+        let name = format!("random::on_{cpu} {options}").trim_end().replace([' ', '='], "_");
+        world.trial("guest", name, move |world| {
+            let full = usize::from(world.full);
+            let calls = RANDOM_CALLS[full];
+            let mut machine =
+                world.machine().with(&format!("init=suite args=random.,calls={calls} exhaust=on {options}"));
+            machine.cpu = cpu.into();
+            let (end, text) = boot(&machine, SUITE_LIMITS[full])?;
+            let is_fine = text.lines().filter_map(end_marker).any(|end| end == (1, 0));
+            let path = if options.ends_with("on") { "fast path on" } else { "fast path off" };
+            if end == End::Orderly(0) && is_fine && text.contains(path) {
+                return Ok(());
+            }
+            Err(failed(&format!("expected {calls} random calls, {path}"), &end, &text))
+        })
+    };
+    RANDOM_MACHINES.map(trial).into()
+}
+
 /// Large pages, where memory is large enough for a gibibyte of them.
 pub fn much_memory(world: &'static World) -> Trial {
     world.trial("guest", "large::a_gibibyte_where_there_is_one", |world| {

@@ -374,15 +374,8 @@ impl Agent {
         Ok(self.is_done() || self.is_blocked()?)
     }
 
-    /// Whether it waits, and not only until the suite's pager has dealt with a fault of it.
     fn is_blocked(&self) -> sys::Result<bool> {
-        const RUNNING: [u8; 3] = [INACTIVE, READY, BUSY];
-        let before = self.info()?;
-        if RUNNING.contains(&before.state) || sys::thread_info(pager::uid())?.state != RECEIVING {
-            return Ok(false);
-        }
-        let after = self.info()?;
-        Ok((before.state, before.faults) == (after.state, after.faults))
+        is_blocked(self.uid)
     }
 
     /// Whether it sends or receives just now. Once that has ended it does not, even if it has not run since.
@@ -572,6 +565,17 @@ impl Agent {
         crate::check_eq!(frame.kind(), Some(Kind::Reply));
         Ok(frame)
     }
+}
+
+/// Whether a thread waits or is stopped, and not only until the suite's pager has dealt with a fault of it.
+pub fn is_blocked(thread: Uid) -> sys::Result<bool> {
+    const RUNNING: [u8; 3] = [INACTIVE, READY, BUSY];
+    let before = sys::thread_info(thread)?;
+    if RUNNING.contains(&before.state) || sys::thread_info(pager::uid())?.state != RECEIVING {
+        return Ok(false);
+    }
+    let after = sys::thread_info(thread)?;
+    Ok((before.state, before.faults) == (after.state, after.faults))
 }
 
 /// Lets others run, and at times those who are less urgent: an agent may wait for a server that answers one of those first.
