@@ -5,7 +5,7 @@
 //! `root` starts again when it has ended; without a console of its own it has nothing to do.
 //!
 //! Reading order: [`shell`], the loop; [`commands`], the table of what it can do; [`editor`] (with [`screen`] and [`complete`]) and [`script`], where
-//! lines come from; [`programs`] and [`foreground`], starting and ending programs; [`pipe`] and [`jobs`], several commands on a line.
+//! lines come from; [`programs`], [`binary`] and [`foreground`], starting and ending programs; [`pipe`] and [`jobs`], several commands on a line.
 
 #![no_std]
 #![no_main]
@@ -13,6 +13,7 @@
 
 extern crate alloc;
 
+mod binary;
 mod commands;
 mod complete;
 mod doors;

@@ -2,7 +2,7 @@
 
 use crate::jobs::Job;
 use crate::shell::{STATUS_NOT_FOUND, STATUS_USAGE, Shell};
-use crate::{commands, foreground};
+use crate::{binary, commands, foreground};
 use alloc::string::String;
 use alloc::vec::Vec;
 use pipe::Pipe;
@@ -175,8 +175,27 @@ pub fn restart(_: &mut Shell, words: &[&str]) -> i32 {
     }
 }
 
-/// Starts a program, with pipes in the console's place where there are some, or says why not.
+/// Starts a program, with pipes in the console's place where there are some, or says why not. One that is named by a path may be Linux's.
 pub fn start(shell: &Shell, call: Call, input: Option<&Pipe>, output: Option<&Pipe>) -> Result<TaskId, i32> {
+    if !call.name.contains('/') {
+        return start_named(shell, call, input, output);
+    }
+    let found = binary::find(&shell.place.path_of(call.name)).map_err(|(is_there, why)| {
+        println!("run: {}: {why}", call.name);
+        if is_there { STATUS_NOT_STARTED } else { STATUS_NOT_FOUND }
+    })?;
+    let arguments: Vec<&str> =
+        found.words.iter().map(String::as_str).chain(call.arguments.iter().copied()).collect();
+    start_named(shell, Call { name: &found.name, arguments: &arguments, is_bare: false }, input, output)
+}
+
+/// Starts a program of the boot archive.
+fn start_named(
+    shell: &Shell,
+    call: Call,
+    input: Option<&Pipe>,
+    output: Option<&Pipe>,
+) -> Result<TaskId, i32> {
     let program = call.name;
     let arguments: String = shell.environment.behind(&call.arguments.join(" "));
     let started = match Name::new(program) {

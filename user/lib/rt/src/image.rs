@@ -1,22 +1,64 @@
 //! Program files: which page of a program holds what.
 //!
 //! Files are hostile input. What [`Image::parse`] accepts has segments inside the image region, no two of them on
-//! one page, and none both writable and executable.
+//! one page, and none both writable and executable. [`kind`] says from its head for which system a file is.
 
 use crate::layout;
 use api::Status;
 use arrayvec::ArrayVec;
 use core::ops::Range;
 use elf::ElfBytes;
-use elf::abi::{EM_X86_64, ET_EXEC, PF_W, PF_X, PT_LOAD};
+use elf::abi::{
+    EI_NIDENT, ELFOSABI_LINUX, ELFOSABI_SYSV, EM_X86_64, ET_DYN, ET_EXEC, PF_W, PF_X, PT_INTERP, PT_LOAD,
+};
 use elf::endian::LittleEndian;
-use elf::file::Class;
-use elf::segment::ProgramHeader;
+use elf::file::{Class, FileHeader};
+use elf::segment::{ProgramHeader, SegmentTable};
 use sys::Rights;
 use sys::abi::PAGE_SIZE;
 
 /// Most segments of a program.
 const SEGMENTS_MAX: usize = 8;
+
+/// Mark of a program of Tern: type of a program header without content, which its linker script gives it. As bytes it is `tern`.
+pub const MARK: u32 = u32::from_le_bytes(*b"tern");
+
+/// The system that a program file is for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Tern.
+    Tern,
+    /// Linux. Where in the file the path of its interpreter is, with the zero behind it, if it has one.
+    Linux(Option<Range<u64>>),
+}
+
+/// The system that a program is for, by the head of its file, which holds its program headers. None if it is no program for this processor.
+///
+/// Programs of Tern have a mark. All others are Linux's, unless they name another system: few linkers write down that a program is for Linux.
+pub fn kind(head: &[u8]) -> Option<Kind> {
+    let ident = elf::file::parse_ident::<LittleEndian>(head.get(..EI_NIDENT)?).ok()?;
+    let header = FileHeader::parse_tail(ident, head.get(EI_NIDENT..HEADER_BYTES)?).ok()?;
+    let is_program = header.class == Class::ELF64
+        && header.e_machine == EM_X86_64
+        && matches!(header.e_type, ET_EXEC | ET_DYN)
+        && matches!(header.osabi, ELFOSABI_SYSV | ELFOSABI_LINUX);
+    let first = usize::try_from(header.e_phoff).ok()?;
+    let len = usize::from(header.e_phnum) * ENTRY_BYTES;
+    if !is_program || usize::from(header.e_phentsize) != ENTRY_BYTES || len == 0 {
+        return None;
+    }
+    let table = SegmentTable::new(LittleEndian, Class::ELF64, head.get(first..first.checked_add(len)?)?);
+    if table.iter().any(|entry| entry.p_type == MARK) {
+        return Some(Kind::Tern);
+    }
+    let interpreter = table.iter().find(|entry| entry.p_type == PT_INTERP);
+    Some(Kind::Linux(interpreter.map(|entry| entry.p_offset..entry.p_offset.saturating_add(entry.p_filesz))))
+}
+
+/// Bytes of a file's header, and of each program header.
+const HEADER_BYTES: usize = 64;
+/// See [`HEADER_BYTES`].
+const ENTRY_BYTES: usize = 56;
 
 /// A program file, checked.
 #[derive(Clone, Debug)]
@@ -184,6 +226,30 @@ mod tests {
         }
         assert!(parse(&program(&[ok; 2])).is_err(), "on one page");
         assert!(parse(b"no ELF").is_err());
+    }
+
+    #[test]
+    fn a_file_says_for_which_system_it_is() {
+        let ours = program(&[(TEXT, 0x1000, PF_X, &b"text"[..]), (DATA, 8, 0, b"")]);
+        let with = |file: &[u8], changes: &[(usize, &[u8])]| {
+            let mut file = file.to_vec();
+            changes.iter().for_each(|(at, bytes)| file[*at..*at + bytes.len()].copy_from_slice(bytes));
+            kind(&file)
+        };
+        let second = HEADER_BYTES + ENTRY_BYTES;
+        assert_eq!(with(&ours, &[]), Some(Kind::Linux(None)));
+        assert_eq!(with(&ours, &[(second, b"tern")]), Some(Kind::Tern));
+        let found =
+            with(&ours, &[(second, &PT_INTERP.to_le_bytes()), (second + 8, &[9]), (second + 32, &[4])]);
+        assert_eq!(found, Some(Kind::Linux(Some(9..13))));
+        assert_eq!(with(&ours, &[(7, &[ELFOSABI_LINUX]), (16, &[3])]), Some(Kind::Linux(None)));
+        // Another system's, another processor's, an object, too many headers, and none.
+        for change in [(7, 9), (18, 0xb7), (16, 1), (56, 99), (56, 0)] {
+            assert_eq!(with(&ours, &[(change.0, &[change.1])]), None, "{change:?}");
+        }
+        for len in 0..second + ENTRY_BYTES {
+            assert_eq!(kind(&ours[..len]), None, "{len}");
+        }
     }
 
     #[test]
