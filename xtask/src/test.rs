@@ -29,7 +29,7 @@ pub fn perform(options: TestOptions) -> Result<u8> {
     let system = build::system()?;
     let prebuilt = system.kernel.parent().unwrap_or(&system.kernel).to_path_buf();
     let tool = std::env::current_exe().context(|| "find this program".into())?;
-    let mut kinds = Kinds::new();
+    let (mut kinds, mut skipped) = (Kinds::new(), Vec::new());
     for (name, mut command) in [("host", workspace()?), ("tools", tools()), ("system", harness()?)] {
         eprintln!("tern: running the {name} tests");
         command
@@ -38,13 +38,13 @@ pub fn perform(options: TestOptions) -> Result<u8> {
             .env(build::PREBUILT, &prebuilt)
             .arg("--")
             .args(&options.filter);
-        run(name, &mut command, &mut kinds)?;
+        skipped.extend(run(name, &mut command, &mut kinds)?);
     }
     let judges_failed = JUDGES.iter().any(|kind| kinds.get(*kind).is_some_and(|counts| counts.failed != 0));
     if options.full && options.filter.is_none() {
         kinds.insert("checks".into(), checks(judges_failed));
     }
-    Ok(report(&kinds, options.filter.as_deref()))
+    Ok(report(&kinds, &skipped, options.filter.as_deref()))
 }
 
 /// Takes the security checks out. One that cannot be judged has failed.
@@ -91,11 +91,14 @@ fn cargo_test(manifest: &str) -> Command {
     command
 }
 
-/// Runs a runner, passes its output on and counts.
-fn run(name: &str, command: &mut Command, kinds: &mut Kinds) -> Result<()> {
+/// Beginning of a line that tells of a test that cannot be had here, and of the reason.
+const SKIPPED: &str = "skipped: ";
+
+/// Runs a runner, passes its output on and counts. Lines that tell of tests that are not there.
+fn run(name: &str, command: &mut Command, kinds: &mut Kinds) -> Result<Vec<String>> {
     let mut child = interrupt::spawn(command)?;
     let output = child.stdout.take().ok_or_else(|| Error::new("a runner without output"))?;
-    let (mut total, mut by_line) = (Counts::default(), Kinds::new());
+    let (mut total, mut by_line, mut skipped) = (Counts::default(), Kinds::new(), Vec::new());
     for line in BufReader::new(output).split(b'\n') {
         let line = line.context(|| "read the tests' output".into())?;
         let line = String::from_utf8_lossy(&line);
@@ -106,6 +109,8 @@ fn run(name: &str, command: &mut Command, kinds: &mut Kinds) -> Result<()> {
         } else if let Some((kind, passed)) = kind_line(&line) {
             let counts = by_line.entry(kind.to_string()).or_default();
             *(if passed { &mut counts.passed } else { &mut counts.failed }) += 1;
+        } else if line.starts_with(SKIPPED) {
+            skipped.push(line.into_owned());
         }
     }
     let status = interrupt::wait(child)?;
@@ -115,7 +120,7 @@ fn run(name: &str, command: &mut Command, kinds: &mut Kinds) -> Result<()> {
         by_line.clear();
     }
     add(kinds, name, total, by_line);
-    Ok(())
+    Ok(skipped)
 }
 
 /// Takes the kinds that the lines name if they account for the whole, and the runner's name otherwise.
@@ -147,11 +152,12 @@ fn kind_line(line: &str) -> Option<(&str, bool)> {
     (passed || rest.ends_with("... FAILED")).then_some((kind, passed))
 }
 
-/// Prints the totals, the last line alone for programs, and returns the exit code.
-fn report(kinds: &Kinds, filter: Option<&str>) -> u8 {
+/// Prints the totals, the last line alone for programs, and returns the exit code. In front of the totals stands which tests were not there.
+fn report(kinds: &Kinds, skipped: &[String], filter: Option<&str>) -> u8 {
     let sum = |count: fn(&Counts) -> u64| kinds.values().map(count).sum::<u64>();
     let (passed, failed) = (sum(|counts| counts.passed), sum(|counts| counts.failed));
     println!();
+    skipped.iter().for_each(|line| println!("{line}"));
     for (kind, counts) in kinds.iter().filter(|(_, counts)| **counts != Counts::default()) {
         println!("{kind:<8} {:>5} passed {:>5} failed", counts.passed, counts.failed);
     }

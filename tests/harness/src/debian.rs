@@ -45,10 +45,10 @@ const PATH: &str = "/usr/bin:/bin";
 /// Directory in which each command begins.
 const PLACE: &str = "/tmp/place";
 
-/// Number of lines of which the plain test runs one.
+/// Number of commands of which the plain test runs one.
 const ONE_IN: usize = 8;
 
-/// Most lines for one boot.
+/// Most commands for one boot.
 const AT_ONCE: usize = 15;
 
 /// The newest file of a kind, by its name, that somebody has fetched into a folder of `target/tern/linux`.
@@ -121,14 +121,23 @@ fn make_root(root: &Path) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The committed list, or a part of it, in pieces of which each is for one boot.
+/// The committed list, or a part of it, in pieces of which each is for one boot. Lines behind a command that begin with "> " are a part of it.
 fn lists(is_full: bool) -> Result<Vec<String>, Failed> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../linux/programs.txt");
     let text = fs::read_to_string(path)?;
-    let lines = text.lines().filter(|line| !line.starts_with('#')).enumerate();
-    let kept: Vec<&str> =
-        lines.filter(|(number, _)| is_full || number % ONE_IN == 0).map(|(_, line)| line).collect();
-    Ok(kept.chunks(AT_ONCE).map(|lines| lines.join("\n") + "\n").collect())
+    let mut commands: Vec<String> = Vec::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        match commands.last_mut() {
+            Some(command) if line.starts_with("> ") => *command += &format!("\n{line}"),
+            _ => commands.push(line.into()),
+        }
+    }
+    let kept: Vec<String> = (0..)
+        .zip(commands)
+        .filter(|(number, _)| is_full || number % ONE_IN == 0)
+        .map(|(_, command)| command)
+        .collect();
+    Ok(kept.chunks(AT_ONCE).map(|commands| commands.join("\n") + "\n").collect())
 }
 
 fn programs_print_what_they_print_on_linux(world: &'static World) -> Verdict {

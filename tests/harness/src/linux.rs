@@ -36,12 +36,13 @@ pub const PROGRAMS: [&str; 2] = ["/bin/busybox", "/bin/bash-static"];
 const PLACE: &str = "/tmp/place";
 
 /// A root of Linux: a folder of this machine, and the disk that is made of it.
-struct Root {
+pub struct Root {
     scratch: Scratch,
 }
 
 impl Root {
-    fn new() -> Result<Root, Failed> {
+    /// Folders, and both shells.
+    pub fn new() -> Result<Root, Failed> {
         let scratch = Scratch::create()?;
         let root = Root { scratch };
         for folder in ["bin", "tmp", "usr/bin", "lists"] {
@@ -58,23 +59,24 @@ impl Root {
             symlink("busybox", root.folder().join("bin").join(applet))?;
         }
         let lists = Path::new(env!("CARGO_MANIFEST_DIR")).join("../linux");
-        for list in ["run.sh", "busybox.txt", "bash.txt"] {
+        for list in ["run.sh", "busybox.txt", "bash.txt", "zsh.txt", "sash.txt"] {
             fs::copy(lists.join(list), root.folder().join("lists").join(list))?;
         }
         Ok(root)
     }
 
-    fn folder(&self) -> PathBuf {
+    /// The folder.
+    pub fn folder(&self) -> PathBuf {
         self.scratch.0.join("disk/linux")
     }
 
     /// The disk, made of the folder as it is now.
-    fn disk(&self) -> Result<String, Failed> {
+    pub fn disk(&self) -> Result<String, Failed> {
         root_disk(&self.scratch, "64M")
     }
 
-    /// Output of a list of command lines on this machine.
-    fn on_linux(&self, shell: &str, list: &str) -> Result<String, Failed> {
+    /// Output of a list of commands on this machine, by a shell that wants them so.
+    fn on_linux(&self, shell: &str, list: &str, how: &str) -> Result<String, Failed> {
         let folder = self.folder();
         let here = |path: &str| folder.join(path).display().to_string();
         let output = Command::new(here("bin/busybox"))
@@ -84,6 +86,7 @@ impl Root {
                 &here(shell),
                 &here(list),
                 &self.scratch.0.join("place").display().to_string(),
+                how,
             ])
             .env_clear()
             .env("PATH", here("bin"))
@@ -92,6 +95,16 @@ impl Root {
             .env("USER", "root")
             .output()?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Runs a list here and there by a shell that wants its commands so (`run.sh`), and compares.
+    pub fn compare(&self, world: &World, shell: &str, list: &str, how: &str) -> Verdict {
+        let disk = self.disk()?;
+        let wanted = self.on_linux(shell, list, how)?;
+        let (shell, path) = (format!("/{shell}"), format!("/{list}"));
+        let reply = linux(world, &disk, &["sh", "/lists/run.sh", &shell, &path, PLACE, how], b"")?;
+        check_disk(&disk)?;
+        same_output(&wanted, &reply, &self.folder().join(list), &self.folder().display().to_string())
     }
 }
 
@@ -104,13 +117,7 @@ pub fn linux(world: &World, disk: &str, words: &[&str], input: &[u8]) -> Result<
 
 /// Runs a list here and there, and compares.
 fn compare(world: &World, shell: &str, list: &str) -> Verdict {
-    let root = Root::new()?;
-    let disk = root.disk()?;
-    let wanted = root.on_linux(shell, list)?;
-    let reply =
-        linux(world, &disk, &["sh", "/lists/run.sh", &format!("/{shell}"), &format!("/{list}"), PLACE], b"")?;
-    check_disk(&disk)?;
-    same_output(&wanted, &reply, &root.folder().join(list), &root.folder().display().to_string())
+    Root::new()?.compare(world, shell, list, "")
 }
 
 /// Compares outputs of a list of command lines, each with its number. Paths of `folder` on this machine are those of the root there.
@@ -143,7 +150,7 @@ fn bash_prints_what_it_prints_on_linux(world: &'static World) -> Verdict {
 }
 
 /// Path of a program of `tests/linux`.
-fn source(name: &str) -> String {
+pub fn source(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../linux").join(name).display().to_string()
 }
 

@@ -42,6 +42,7 @@ mod sandboxes;
 mod screens;
 mod sdk;
 mod shell;
+mod shells;
 mod sources;
 mod stacked;
 mod stretches;
@@ -84,6 +85,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(leases::trials(world));
     trials.extend(web::trials(world));
     trials.extend(linux::trials(world));
+    trials.extend(shells::trials(world));
     trials.extend(debian::trials(world));
     trials.extend(python::trials(world));
     trials.extend(databases::trials(world));
@@ -114,6 +116,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(leaks::trials(world));
     trials.push(suite::much_memory(world));
     if !arguments.list {
+        world.tell_skipped(arguments.filter.as_deref().unwrap_or(""));
         trials.extend(suite::trials(world, arguments.filter.as_deref().unwrap_or("")));
     }
     Ok(trials)

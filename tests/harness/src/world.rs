@@ -6,6 +6,7 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -34,13 +35,15 @@ pub struct World {
     pub system: System,
     /// The large counts are asked for.
     pub full: bool,
+    /// Trials that this machine cannot have, each with the reason.
+    skipped: Mutex<Vec<(String, String)>>,
 }
 
 impl World {
     /// Builds the system; it lives as long as the process.
     pub fn build() -> xtask::Result<&'static World> {
         let full = env::var_os("TERN_FULL").is_some_and(|value| value == "1");
-        Ok(Box::leak(Box::new(World { system: build::system()?, full })))
+        Ok(Box::leak(Box::new(World { system: build::system()?, full, skipped: Mutex::default() })))
     }
 
     /// A trial of one kind.
@@ -51,6 +54,22 @@ impl World {
         verdict: impl FnOnce(&'static World) -> Verdict + Send + 'static,
     ) -> Trial {
         Trial::test(name, move || verdict(self)).with_kind(kind)
+    }
+
+    /// Notes that a trial cannot be had here, and why.
+    pub fn skip(&self, name: &str, why: &str) {
+        if let Ok(mut skipped) = self.skipped.lock() {
+            skipped.push((name.into(), why.into()));
+        }
+    }
+
+    /// Says aloud which of the trials whose names have this text are not there. `./tern test` says it again at its end.
+    pub fn tell_skipped(&self, filter: &str) {
+        for (name, why) in self.skipped.lock().iter().flat_map(|skipped| skipped.iter()) {
+            if name.contains(filter) {
+                println!("skipped: {name}: {why}");
+            }
+        }
     }
 
     /// The usual machine.

@@ -41,6 +41,25 @@ fn the_map_shows_each_top_folder() {
     same("README.md, The map", &first_column(map), &folders(""));
 }
 
+/// Commands that programs of Linux carry out as on Linux, by the lists of the tests.
+#[test]
+fn commands_of_linux_are_counted() {
+    let page = text("docs/guide/linux.md");
+    let section = page.split("\n## ").find(|part| part.starts_with("What works\n")).expect("What works");
+    let cells = section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
+    let rows = cells.filter_map(|(list, rest)| Some((list.strip_suffix(".txt")?, rest.split_once(" |")?.0)));
+    let listed = rows.map(|(list, count)| format!("{list} {count}")).collect();
+    // The list of Python's own tests has names of modules.
+    let lists = names("tests/linux", ".txt").into_iter().filter(|list| list != "python");
+    let count = |list: &String| {
+        let text = text(&format!("tests/linux/{list}.txt"));
+        text.lines().filter(|line| !line.is_empty() && !line.starts_with(['#', '>'])).count()
+    };
+    let there: BTreeSet<String> = lists.map(|list| format!("{list} {}", count(&list))).collect();
+    assert!(there.len() > 4, "{there:?}");
+    same("docs/guide/linux.md, What works", &listed, &there);
+}
+
 /// Objects of the kernel that programs name: each has a module, and a page of the specification.
 #[test]
 fn the_kernels_objects_are_listed() {
