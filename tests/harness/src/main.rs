@@ -49,6 +49,7 @@ mod stretches;
 mod stubs;
 mod suite;
 mod tables;
+mod terminals;
 mod web;
 
 use libtest_mimic::{Arguments, Trial};
@@ -86,6 +87,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(web::trials(world));
     trials.extend(linux::trials(world));
     trials.extend(shells::trials(world));
+    trials.extend(terminals::trials(world));
     trials.extend(debian::trials(world));
     trials.extend(python::trials(world));
     trials.extend(databases::trials(world));

@@ -1,21 +1,36 @@
-//! A person at the shell: a terminal of some size that shows what the guest sends, and answers when it is asked.
+//! A person at a terminal of some size, which shows what the guest sends, and answers when it is asked: at the shell, or at a program of Linux.
 
 use crate::world::{LIMIT, World};
 use libtest_mimic::Failed;
 use std::num::NonZeroU16;
+use std::path::Path;
 use vt100::{Callbacks, Parser, Screen};
 use xtask::console::Event;
 use xtask::guest::{End, Guest};
+use xtask::machine::Machine;
+use xtask::{linux, peripherals};
+
+/// Prompt of Tern's shell.
+const PROMPT: &str = "tern>";
+
+/// Prompt of busybox's shell in the root. Behind each it asks where the cursor is; what is typed before that is answered would have the answer in it.
+pub const BUSYBOX: &str = "/ #";
 
 /// The terminal and what it is connected with.
 pub struct Person {
     guest: Guest,
     terminal: Parser<Answers>,
+    /// What stands in front of a command.
+    prompt: &'static str,
 }
 
 /// What the terminal sends by itself.
 #[derive(Default)]
-struct Answers(Vec<u8>);
+struct Answers {
+    bytes: Vec<u8>,
+    /// Place of the cursor when that was asked for, since the last key.
+    asked_at: Option<(u16, u16)>,
+}
 
 impl Callbacks for Answers {
     fn unhandled_csi(
@@ -28,9 +43,10 @@ impl Callbacks for Answers {
     ) {
         if last == 'n' && words == [[6]] {
             let (row, column) = screen.cursor_position();
+            self.asked_at = Some((row, column));
             // A cursor behind the last column stands on it.
             let column = column.min(screen.size().1.get() - 1);
-            self.0.extend(format!("\x1b[{};{}R", row + 1, column + 1).bytes());
+            self.bytes.extend(format!("\x1b[{};{}R", row + 1, column + 1).bytes());
         }
     }
 }
@@ -38,17 +54,45 @@ impl Callbacks for Answers {
 impl Person {
     /// Switches the usual machine on, and waits for the shell's prompt.
     pub fn at(world: &World, rows: u16, columns: u16) -> Result<Person, Failed> {
-        let mut guest = Guest::start(&world.machine())?;
-        guest.limit(Some(LIMIT));
-        let size = |number| NonZeroU16::new(number).ok_or("a terminal has rows and columns");
-        let terminal = Parser::new_with_callbacks(size(rows)?, size(columns)?, 0, Answers::default());
-        let mut person = Person { guest, terminal };
-        person.wait("a prompt", |screen| row_of_cursor(screen) == "tern>")?;
+        let mut person = Person::beside(&world.machine(), rows, columns, PROMPT)?;
+        person.wait_for_prompt()?;
         Ok(person)
+    }
+
+    /// Starts a program of Linux on a machine with a disk, as `./tern run --linux` does for somebody at a terminal, and waits for its prompt. What the machine says before is not on the screen.
+    pub fn at_linux(
+        world: &World,
+        disk: &str,
+        words: &[&str],
+        (rows, columns): (u16, u16),
+        prompt: &'static str,
+    ) -> Result<Person, Failed> {
+        let words: Vec<String> = words.iter().map(|word| word.to_string()).collect();
+        let mut machine = world.machine().with(&linux::boot_options(&words, &[linux::TERMINAL], "")?);
+        machine.disk = Some(peripherals::disk(Path::new(disk))?);
+        let mut person = Person::beside(&machine, rows, columns, prompt)?;
+        if !person.guest.expect_begin() {
+            return Err(format!("no program has begun\n{}", person.guest.text()).into());
+        }
+        person.wait_for_prompt()?;
+        Ok(person)
+    }
+
+    fn beside(machine: &Machine, rows: u16, columns: u16, prompt: &'static str) -> Result<Person, Failed> {
+        let mut guest = Guest::start(machine)?;
+        guest.limit(Some(LIMIT));
+        let terminal = Parser::new_with_callbacks(size(rows)?, size(columns)?, 0, Answers::default());
+        Ok(Person { guest, terminal, prompt })
+    }
+
+    fn wait_for_prompt(&mut self) -> Result<(), Failed> {
+        let prompt = self.prompt;
+        self.wait("a prompt", |screen| row_of_cursor(screen) == prompt)
     }
 
     /// Presses keys.
     pub fn press(&mut self, keys: &str) {
+        self.terminal.callbacks_mut().asked_at = None;
         self.guest.send(keys.as_bytes());
     }
 
@@ -60,7 +104,7 @@ impl Person {
 
     /// Looks at the screen until it is as it should be; `what` that is, is told if it never happens.
     pub fn wait(&mut self, what: &str, is_so: impl Fn(&Screen) -> bool) -> Result<(), Failed> {
-        while !is_so(self.terminal.screen()) {
+        while !is_so(self.terminal.screen()) || self.is_asked_soon() {
             match self.guest.next_event() {
                 Some(Event::Text(bytes)) => self.terminal.process(&bytes),
                 Some(_) => {}
@@ -72,10 +116,17 @@ impl Person {
                     );
                 }
             }
-            let answers = std::mem::take(&mut self.terminal.callbacks_mut().0);
+            let answers = std::mem::take(&mut self.terminal.callbacks_mut().bytes);
             self.guest.send(&answers);
         }
         Ok(())
+    }
+
+    /// Whether a question belongs to the prompt that is on the screen, and has not come yet.
+    fn is_asked_soon(&self) -> bool {
+        let screen = self.terminal.screen();
+        let is_prompt = self.prompt == BUSYBOX && row_of_cursor(screen) == BUSYBOX;
+        is_prompt && self.terminal.callbacks().asked_at != Some(screen.cursor_position())
     }
 
     /// What is on the screen now.
@@ -85,14 +136,19 @@ impl Person {
 
     /// Types a command, and waits for the next prompt behind an answer that holds this text.
     pub fn command(&mut self, line: &str, text: &str) -> Result<(), Failed> {
+        let prompt = self.prompt;
         self.press(&format!("{line}\r"));
-        self.wait(text, |screen| screen.contents().contains(text) && row_of_cursor(screen) == "tern>")
+        self.wait(text, |screen| screen.contents().contains(text) && row_of_cursor(screen) == prompt)
     }
 
     /// Waits for the end of the machine.
     pub fn end(mut self) -> End {
         self.guest.finish()
     }
+}
+
+fn size(number: u16) -> Result<NonZeroU16, Failed> {
+    NonZeroU16::new(number).ok_or_else(|| "a terminal has rows and columns".into())
 }
 
 fn row_of_cursor(screen: &Screen) -> String {
