@@ -4,7 +4,7 @@
 #include "calls.h"
 
 enum {
-	READ = 0, WRITE = 1, OPEN = 2, CLOSE = 3, MMAP = 9, SCHED_YIELD = 24, SHMGET = 29, NANOSLEEP = 35, GETPID = 39, SOCKET = 41, CONNECT = 42,
+	READ = 0, WRITE = 1, OPEN = 2, CLOSE = 3, MMAP = 9, SCHED_YIELD = 24, SHMGET = 29, NANOSLEEP = 35, GETPID = 39, SOCKET = 41, CONNECT = 42, SENDTO = 44,
 	BIND = 49, LISTEN = 50, FORK = 57, EXIT = 60, WAIT4 = 61, KILL = 62, SEMGET = 64, MSGGET = 68, CHDIR = 80, FCHDIR = 81, RENAME = 82, LINK = 86, UNLINK = 87,
 	SYMLINK = 88, PTRACE = 101, MKNOD = 133, PIVOT_ROOT = 155, CHROOT = 161, MOUNT = 165, MQ_OPEN = 240, OPENAT = 257, UNSHARE = 272, ACCEPT4 = 288,
 	SETNS = 308, PROCESS_VM_READV = 310, PIDFD_OPEN = 434,
@@ -119,6 +119,30 @@ static void sockets_and_devices(void)
 	must_fail(CALL(MQ_OPEN, "hidden", 0, 0, 0), "mq_open");
 }
 
+/* The machine has a network card, and this sandbox has no network: neither the emulator's hosts, nor the machine itself, nor what runs beside it. */
+static void network(void)
+{
+	static const unsigned char hosts[][4] = { { 10, 0, 2, 2 }, { 10, 0, 2, 3 }, { 10, 0, 2, 15 }, { 127, 0, 0, 1 }, { 255, 255, 255, 255 } };
+	for (word i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+		/* AF_INET, and port 53 */
+		unsigned char to[16] = { 2, 0, 0, 53, hosts[i][0], hosts[i][1], hosts[i][2], hosts[i][3] };
+		number stream = CALL(SOCKET, 2, 1, 0, 0), datagrams = CALL(SOCKET, 2, 2, 0, 0), echo = CALL(SOCKET, 2, 2, 1, 0);
+		if (stream < 0 || datagrams < 0)
+			breach("there are no sockets, so it is not known what they reach");
+		if (CALL(CONNECT, stream, to, sizeof to, 0) != -101)
+			breach("connect to another host");
+		if (call6(SENDTO, datagrams, (word)to, 1, 0, (word)to, sizeof to) != -101)
+			breach("sendto another host");
+		if (echo >= 0)
+			must_fail(call6(SENDTO, echo, (word)"\10\0\0\0\0\0\0", 8, 0, (word)to, sizeof to), "an echo request");
+		CALL(CLOSE, stream, 0, 0, 0);
+		CALL(CLOSE, datagrams, 0, 0, 0);
+		CALL(CLOSE, echo, 0, 0, 0);
+	}
+	must_fail(CALL(SOCKET, 2, 3, 255, 0), "a raw socket");
+	must_fail(CALL(SOCKET, 17, 3, 0x300, 0), "packets of the card");
+}
+
 /* Takes all memory, and all processes: the other one has its own. */
 static void limits(void)
 {
@@ -201,6 +225,7 @@ static void hostile(void)
 	paths();
 	processes();
 	sockets_and_devices();
+	network();
 	limits();
 	disk();
 	say(breaches ? "one: done, and there are breaches\n" : "one: nothing was reached\n");

@@ -166,7 +166,7 @@ impl Consoles {
 }
 
 /// A place for a socket. That of the other files may have a longer name than a socket can.
-fn socket() -> xtask::Result<PathBuf> {
+pub fn socket() -> xtask::Result<PathBuf> {
     let number = xtask::peripherals::free_port()?;
     Ok(std::env::temp_dir().join(format!("tern-{}-{number}", std::process::id())))
 }

@@ -1,5 +1,6 @@
 //! Two sandboxes of Linux on one disk, in the system `sandboxes`: a hostile program in one reaches nothing of the other. And what is told of calls.
 
+use crate::consoles::socket;
 use crate::files::{check_disk, root_disk};
 use crate::linux::compile;
 use crate::world::{LIMIT, Named, Scratch, Verdict, World};
@@ -11,14 +12,17 @@ use std::time::Duration;
 use xtask::archive::pack;
 use xtask::console::Event;
 use xtask::guest::Guest;
-use xtask::machine::Boot;
+use xtask::machine::{Boot, Forward};
 use xtask::{paths, peripherals};
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 4] = [
+    let trials: [Named; 7] = [
         ("a_hostile_program_reaches_nothing_of_the_other", a_hostile_program_reaches_nothing_of_the_other),
         ("random_calls_harm_nobody_else", random_calls_harm_nobody_else),
+        ("a_server_that_is_killed_ends_its_sandbox_alone", a_server_that_is_killed_ends_its_sandbox_alone),
+        ("a_server_that_crashes_ends_its_sandbox_alone", a_server_that_crashes_ends_its_sandbox_alone),
+        ("nothing_is_done_without_the_monitor", nothing_is_done_without_the_monitor),
         ("calls_are_told_of", calls_are_told_of),
         ("a_program_tells_of_no_calls", a_program_tells_of_no_calls),
     ];
@@ -26,7 +30,7 @@ pub fn trials(world: &'static World) -> Vec<Trial> {
 }
 
 /// Random calls of a sandbox, in a plain test and in a full one, each with the longest time that they may take.
-const CALLS: [(u64, Duration); 2] = [(20_000, LIMIT), (4_000_000, Duration::from_secs(3600))];
+const CALLS: [(u64, Duration); 2] = [(20_000, LIMIT), (10_000_000, Duration::from_secs(3 * 3600))];
 
 /// The shell of both.
 const SHELL: &str = "/bin/busybox";
@@ -91,20 +95,42 @@ fn start(scratch: &Scratch, root: &str, line: &str) -> Verdict {
 
 /// A machine with the system `sandboxes` on a disk, which is made of what there is by now. The victim is in the second one.
 fn boot(world: &World, scratch: &Scratch, disk: &str, limit: Duration) -> Result<Console, Failed> {
+    boot_as(world, scratch, disk, limit, &description()?)
+}
+
+/// Text of the description of the system.
+fn description() -> Result<String, Failed> {
+    Ok(fs::read_to_string(paths::root().join("systems/sandboxes.toml"))?)
+}
+
+/// That with another description.
+fn boot_as(
+    world: &World,
+    scratch: &Scratch,
+    disk: &str,
+    limit: Duration,
+    text: &str,
+) -> Result<Console, Failed> {
     program("victim", &scratch.0.join("disk/two/bin/victim"))?;
     start(scratch, "two", "/bin/victim")?;
     fs::write(scratch.0.join("disk/two/secret"), "of two\n")?;
     root_disk(scratch, "64M")?;
     let archive = scratch.0.join("boot.cpio");
-    paths::write(&archive, &pack(&world.entries_of(|files| xtask::system::read("sandboxes", files))?))?;
+    let entries = world.entries_of(|files| xtask::system::of_text("sandboxes", text, files))?;
+    paths::write(&archive, &pack(&entries))?;
     // A shell that takes commands without a prompt.
     let mut machine = world.machine().with("init=shell args=script");
     machine.boot = Boot::Direct { kernel: world.system.kernel.clone(), archive: Some(archive) };
     machine.disk = Some(peripherals::disk(Path::new(disk))?);
+    // Devices that no sandbox has: a card, and a second console, at which nobody sits.
+    machine.net = Some(Forward { host: peripherals::free_port()?, guest: 80 });
+    machine.console = Some(socket()?);
     let mut guest = Guest::start(&machine)?;
     guest.limit(Some(limit));
     let mut console = Console { guest, text: String::new() };
     console.expect("two: there")?;
+    // The emulator has it open by now.
+    machine.console.into_iter().for_each(|socket| drop(fs::remove_file(socket)));
     Ok(console)
 }
 
@@ -142,6 +168,80 @@ fn random_calls_harm_nobody_else(world: &'static World) -> Verdict {
     let mut console = boot(world, &scratch, &disk, limit)?;
     console.expect_before("calls, and it is over", Some("random: failed: "))?;
     check_victim(&mut console, &disk)
+}
+
+/// A program for the first sandbox that says that it is there, and stays.
+const STAYS: &str = "echo one: there; exec /bin/busybox sleep 100000";
+
+/// Somebody ends the server of a sandbox. Its end is told, the shell and the other sandbox go on, and it can be started again.
+fn a_server_that_is_killed_ends_its_sandbox_alone(world: &'static World) -> Verdict {
+    let scratch = Scratch::create()?;
+    let disk = disk(&scratch, &["one", "two"])?;
+    start(&scratch, "one", STAYS)?;
+    let mut console = boot(world, &scratch, &disk, LIMIT)?;
+    console.expect("one: there")?;
+    console.guest.send(b"kill sandbox-one\n");
+    console.expect("root: sandbox-one (task ")?;
+    console.expect(") was killed")?;
+    console.expect("ends too often and stays down; \"restart sandbox-one\" starts it again")?;
+    console.guest.send(b"echo the shell goes on\n");
+    console.expect("the shell goes on")?;
+    console.text.clear();
+    console.guest.send(b"restart sandbox-one\n");
+    console.expect("one: there")?;
+    check_victim(&mut console, &disk)
+}
+
+/// A server that has too little memory for itself crashes when it needs more. That is told, and the shell and the other sandbox go on.
+fn a_server_that_crashes_ends_its_sandbox_alone(world: &'static World) -> Verdict {
+    let scratch = Scratch::create()?;
+    let disk = disk(&scratch, &["one", "two"])?;
+    start(&scratch, "one", STAYS)?;
+    // The first of two entries is that of the first sandbox.
+    let text = description()?.replacen(
+        "memory = \"24 MiB\"\n\n[program.sandbox]",
+        "memory = \"1 MiB\"\n\n[program.sandbox]",
+        1,
+    );
+    let mut console = boot_as(world, &scratch, &disk, LIMIT, &text)?;
+    console.expect("root: sandbox-one (task ")?;
+    console.expect(") crashed: ")?;
+    console.expect("crashes too often and stays down")?;
+    console.guest.send(b"echo the shell goes on\n");
+    console.expect("the shell goes on")?;
+    check_victim(&mut console, &disk)?;
+    if console.text.contains("one: there") { Err(console.text.into()) } else { Ok(()) }
+}
+
+/// Entry of a second console, which is a monitor that does not start again.
+const MONITOR: &str = "\n[[program]]\nname = \"virtio-console\"\nserves = [\"console-2\"]\npriority = 56\npriority-max = 56\nkernel-share = 4\n\
+                       memory = \"4 MiB\"\nuses = [\"console\", \"bus\"]\ndevices = [\"communication\"]\nrestarts = 0\n";
+
+/// A sandbox whose monitor is killed makes no call any more, says so and ends. The shell and the other sandbox go on.
+fn nothing_is_done_without_the_monitor(world: &'static World) -> Verdict {
+    let scratch = Scratch::create()?;
+    let disk = disk(&scratch, &["one", "two"])?;
+    start(
+        &scratch,
+        "one",
+        "echo one: there; while read -t 1 x; [ ! -e /go ]; do :; done; echo one: goes on; exec /bin/busybox sleep 100000",
+    )?;
+    let text = description()?
+        .replacen(
+            "uses = [\"console\", \"files\", \"clock\"]",
+            "uses = [\"console\", \"console-2\", \"files\", \"clock\"]",
+            1,
+        )
+        .replacen("files = 500\n", "files = 500\nmonitor = \"console-2\"\n", 1);
+    let mut console = boot_as(world, &scratch, &disk, LIMIT, &(text + MONITOR))?;
+    console.expect("one: there")?;
+    console.guest.send(b"kill virtio-console\n");
+    console.expect("linux: the monitor does not answer")?;
+    console.expect("root: sandbox-one (task ")?;
+    console.guest.send(b"echo go > /disk/one/go\necho the shell goes on\n");
+    console.expect("the shell goes on")?;
+    check_victim(&mut console, &disk)?;
+    if console.text.contains("one: goes on") { Err(console.text.into()) } else { Ok(()) }
 }
 
 /// Lines of calls, and a table, are on standard error or in a file, and not in what the program prints.
