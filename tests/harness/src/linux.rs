@@ -12,9 +12,10 @@ use std::process::Command;
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 9] = [
+    let trials: [Named; 10] = [
         ("a_terminal_edits_lines", a_terminal_edits_lines),
         ("what_is_no_program_is_told", what_is_no_program_is_told),
+        ("a_program_is_known_by_its_header", a_program_is_known_by_its_header),
         ("registers_are_what_they_were", registers_are_what_they_were),
         ("corners_are_those_of_linux", corners_are_those_of_linux),
         ("threads_and_code_that_is_made", threads_and_code_that_is_made),
@@ -199,13 +200,13 @@ fn threads_and_code_that_is_made(world: &'static World) -> Verdict {
     prints_one_text(world, &root, "threads")
 }
 
-/// Classes of `stress-ng` do their work and find nothing wrong with it, each for a bounded count (`stress.sh`). The plain test has one in five.
+/// Classes of `stress-ng` do their work and find nothing wrong with it, each for a bounded count (`stress.sh`). The plain test has one in three: those for the processor, memory, pipes, futexes, signals, `fork` and `mmap`.
 fn classes_of_stress_ng_end_well(world: &'static World) -> Verdict {
     let root = Root::new()?;
     bring(&root.folder(), Path::new("/usr/bin/stress-ng"), &mut BTreeSet::new())?;
     fs::copy(source("stress.sh"), root.folder().join("lists/stress.sh"))?;
     let disk = root.disk()?;
-    let [times, one_in] = if world.full { ["20", "1"] } else { ["1", "5"] };
+    let [times, one_in] = if world.full { ["20", "1"] } else { ["1", "3"] };
     let mut command = world.tern_command();
     command.args([
         "run",
@@ -283,6 +284,47 @@ fn a_terminal_edits_lines(world: &'static World) -> Verdict {
     reply.check_code(0)
 }
 
+/// The shell runs a file by its header: for Linux, static or not, with the root to which it belongs, and for Tern.
+fn a_program_is_known_by_its_header(world: &'static World) -> Verdict {
+    let root = Root::new()?;
+    let other = root.scratch.0.join("disk/other");
+    bring(&other, Path::new("/usr/bin/env"), &mut BTreeSet::new())?;
+    fs::create_dir_all(root.scratch.0.join("disk/alone"))?;
+    fs::copy(PROGRAMS[0], root.scratch.0.join("disk/alone/busybox"))?;
+    fs::copy("/usr/bin/env", root.scratch.0.join("disk/alone/env"))?;
+    fs::write(root.scratch.0.join("disk/alone/text"), "no program\n")?;
+    let disk = root.disk()?;
+    let run = |script: &str| world.tern(&["run", "--disk", &disk, "--script", "-"], script.as_bytes());
+    // A program of Linux takes what is typed behind it, so each is the last one.
+    for (script, said, status) in [
+        ("run /disk/linux/bin/busybox ls /\n", "bin\nlists\n", 0),
+        (
+            "cd /disk/linux/bin\n./bash-static -c \"echo $0 $BASH_VERSINFO; exit 4\"\n",
+            "/bin/./bash-static 5\n",
+            4,
+        ),
+        ("run /disk/other/usr/bin/env A=1\n", "A=1\n", 0),
+        ("run /disk/alone/busybox ls /\n", "busybox\nenv\n", 0),
+        ("run /boot/hello-rust\n", "Hello from Rust\n", 0),
+        (
+            "run /disk/alone/env\n",
+            "run: /disk/alone/env: its interpreter /lib64/ld-linux-x86-64.so.2 is below none of",
+            126,
+        ),
+        ("run /disk/alone/text\n", "run: /disk/alone/text: it is no program\n", 126),
+        ("/disk/alone/nosuch\n", "run: /disk/alone/nosuch: not found\n", 127),
+        ("run /disk/alone\n", "run: /disk/alone: ", 126),
+    ] {
+        let reply = run(script)?;
+        reply.check_contains(said)?;
+        reply.check_code(status)?;
+    }
+    Ok(())
+}
+
+/// Path of the interpreter of programs that are linked with shared libraries.
+const INTERPRETER: &[u8] = b"/lib64/ld-linux-x86-64.so.2";
+
 fn what_is_no_program_is_told(world: &'static World) -> Verdict {
     let root = Root::new()?;
     let bin = root.folder().join("bin");
@@ -293,7 +335,17 @@ fn what_is_no_program_is_told(world: &'static World) -> Verdict {
     // Of another processor.
     other[18] = 0xb7;
     fs::write(bin.join("other"), &other)?;
-    for name in ["cut-off", "text", "other"] {
+    // The first two segments begin at one address.
+    let mut overlapping = whole.clone();
+    overlapping.copy_within(64 + 16..64 + 32, 64 + 56 + 16);
+    fs::write(bin.join("overlapping"), &overlapping)?;
+    let linked = fs::read("/usr/bin/env")?;
+    let at = linked.windows(INTERPRETER.len()).position(|bytes| bytes == INTERPRETER);
+    fs::write(bin.join("alone"), &linked)?;
+    let mut nameless = linked.clone();
+    nameless[at.ok_or("env has an interpreter")?..][..INTERPRETER.len()].fill(0);
+    fs::write(bin.join("nameless"), &nameless)?;
+    for name in ["cut-off", "text", "other", "overlapping", "alone", "nameless"] {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(bin.join(name), mode)?;
     }
@@ -302,6 +354,10 @@ fn what_is_no_program_is_told(world: &'static World) -> Verdict {
         ("cut-off", "ENOEXEC"),
         ("text", "ENOEXEC"),
         ("other", "ENOEXEC"),
+        ("overlapping", "ENOEXEC"),
+        // Its interpreter is not there, or has no name.
+        ("alone", "ENOENT"),
+        ("nameless", "ENOENT"),
         ("nosuch", "ENOENT"),
         ("/tmp", "EACCES"),
     ] {
