@@ -95,10 +95,10 @@ fn calls_in_rust_ask_as_often_as_predicted() {
 /// Most instructions that client and server of a call may take beyond what sends and receives, in C and in Rust: a text of 100 bytes, a list of 1,000 bytes, a
 /// list of three short texts. Some of them are the C library's, so what is counted differs a little between hosts.
 const INSTRUCTIONS: [(&str, [u32; 2], [u32; 2]); 4] = [
-    ("add", [150, 300], [300, 1000]),
-    ("echo", [500, 800], [600, 1600]),
-    ("turn", [1000, 1100], [2500, 2600]),
-    ("both", [2100, 2200], [1500, 3500]),
+    ("add", [150, 300], [150, 1000]),
+    ("echo", [450, 600], [500, 1600]),
+    ("turn", [1000, 1100], [1700, 1900]),
+    ("both", [2100, 2200], [1400, 3400]),
 ];
 
 /// Figures that a program made of `count_calls.c` and another one prints: for each method its name, client and server.

@@ -173,7 +173,7 @@ pub fn heap_text(model: &Model, layouts: &[InterfaceLayout], kernel: &dyn Kernel
     if !out.is_empty() {
         let _ = writeln!(
             out,
-            "where no list or text is empty, and no message longer than {FIRST_BYTES} bytes; `2 + 1 s` is 2, and 1 for each element of `s`"
+            "where no list or text is empty, no message longer than {FIRST_BYTES} bytes, and in C no piece left from a call before; `2 + 1 s` is 2, and 1 for each element of `s`"
         );
         out += "each message is one system call of who sends it, and one of who gets it\n";
     }

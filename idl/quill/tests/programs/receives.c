@@ -90,9 +90,11 @@ static quill_status note(void *self, quill_memory *memory, int32_t a)
     return QUILL_OK;
 }
 
+/* The next request finds no piece that it could use again. */
 static quill_status spent(void *self, quill_memory *memory, int32_t *s, int32_t *r, int32_t *p)
 {
-    (void)self, (void)memory;
+    (void)self;
+    quill_release(memory);
     *s = all_sends;
     *r = all_receives;
     *p = all_pieces;
@@ -150,6 +152,7 @@ static uint8_t bytes[20000];
     do {                                                                                         \
         struct spent before = spent_by_server(&client), after;                                   \
         int32_t sent = all_sends, received = all_receives, taken = all_pieces;                    \
+        quill_release(&client.memory);                                                           \
         CHECK(call);                                                                             \
         CHECK(all_sends - sent == 1 && all_receives - received == 1);                            \
         taken = all_pieces - taken;                                                              \
@@ -179,6 +182,38 @@ static void calls_are_counted(void)
     /* Longer messages are made on the heap, on both sides. */
     ASKS(PIECES_TURN_CLIENT + 1, PIECES_TURN_SERVER + 1,
          Desk_turn(&client, &page, &got) == QUILL_OK && got._length == 4096 && memcmp(got._buffer, bytes, 4096) == 0);
+    quill_release(&client.memory);
+    end(client.socket);
+}
+
+/* A single short piece is used again by the next call, on both sides, unless the program keeps it or wants all given back. */
+static void short_pieces_are_used_again(void)
+{
+    quill_client client = { served(0), { NULL } };
+    char *text = NULL, *next = NULL;
+    static char longer[400];
+    sequence_uint8_t few = { 100, bytes }, got = { 0, NULL };
+    int32_t sum = 0, taken, there;
+
+    memset(longer, 'x', sizeof longer - 1);
+    CHECK(Desk_echo(&client, "one", &text) == QUILL_OK);
+    taken = all_pieces;
+    for (int i = 0; i < 10; i++)
+        CHECK(Desk_echo(&client, "another", &text) == QUILL_OK && strcmp(text, "another") == 0);
+    CHECK(Desk_add(&client, 1, 2, &sum) == QUILL_OK && Desk_turn(&client, &few, &got) == QUILL_OK);
+    CHECK(memcmp(got._buffer, bytes, 100) == 0 && all_pieces == taken);
+    quill_memory kept = quill_keep(&client);
+    CHECK(kept.first != NULL && Desk_echo(&client, "next", &next) == QUILL_OK);
+    CHECK(all_pieces == taken + 1 && memcmp(got._buffer, bytes, 100) == 0 && strcmp(next, "next") == 0);
+    CHECK(Desk_add(&client, 1, 2, &sum) == QUILL_OK && quill_keep(&client).first == NULL);
+    CHECK(Desk_echo(&client, longer, &text) == QUILL_OK && strcmp(text, longer) == 0 && all_pieces == taken + 3);
+    quill_release(&kept);
+    quill_release(&client.memory);
+    CHECK(client.memory.first == NULL);
+    there = spent_by_server(&client).pieces;
+    for (int i = 0; i < 10; i++)
+        CHECK(Desk_echo(&client, "and back", &text) == QUILL_OK);
+    CHECK(spent_by_server(&client).pieces == there + 1);
     quill_release(&client.memory);
     end(client.socket);
 }
@@ -400,6 +435,7 @@ int main(void)
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (uint8_t)chance();
     calls_are_counted();
+    short_pieces_are_used_again();
     long_messages_arrive();
     requests_are_told_apart();
     replies_are_one_message();

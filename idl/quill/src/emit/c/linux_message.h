@@ -34,11 +34,17 @@ typedef uint32_t quill_status;
 /* Memory that is given back all at once: pieces of the heap, or one room that the program has brought. */
 struct quill_piece {
     struct quill_piece *next;
-    size_t room_bytes; /* of a room, with what stands in front; 0 of a piece of the heap */
+    size_t room_bytes; /* of a room, with what stands in front; of a piece of the heap one of the three below */
 };
 typedef struct quill_memory {
     struct quill_piece *first;
 } quill_memory;
+
+/* Pieces for so few bytes are all as large, so that one can be used again: until then it is spare, and the only one. */
+#define QUILL_SHORT_BYTES ((size_t)240)
+#define QUILL_LONG_PIECE ((size_t)0)
+#define QUILL_SHORT_PIECE ((size_t)1)
+#define QUILL_SPARE_PIECE ((size_t)2)
 
 /* Stands in front of a room. */
 struct quill_room {
@@ -54,7 +60,7 @@ struct quill_room {
 static inline struct quill_room *quill_room_of(const quill_memory *memory)
 {
     struct quill_piece *first = memory->first;
-    return first != NULL && first->room_bytes != 0 ? (struct quill_room *)(void *)first : NULL;
+    return first != NULL && first->room_bytes > QUILL_SPARE_PIECE ? (struct quill_room *)(void *)first : NULL;
 }
 
 /* Bytes from a multiple of 16 on, as they are; NULL if there are not so many. */
@@ -71,12 +77,16 @@ static inline void *quill_allocate_raw(quill_memory *memory, size_t bytes)
         room->taken += QUILL_ALIGN_UP(bytes) > left ? left : QUILL_ALIGN_UP(bytes);
         return found;
     }
-    piece = bytes > SIZE_MAX - QUILL_PIECE_BYTES ? NULL : malloc(QUILL_PIECE_BYTES + bytes);
-    if (piece == NULL)
-        return NULL;
-    piece->next = memory->first;
-    piece->room_bytes = 0;
-    memory->first = piece;
+    piece = memory->first;
+    if (bytes > QUILL_SHORT_BYTES || piece == NULL || piece->room_bytes != QUILL_SPARE_PIECE) {
+        size_t whole = bytes > QUILL_SHORT_BYTES ? bytes : QUILL_SHORT_BYTES;
+        piece = whole > SIZE_MAX - QUILL_PIECE_BYTES ? NULL : malloc(QUILL_PIECE_BYTES + whole);
+        if (piece == NULL)
+            return NULL;
+        piece->next = memory->first;
+        memory->first = piece;
+    }
+    piece->room_bytes = bytes > QUILL_SHORT_BYTES ? QUILL_LONG_PIECE : QUILL_SHORT_PIECE;
     return (char *)piece + QUILL_PIECE_BYTES;
 }
 
@@ -101,7 +111,7 @@ static inline uint8_t *quill_enlarge(quill_memory *memory, uint8_t *before, size
     if (piece == NULL)
         return NULL;
     piece->next = next;
-    piece->room_bytes = 0;
+    piece->room_bytes = QUILL_LONG_PIECE;
     memory->first = piece;
     return (uint8_t *)piece + QUILL_PIECE_BYTES;
 }
@@ -125,10 +135,21 @@ static inline void quill_release(quill_memory *memory)
         room->taken = QUILL_ROOM_BYTES;
         return;
     }
-    if (memory->first != NULL) {
-        quill_free_pieces(memory->first);
-        memory->first = NULL;
-    }
+    quill_free_pieces(memory->first);
+    memory->first = NULL;
+}
+
+/* Makes it empty for the next call: does as `quill_release`, but a single short piece stays for that one. */
+static inline void quill_reuse(quill_memory *memory)
+{
+    struct quill_piece *piece = memory->first;
+
+    if (piece == NULL)
+        return;
+    if (piece->next == NULL && (piece->room_bytes == QUILL_SHORT_PIECE || piece->room_bytes == QUILL_SPARE_PIECE))
+        piece->room_bytes = QUILL_SPARE_PIECE;
+    else
+        quill_release(memory);
 }
 
 /* Brings a room for all that a memory is to hold from now on, which the program keeps as long as the memory is used: nothing is on the heap any more, and

@@ -6,25 +6,34 @@
 /* Sixteen bytes that are looked at together. */
 typedef uint8_t quill_block __attribute__((vector_size(16)));
 
-/* Whether a text of 16 bytes or more is ASCII, and has no zero where none may be. The last block may overlap the one before. */
+/* Notes the bytes of a block, and those that are zero if none may be. */
+static inline __attribute__((always_inline)) void quill_look(quill_block *seen, const char *at, bool zeros)
+{
+    quill_block block;
+
+    memcpy(&block, at, sizeof block);
+    *seen |= zeros ? block : block | (quill_block)(block == (quill_block){ 0 });
+}
+
+/* Whether a text of 16 bytes or more is ASCII, and has no zero where none may be. The last blocks may overlap those before. */
 static inline __attribute__((always_inline)) bool quill_is_ascii(const char *text, size_t bytes, bool zeros)
 {
-    const quill_block none = { 0 };
-    quill_block seen = none, block, next;
+    const char *at = text, *end = text + bytes;
+    quill_block seen = { 0 };
     uint64_t halves[2];
 
-    for (const char *at = text; at < text + (bytes & ~(size_t)31); at += 32) {
-        memcpy(&block, at, sizeof block);
-        memcpy(&next, at + 16, sizeof next);
-        seen |= block | next;
-        if (!zeros)
-            seen |= (quill_block)(block == none) | (quill_block)(next == none);
+    for (; end - at >= 64; at += 64) {
+        quill_look(&seen, at, zeros);
+        quill_look(&seen, at + 16, zeros);
+        quill_look(&seen, at + 32, zeros);
+        quill_look(&seen, at + 48, zeros);
     }
-    memcpy(&block, bytes < 32 ? text : text + bytes - 32, sizeof block);
-    memcpy(&next, text + bytes - 16, sizeof next);
-    seen |= block | next;
-    if (!zeros)
-        seen |= (quill_block)(block == none) | (quill_block)(next == none);
+    if (end - at >= 32) {
+        quill_look(&seen, at, zeros);
+        quill_look(&seen, at + 16, zeros);
+    }
+    quill_look(&seen, bytes < 32 ? text : end - 32, zeros);
+    quill_look(&seen, end - 16, zeros);
     memcpy(halves, &seen, sizeof halves);
     return ((halves[0] | halves[1]) & 0x8080808080808080u) == 0;
 }
@@ -348,7 +357,7 @@ static inline quill_status quill_call(quill_client *client, uint32_t request, qu
 {
     quill_status status;
 
-    quill_release(&client->memory);
+    quill_reuse(&client->memory);
     status = quill_send(client->socket, request, out);
     return status == QUILL_OK ? quill_receive_reply(client->socket, &client->memory, come) : status;
 }
@@ -357,10 +366,11 @@ static inline quill_status quill_call(quill_client *client, uint32_t request, qu
  * program has brought: there it stays until the room is used again. */
 static inline quill_memory quill_keep(quill_client *client)
 {
+    struct quill_piece *first = client->memory.first;
     quill_memory kept = { NULL };
 
-    if (quill_room_of(&client->memory) == NULL) {
-        kept.first = client->memory.first;
+    if (first != NULL && first->room_bytes < QUILL_SPARE_PIECE) {
+        kept.first = first;
         client->memory.first = NULL;
     }
     return kept;
@@ -468,8 +478,9 @@ static inline quill_status quill_serve_with(int socket, quill_dispatch dispatch,
             else
                 status = quill_send(socket, label, &out);
         }
-        quill_release(memory);
+        quill_reuse(memory);
         if (status != QUILL_OK) {
+            quill_release(memory);
             quill_run_down(&contexts);
             return status == 1 ? QUILL_OK : status;
         }

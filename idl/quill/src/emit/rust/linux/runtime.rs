@@ -103,10 +103,11 @@ impl Out {
     #[cold]
     fn extend_far(&mut self, count: usize) -> &mut [u8] {
         let begin = self.length;
+        self.length = begin.saturating_add(count);
         if self.far.is_empty() {
+            self.far.reserve(self.length);
             self.far.extend_from_slice(&self.near[HEADER_BYTES..HEADER_BYTES + begin]);
         }
-        self.length += count;
         self.far.resize(self.length, 0);
         &mut self.far[begin..]
     }
@@ -138,13 +139,13 @@ impl Out {
     }
 
     /// Writes the message with that label and this body; a short one from where it is.
-    #[inline]
+    #[inline(always)]
     fn write_to(&mut self, stream: &mut impl Write, label: u32) -> Result<(), Failure> {
-        if self.length > BODY_BYTES_MAX {
-            return Err(Failure::TooLong);
-        }
         if !self.far.is_empty() {
-            return write_message(stream, label, &self.far).map_err(Failure::Io);
+            return match self.far.len() {
+                ..=BODY_BYTES_MAX => write_message(stream, label, &self.far).map_err(Failure::Io),
+                _ => Err(Failure::TooLong),
+            };
         }
         let header = u64::from(label) | (self.length as u64) << 32;
         self.near[..HEADER_BYTES].copy_from_slice(&header.to_le_bytes());
@@ -265,10 +266,12 @@ pub trait Wire: Sized {
 macro_rules! number {
     ($($ty:ty)*) => {$(
         impl Wire for $ty {
+            #[inline]
             fn put(&self, out: &mut Out) {
                 out.align(size_of::<$ty>());
                 out.extend(size_of::<$ty>()).copy_from_slice(&self.to_le_bytes());
             }
+            #[inline]
             fn get(from: &mut In) -> Result<$ty, Malformed> {
                 from.align(size_of::<$ty>())?;
                 let bytes = from.take(size_of::<$ty>())?;
@@ -296,7 +299,23 @@ macro_rules! number {
     )*};
 }
 
-number!(u8 u16 u32 u64 i8 i16 i32 i64 f32 f64);
+number!(u16 u32 u64 i8 i16 i32 i64 f32 f64);
+
+/// Bytes, which are copied as they are.
+impl Wire for u8 {
+    fn put(&self, out: &mut Out) {
+        out.extend(1)[0] = *self;
+    }
+    fn get(from: &mut In) -> Result<u8, Malformed> {
+        Ok(from.take(1)?[0])
+    }
+    fn put_all(list: &[u8], out: &mut Out) {
+        out.extend(list.len()).copy_from_slice(list);
+    }
+    fn get_all(from: &mut In, count: usize) -> Result<Vec<u8>, Malformed> {
+        Ok(from.take(count)?.to_vec())
+    }
+}
 
 impl Wire for bool {
     fn put(&self, out: &mut Out) {
