@@ -1,10 +1,10 @@
 //! Journals that are too long for a server's memory: a part of them is used, by Tern and by Linux.
 
 use crate::as_on_linux::Folder;
-use crate::ext4_on_disk::{Memory, check_by_linux, made_by_linux, run, tool};
+use crate::ext4_on_disk::{KINDS, Memory, check_by_linux, made_by_linux, run, tool};
 use std::fs;
 use vfs::path::Last;
-use vfs::{Result, Volume};
+use vfs::{Changes, How, Result, Volume};
 
 /// Bytes of a journal that are used, at most.
 const LEN_MAX: usize = 16 << 20;
@@ -127,5 +127,38 @@ fn a_long_journal_in_use_comes_to_its_end_first() -> Result<()> {
     }
     volume.into_inner().unmount()?;
     check_by_linux(&folder, &disk.0.borrow());
+    Ok(())
+}
+
+/// Changes that are no transactions of the library's own, each safe before the next one is made, fill the journal again and again. None is refused, and the last one is there, also when power is lost.
+#[test]
+fn small_changes_have_room_in_the_journal() -> Result<()> {
+    for (number, options) in KINDS.into_iter().enumerate() {
+        let folder = Folder::new(&format!("journal-small-{number}"));
+        let disk = made_by_linux(&folder, 32, options);
+        let mut volume = Volume::new(ext4::Mounted::new(disk.clone(), || 1 << 60)?);
+        let root = volume.root();
+        let create = How { create: true, ..How::default() };
+        let file = volume.open(root, b"f", create, 0o644)?;
+        volume.write(file, 0, b"text")?;
+        for step in 0..3000u16 {
+            let changes = Changes { permissions: Some(step & 0o777), ..Changes::default() };
+            let times = Changes { times: Some((1, 1)), ..Changes::default() };
+            volume.change(file, if step % 3 == 0 { &times } else { &changes })?;
+            // The time of the last reading is a change, too.
+            volume.read(file, 0, &mut [0; 4])?;
+            volume.sync(file)?;
+        }
+        let lost = Memory::of(disk.0.borrow().clone());
+        volume.close(file)?;
+        volume.into_inner().unmount()?;
+        for disk in [disk, lost] {
+            let mut volume = Volume::new(ext4::Mounted::new(disk.clone(), || 0)?);
+            let root = volume.root();
+            assert_eq!(volume.attributes_at(root, b"f", Last::Stay)?.permissions, 2999 & 0o777);
+            volume.into_inner().unmount()?;
+            check_by_linux(&folder, &disk.0.borrow());
+        }
+    }
     Ok(())
 }

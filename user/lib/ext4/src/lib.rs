@@ -24,9 +24,10 @@ use alloc::vec::Vec;
 use core::fmt;
 use disk::Sectors;
 use rsext4::{
-    Clock, DirectoryEntryType, Ext4, Ext4Error, Ext4ErrorKind, Ext4Timestamp, FileExtent, FileExtentState,
-    FileExtentTarget, FileName, FilePermissions, InodeFlags, InodeInfo, InodeMetadataUpdate, InodeNumber,
-    MkfsOptions, MountOptions, MountServices, MountedServices, MutationContext, NoopObserver, RenameOptions,
+    Clock, DirectoryEntryType, Ext4, Ext4Error, Ext4ErrorKind, Ext4Result, Ext4Timestamp, FileExtent,
+    FileExtentState, FileExtentTarget, FileName, FilePermissions, InodeFlags, InodeInfo, InodeMetadataUpdate,
+    InodeNumber, MkfsOptions, MountOptions, MountServices, MountedServices, MutationContext, NoopObserver,
+    RenameOptions,
 };
 use vfs::{Attributes, Changes, Entry, Error, FileSystem, Inode, Kind, Name, New, Result, Space};
 
@@ -49,6 +50,9 @@ const SIMPLE_MAX: u64 = 8 << 20;
 /// forgotten as it is.
 const EXTENTS_MAX: usize = 64 << 10;
 
+/// How often an operation is tried that is no transaction: each time there is more room in the journal, or less that it needs.
+const TRIES: usize = 16;
+
 /// Files belong to user 0 until somebody else gets them; permissions are as they are asked for.
 const CONTEXT: MutationContext = MutationContext::new(0, 0, 0, 0);
 
@@ -57,7 +61,7 @@ const CONTEXT: MutationContext = MutationContext::new(0, 0, 0, 0);
 struct Time(fn() -> u64);
 
 impl Clock for Time {
-    fn now(&self) -> rsext4::Ext4Result<Ext4Timestamp> {
+    fn now(&self) -> Ext4Result<Ext4Timestamp> {
         Ok(timestamp((self.0)()))
     }
 }
@@ -121,7 +125,30 @@ impl<D: Disk> Mounted<D> {
 
     /// Writes all that is still to be written, and marks the file system as whole.
     pub fn unmount(mut self) -> Result<()> {
-        self.fs.unmount().map_err(error)
+        self.tried(Library::unmount)
+    }
+
+    /// An operation that the library does without a transaction of its own: the change of a time or of permissions, and whatever writes all that is left.
+    ///
+    /// The library makes room in the journal when a transaction begins. Without one it finds in the middle of a block that there is no room, and says that it is busy (rsext4 0.9.2); it would
+    /// say so until somebody begins a transaction. So one is begun here that changes nothing.
+    fn tried<T>(&mut self, run: impl Fn(&mut Library<D>) -> Ext4Result<T>) -> Result<T> {
+        for _ in 1..TRIES {
+            match run(&mut self.fs) {
+                Err(error) if error.kind() == Ext4ErrorKind::Busy => self.make_room()?,
+                done => return done.map_err(error),
+            }
+        }
+        run(&mut self.fs).map_err(error)
+    }
+
+    /// Begins a transaction, and so makes room in the journal. It ends as it began: a directory gets no second name.
+    fn make_room(&mut self) -> Result<()> {
+        let (root, name) = (self.fs.root_inode(), FileName::new(b"root").map_err(error)?);
+        match self.fs.hard_link(root, root, name) {
+            Err(error) if error.kind() == Ext4ErrorKind::PermissionDenied => Ok(()),
+            done => done.map(drop).map_err(error),
+        }
     }
 
     fn info(&mut self, inode: Inode) -> Result<InodeInfo> {
@@ -134,7 +161,7 @@ impl<D: Disk> Mounted<D> {
     /// have these bytes after a loss of power. The library gives freed blocks to the next one who asks (rsext4 0.9.2).
     fn settle(&mut self) -> Result<()> {
         if self.has_freed {
-            self.fs.sync().map_err(error)?;
+            self.tried(Library::sync)?;
             self.has_freed = false;
         }
         Ok(())
@@ -272,7 +299,8 @@ impl<D: Disk> FileSystem for Mounted<D> {
             project_id: None,
             flags: None,
         };
-        self.fs.update_inode_metadata(number(inode)?, update).map(drop).map_err(error)
+        let number = number(inode)?;
+        self.tried(|fs| fs.update_inode_metadata(number, update)).map(drop)
     }
 
     fn lookup(&mut self, directory: Inode, name: Name) -> Result<Inode> {
@@ -340,6 +368,11 @@ impl<D: Disk> FileSystem for Mounted<D> {
     }
 
     fn read(&mut self, inode: Inode, offset: u64, to: &mut [u8]) -> Result<usize> {
+        match self.fs.read_inode(number(inode)?, offset, to) {
+            // It would note the time in the journal.
+            Err(error) if error.kind() == Ext4ErrorKind::Busy => self.make_room()?,
+            done => return done.map_err(error),
+        }
         self.fs.read_inode(number(inode)?, offset, to).map_err(error)
     }
 
@@ -362,7 +395,7 @@ impl<D: Disk> FileSystem for Mounted<D> {
     }
 
     fn sync(&mut self, _: Inode) -> Result<()> {
-        self.fs.sync().map_err(error)?;
+        self.tried(Library::sync)?;
         self.has_freed = false;
         Ok(())
     }
