@@ -87,8 +87,9 @@ fn cursors_that_nobody_has_given() -> Result<()> {
     Ok(())
 }
 
-/// A directory of very many files, some of which have the longest names: each is found and listed once, and goes again. Gives the file system back.
-fn many_files<F: FileSystem>(fs: F, count: usize) -> Result<F> {
+/// A directory of very many files, some of which have the longest names: each is found and listed once, and goes again. While they are there, the file system is given away
+/// for a moment. Gives it back in the end.
+fn many_files<F: FileSystem>(fs: F, count: usize, again: impl FnOnce(F) -> Result<F>) -> Result<F> {
     let mut volume = Volume::new(fs);
     let root = volume.root();
     let before = volume.space()?.free;
@@ -113,6 +114,10 @@ fn many_files<F: FileSystem>(fs: F, count: usize) -> Result<F> {
         }
     }
     assert!(found == (0..count).map(name).collect(), "all of them are listed, and nothing else");
+    volume.close(many)?;
+    let mut volume = Volume::new(again(volume.into_inner())?);
+    let root = volume.root();
+    let many = volume.enter(root, b"many")?;
     for number in 0..count {
         assert_eq!(volume.attributes_at(many, &name(number), Last::Stay)?.len, 0);
         volume.unlink(many, &name(number))?;
@@ -126,7 +131,7 @@ fn many_files<F: FileSystem>(fs: F, count: usize) -> Result<F> {
 
 #[test]
 fn directories_in_memory_may_be_large() -> Result<()> {
-    many_files(Ram::<Plain>::new(1 << 30, || 0), if is_full() { 100_000 } else { 5_000 }).map(drop)
+    many_files(Ram::<Plain>::new(1 << 30, || 0), if is_full() { 100_000 } else { 5_000 }, Ok).map(drop)
 }
 
 #[test]
@@ -138,7 +143,11 @@ fn directories_on_a_disk_may_be_large() -> Result<()> {
         false => (1_000, ["-t", "ext4", "-g", "4096", "-N", "1200"]),
     };
     let disk = made_by_linux(&folder, 64, &options);
-    let fs = many_files(ext4::Mounted::new(disk.clone(), || 0)?, count)?;
+    let fs = many_files(ext4::Mounted::new(disk.clone(), || 0)?, count, |fs| {
+        fs.unmount()?;
+        check_by_linux(&folder, &disk.0.borrow());
+        ext4::Mounted::new(disk.clone(), || 0)
+    })?;
     fs.unmount()?;
     check_by_linux(&folder, &disk.0.borrow());
     Ok(())

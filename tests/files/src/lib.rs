@@ -3,6 +3,7 @@
 
 mod as_on_linux;
 mod damaged;
+mod directories;
 mod ext4_on_disk;
 mod hostile;
 mod journals;

@@ -1,5 +1,9 @@
 //! A disk under the file system.
 
+use crate::counts::Counts;
+use crate::geometry::Geometry;
+use crate::journal::Journal;
+use crate::log::Log;
 use crate::padding::Padding;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -61,6 +65,9 @@ const KEPT_MAX: usize = 4 << 20;
 pub struct Sectors<D> {
     disk: D,
     padding: Padding,
+    /// Corrects counts of blocks. None where the library writes nothing, or where it cannot be told what it writes.
+    counts: Option<Counts>,
+    log: Option<Log>,
     /// Sectors that cannot be written to a disk which can only be read, by their numbers: its journal is replayed in memory. None if the disk can be written.
     kept: Option<BTreeMap<u64, Vec<u8>>>,
 }
@@ -68,19 +75,68 @@ pub struct Sectors<D> {
 impl<D: Disk> Sectors<D> {
     /// A disk with a file system on it.
     pub fn mounted(mut disk: D) -> Sectors<D> {
-        let padding = Padding::of(&mut disk);
         let kept = disk.is_read_only().then(BTreeMap::new);
-        Sectors { disk, padding, kept }
+        // Whatever does not read is found by the library.
+        let geometry = Geometry::of(&mut disk).ok().flatten();
+        let geometry = geometry.filter(|found| found.block_bytes >= u64::from(disk.sector_bytes()));
+        let padding = geometry.as_ref().map(Padding::of).unwrap_or_default();
+        let counts = geometry.as_ref().map(Counts::of).filter(|_| kept.is_none());
+        let log = Journal::of(&mut disk).ok().flatten().map(Log::of).filter(|_| counts.is_some());
+        Sectors { disk, padding, counts, log, kept }
     }
 
     /// A disk on which a file system is to be made.
     pub fn empty(disk: D) -> Sectors<D> {
-        Sectors { disk, padding: Padding::default(), kept: None }
+        Sectors { disk, padding: Padding::default(), counts: None, log: None, kept: None }
     }
 
     /// Bytes of a sector.
     fn sector_len(&self) -> usize {
         self.disk.sector_bytes() as usize
+    }
+
+    /// Writes sectors, and puts right what the library does not.
+    fn write_corrected(&mut self, sector: u64, from: &[u8]) -> Result<()> {
+        let at = sector * u64::from(self.disk.sector_bytes());
+        let padded = self.padding.set(at, from);
+        let from = padded.as_deref().unwrap_or(from);
+        let Some(counts) = &mut self.counts else { return self.disk.write(sector, from) };
+        let block_bytes = counts.block_bytes();
+        let (first, is_whole) = (at / block_bytes as u64, at % block_bytes as u64 == 0);
+        if let Some(log) = &mut self.log
+            && log.has(first)
+        {
+            // It comes block by block.
+            if is_whole && from.len() == block_bytes && log.write(first, from, counts) {
+                return Ok(());
+            }
+            // Nothing that comes later is there before what was held back.
+            if !log.is_in_descriptor() {
+                self.finish_log()?;
+            }
+            return self.disk.write(sector, from);
+        }
+        let mut corrected = None;
+        for (index, bytes) in from.chunks(block_bytes).enumerate() {
+            let block = first + index as u64;
+            counts.written(block);
+            if is_whole && counts.concerns(block, bytes) {
+                let range = index * block_bytes..index * block_bytes + bytes.len();
+                let all = corrected.get_or_insert_with(|| from.to_vec());
+                counts.correct(&mut self.disk, block, &mut all[range]);
+            }
+        }
+        self.disk.write(sector, corrected.as_deref().unwrap_or(from))
+    }
+
+    /// Writes what was held back of a transaction.
+    fn finish_log(&mut self) -> Result<()> {
+        let (Some(log), Some(counts)) = (&mut self.log, &self.counts) else { return Ok(()) };
+        if log.is_empty() {
+            return Ok(());
+        }
+        let sectors = counts.block_bytes() as u64 / u64::from(self.disk.sector_bytes());
+        log.finish(counts, &mut self.disk, |disk, block, bytes| disk.write(block * sectors, bytes))
     }
 
     /// Whether bytes are so many sectors, all of them there.
@@ -108,9 +164,7 @@ impl<D: Disk> BlockIo for Sectors<D> {
             }
             return Ok(());
         }
-        let at = sector.raw() * u64::from(self.disk.sector_bytes());
-        let set = self.padding.set(at, buffer);
-        self.disk.write(sector.raw(), set.as_deref().unwrap_or(buffer)).map_err(|_| Ext4Error::io())
+        self.write_corrected(sector.raw(), buffer).map_err(|_| Ext4Error::io())
     }
 
     fn read(&mut self, buffer: &mut [u8], sector: SectorId, count: u32) -> Ext4Result<()> {
@@ -152,6 +206,9 @@ impl<D: Disk> BlockIo for Sectors<D> {
     }
 
     fn flush(&mut self) -> Ext4Result<()> {
-        if self.kept.is_some() { Ok(()) } else { self.disk.flush().map_err(|_| Ext4Error::io()) }
+        if self.kept.is_some() {
+            return Ok(());
+        }
+        self.finish_log().and_then(|()| self.disk.flush()).map_err(|_| Ext4Error::io())
     }
 }

@@ -6,14 +6,17 @@
 //! file has: Linux and its tools go by the number, too. It is changed only while the journal is empty, so nobody ever looks for something behind its end.
 
 use crate::Disk;
+use crate::counts::EXTENTS;
+use crate::log::Sums;
 use crate::raw::{half, read, superblock, superblock_of, word, write};
 use alloc::vec::Vec;
+use core::ops::Range;
 use rsext4::checksum::jbd2_superblock_csum32;
 use rsext4::endian::DiskFormat;
 use rsext4::jbd2::jbdstruct::{
-    JBD2_BLOCKTYPE_SUPERBLOCK_V1, JBD2_BLOCKTYPE_SUPERBLOCK_V2, JBD2_FEATURE_INCOMPAT_64BIT,
-    JBD2_FEATURE_INCOMPAT_CSUM_V2, JBD2_FEATURE_INCOMPAT_CSUM_V3, JBD2_FEATURE_INCOMPAT_REVOKE, JBD2_MAGIC,
-    JournalSuperBlock,
+    JBD2_BLOCKTYPE_SUPERBLOCK_V1, JBD2_BLOCKTYPE_SUPERBLOCK_V2, JBD2_FEATURE_COMPAT_CHECKSUM,
+    JBD2_FEATURE_INCOMPAT_64BIT, JBD2_FEATURE_INCOMPAT_CSUM_V2, JBD2_FEATURE_INCOMPAT_CSUM_V3,
+    JBD2_FEATURE_INCOMPAT_REVOKE, JBD2_MAGIC, JournalSuperBlock,
 };
 use vfs::Result;
 
@@ -32,9 +35,6 @@ const FEATURES: u32 = JBD2_FEATURE_INCOMPAT_REVOKE
     | JBD2_FEATURE_INCOMPAT_CSUM_V2
     | JBD2_FEATURE_INCOMPAT_CSUM_V3;
 
-/// The number in every node of a tree of extents.
-const EXTENTS: u32 = 0xf30a;
-
 /// Offsets in such a node, whose first entry begins behind its header: one that leads to blocks, or, above, to a node.
 mod extents {
     pub const COUNT: usize = 2;
@@ -44,12 +44,92 @@ mod extents {
     pub const NODE_UPPER: usize = 20;
     pub const START_UPPER: usize = 18;
     pub const START: usize = 20;
-    /// Bytes of a header and an entry.
+    pub const LEN: usize = 16;
+    /// Bytes of an entry, and of a header and an entry.
+    pub const ENTRY: usize = 12;
+    /// See [`ENTRY`].
     pub const BYTES: usize = 24;
 }
 
 /// Most nodes from the root of such a tree to a leaf.
 const NODES_MAX: usize = 6;
+
+/// Nodes and pieces of a journal that are looked at, at most.
+const PIECES_MAX: usize = 1 << 12;
+
+/// A journal, as who looks at what is written to it has to know it.
+#[derive(Debug)]
+pub struct Journal {
+    /// Its blocks on the disk, in order.
+    pub blocks: Vec<Range<u64>>,
+    pub sums: Sums,
+    /// Numbers of blocks have 64 bits.
+    pub is_wide: bool,
+    pub uuid: [u8; 16],
+}
+
+impl Journal {
+    /// The journal of a disk. `None` if there is none, if its place cannot be told, or if a transaction has one checksum for all of it.
+    pub fn of(disk: &mut impl Disk) -> Result<Option<Journal>> {
+        let (Some((superblock, block_bytes)), Some((at, _))) = (superblock_of(disk)?, place(disk)?) else {
+            return Ok(None);
+        };
+        let bytes = read(disk, at, JournalSuperBlock::DISK_SIZE)?;
+        let Ok(journal) = JournalSuperBlock::decode_checked(&bytes) else { return Ok(None) };
+        let is_first = journal.s_header.h_blocktype == JBD2_BLOCKTYPE_SUPERBLOCK_V1;
+        let features = if is_first { 0 } else { journal.s_feature_incompat };
+        let has = |feature| features & feature != 0;
+        let has_one_sum = !is_first && journal.s_feature_compat & JBD2_FEATURE_COMPAT_CHECKSUM != 0;
+        if !is_known(&journal, block_bytes) || has_one_sum {
+            return Ok(None);
+        }
+        let sums = match () {
+            () if has(JBD2_FEATURE_INCOMPAT_CSUM_V3) => Sums::Long,
+            () if has(JBD2_FEATURE_INCOMPAT_CSUM_V2) => Sums::Short,
+            () => Sums::None,
+        };
+        let is_wide = has(JBD2_FEATURE_INCOMPAT_64BIT);
+        let map = superblock.get(superblock::JOURNAL_BLOCKS..superblock::JOURNAL_BLOCKS_END);
+        let Some(blocks) = pieces(disk, map.unwrap_or_default(), block_bytes)? else { return Ok(None) };
+        Ok(Some(Journal { blocks, sums, is_wide, uuid: journal.s_uuid }))
+    }
+}
+
+/// Pieces of a file with this tree of extents, by their places. `None` if it has none, has too many, or is damaged.
+fn pieces(disk: &mut impl Disk, root: &[u8], block_bytes: u64) -> Result<Option<Vec<Range<u64>>>> {
+    let disk_bytes = disk.sectors().saturating_mul(disk.sector_bytes().into());
+    let (mut node, mut below, mut found) = (root.to_vec(), Vec::new(), Vec::new());
+    let mut looked_at = 0;
+    loop {
+        let (count, depth) = (half(&node, extents::COUNT) as usize, half(&node, extents::DEPTH));
+        let is_whole = half(&node, 0) == EXTENTS && extents::FIRST + count * extents::ENTRY <= node.len();
+        looked_at += 1 + count;
+        if !is_whole || looked_at > PIECES_MAX {
+            return Ok(None);
+        }
+        for entry in node[extents::FIRST..].chunks_exact(extents::ENTRY).take(count) {
+            // Offsets are those from the beginning of a node.
+            let number = |upper, lower| {
+                let [upper, lower] = [upper, lower].map(|at: usize| at - extents::FIRST);
+                u64::from(half(entry, upper)) << 32 | u64::from(word(entry, lower))
+            };
+            if depth > 0 {
+                below.push(number(extents::NODE_UPPER, extents::NODE));
+            } else {
+                let first = number(extents::START_UPPER, extents::START);
+                let len = u64::from(half(entry, extents::LEN - extents::FIRST));
+                found.push(first..first.saturating_add(len));
+            }
+        }
+        let Some(block) = below.pop() else { break };
+        if block >= disk_bytes / block_bytes {
+            return Ok(None);
+        }
+        node = read(disk, block * block_bytes, block_bytes as usize)?;
+    }
+    found.sort_unstable_by_key(|piece| piece.start);
+    Ok(Some(found))
+}
 
 /// Finding of [`shorten`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -11,8 +11,11 @@
 
 extern crate alloc;
 
+mod counts;
 mod disk;
+mod geometry;
 mod journal;
+mod log;
 mod padding;
 mod raw;
 mod readdir;

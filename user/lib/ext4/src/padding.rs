@@ -4,27 +4,8 @@
 //! No checksum covers them. So they are set here, when such a bitmap goes to its place on the disk. One that still lies in the journal when power is
 //! lost has them zero, and `e2fsck -p` sets them without a word.
 
-use crate::Disk;
-use crate::raw::{half, read, superblock, superblock_of, word};
+use crate::geometry::Geometry;
 use alloc::vec::Vec;
-use vfs::Result;
-
-/// Descriptors lie elsewhere, in groups of their own.
-const META_BG: u32 = 0x10;
-/// Numbers of blocks have 64 bits.
-const IS_64_BITS: u32 = 0x80;
-
-/// Offsets in a descriptor, and the bit of a group whose inodes were never used.
-mod descriptor {
-    pub const INODE_BITMAP: usize = 0x04;
-    pub const FLAGS: usize = 0x12;
-    pub const INODE_BITMAP_UPPER: usize = 0x24;
-    pub const BYTES: usize = 32;
-    pub const INODES_UNUSED: u32 = 1;
-}
-
-/// Largest group descriptors together that are looked at, in bytes.
-const DESCRIPTORS_MAX: u64 = 4 << 20;
 
 /// Bitmaps whose ends are to be set.
 #[derive(Debug, Default)]
@@ -37,50 +18,18 @@ pub struct Padding {
 }
 
 impl Padding {
-    /// Looks at a disk which bitmaps are still to be made. None where it is no such file system, or one whose descriptors lie elsewhere: whether it is sound, the
-    /// library says.
-    pub fn of(disk: &mut impl Disk) -> Padding {
-        Padding::found(disk).ok().flatten().unwrap_or_default()
-    }
-
-    fn found(disk: &mut impl Disk) -> Result<Option<Padding>> {
-        let Some((bytes, block_bytes)) = superblock_of(disk)? else { return Ok(None) };
-        let features = word(&bytes, superblock::INCOMPATIBLE);
-        let (per_group, inodes) =
-            (word(&bytes, superblock::BLOCKS_PER_GROUP), word(&bytes, superblock::INODES_PER_GROUP));
-        if features & META_BG != 0 || per_group == 0 || inodes % 8 != 0 {
-            return Ok(None);
+    /// Bitmaps of a file system that are still to be made.
+    pub fn of(geometry: &Geometry) -> Padding {
+        let (block_bytes, inode_bytes) = (geometry.block_bytes, geometry.inodes_per_group as usize / 8);
+        if inode_bytes as u64 >= block_bytes {
+            return Padding::default();
         }
-        let is_wide = features & IS_64_BITS != 0;
-        let upper = if is_wide { u64::from(word(&bytes, superblock::BLOCKS_UPPER)) << 32 } else { 0 };
-        let first = u64::from(word(&bytes, superblock::FIRST_DATA_BLOCK));
-        let blocks = (upper | u64::from(word(&bytes, superblock::BLOCKS))).saturating_sub(first);
-        let each =
-            if is_wide { half(&bytes, superblock::DESCRIPTOR_BYTES) as usize } else { descriptor::BYTES };
-        let len = blocks.div_ceil(per_group.into()).saturating_mul(each as u64);
-        let disk_bytes = disk.sectors().saturating_mul(disk.sector_bytes().into());
-        let is_there = blocks.checked_add(first).and_then(|end| end.checked_mul(block_bytes));
-        let is_sound =
-            is_there.is_some_and(|end| end <= disk_bytes) && first == u64::from(block_bytes == 1024);
-        if !is_sound || each < descriptor::BYTES || len > DESCRIPTORS_MAX {
-            return Ok(None);
-        }
-        let inode_bytes = inodes as usize / 8;
-        let descriptors = read(disk, (first + 1) * block_bytes, len as usize)?;
-        let unused = descriptors
-            .chunks_exact(each)
-            .filter(|group| half(group, descriptor::FLAGS) & descriptor::INODES_UNUSED != 0);
-        let mut bitmaps: Vec<u64> = unused
-            .map(|group| {
-                let upper =
-                    if each > descriptor::BYTES { word(group, descriptor::INODE_BITMAP_UPPER) } else { 0 };
-                u64::from(upper) << 32 | u64::from(word(group, descriptor::INODE_BITMAP))
-            })
-            // Those of a damaged file system may be anywhere.
-            .filter(|&bitmap| bitmap < first + blocks)
-            .collect();
+        let unused = geometry.groups.iter().filter(|group| group.is_unused);
+        // Those of a damaged file system may be anywhere.
+        let mut bitmaps: Vec<u64> = unused.map(|group| group.inode_bitmap).collect();
+        bitmaps.retain(|&bitmap| bitmap < u64::MAX / block_bytes - 1);
         bitmaps.sort_unstable();
-        Ok(((inode_bytes as u64) < block_bytes).then_some(Padding { block_bytes, inode_bytes, bitmaps }))
+        Padding { block_bytes, inode_bytes, bitmaps }
     }
 
     /// Sets the ends of bitmaps among bytes that are to be written to a place of the disk. None if there are none.

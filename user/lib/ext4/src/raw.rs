@@ -24,13 +24,19 @@ pub mod superblock {
     pub const BLOCKS_PER_GROUP: usize = 0x20;
     pub const INODES_PER_GROUP: usize = 0x28;
     pub const MAGIC: usize = 0x38;
+    pub const INODE_BYTES: usize = 0x58;
     pub const COMPATIBLE: usize = 0x5c;
     pub const INCOMPATIBLE: usize = 0x60;
+    pub const READ_ONLY_COMPATIBLE: usize = 0x64;
+    pub const UUID: usize = 0x68;
     pub const JOURNAL_DEVICE: usize = 0xe4;
     pub const JOURNAL_BACKUP_TYPE: usize = 0xfd;
     pub const DESCRIPTOR_BYTES: usize = 0xfe;
     pub const JOURNAL_BLOCKS: usize = 0x10c;
+    /// Behind the map of the journal's blocks come its length's two words.
+    pub const JOURNAL_BLOCKS_END: usize = 0x148;
     pub const BLOCKS_UPPER: usize = 0x150;
+    pub const CHECKSUM_SEED: usize = 0x270;
 }
 
 /// The superblock of a disk, and bytes of a block. `None` if there is no such file system.
