@@ -604,9 +604,9 @@ pub fn ram() -> Ram<Plain> {
     Ram::new(16 << 20, || 0)
 }
 
-/// Gives pages to a file system that has none.
+/// Gives pages to a file system that has none. They are kept if it knows all changes, with room for few.
 pub fn paged<F: FileSystem>(fs: F) -> Cached<F, Plain> {
-    Cached::new(fs, HELD_MAX + 1)
+    Cached::keeping(fs, HELD_MAX + 1)
 }
 
 #[test]
@@ -617,6 +617,11 @@ fn ext4_and_linux_agree() {
 #[test]
 fn ram_and_linux_agree() {
     compare("ram", programs(), 300, |_| ram(), |fs| fs);
+}
+
+#[test]
+fn kept_pages_and_linux_agree() {
+    compare("kept", programs(), 300, |_| paged(ram()), |fs| fs);
 }
 
 /// A file system that nobody writes to: whoever tries is a mistake of the test's subject.

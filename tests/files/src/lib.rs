@@ -7,6 +7,7 @@ mod directories;
 mod ext4_on_disk;
 mod hostile;
 mod journals;
+mod kept;
 mod large;
 mod paths;
 mod quota;

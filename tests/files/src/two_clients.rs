@@ -19,7 +19,7 @@ fn clock() -> u64 {
 }
 
 /// Something that a client does at random. Whether it can be done is a matter of the rest.
-fn act(client: &mut Client, random: &mut Random) {
+fn act<F: FileSystem>(client: &mut Volume<F>, random: &mut Random) {
     let root = client.root();
     let mut name = || NAMES[random.below(NAMES.len() as u64) as usize].as_bytes();
     let (first, second) = (name(), name());
@@ -41,25 +41,28 @@ fn act(client: &mut Client, random: &mut Random) {
     };
 }
 
-fn with_file(
-    client: &mut Client,
+fn with_file<F: FileSystem, T>(
+    client: &mut Volume<F>,
     root: Inode,
     path: &[u8],
     how: How,
-    run: impl FnOnce(&mut Client, Inode) -> Result<()>,
-) -> Result<()> {
+    run: impl FnOnce(&mut Volume<F>, Inode) -> Result<T>,
+) -> Result<T> {
     let file = client.open(root, path, how, 0o600)?;
     let done = run(client, file);
     client.close(file)?;
     done
 }
 
-fn write(client: &mut Client, root: Inode, path: &[u8], text: &[u8]) -> Result<()> {
+fn write<F: FileSystem>(client: &mut Volume<F>, root: Inode, path: &[u8], text: &[u8]) -> Result<()> {
     let how = How { create: true, ..How::default() };
     with_file(client, root, path, how, |client, file| client.write(file, 0, text).map(drop))
 }
 
-/// All that a client sees.
+/// A client of any file system.
+type ClientOf<F> = Volume<Remote<Served<F>>>;
+
+/// All attributes that a client sees, and where links lead.
 fn view<F: FileSystem>(volume: &mut Volume<F>) -> Vec<Result<(Attributes, Result<Vec<u8>>)>> {
     let root = volume.root();
     NAMES
@@ -72,20 +75,39 @@ fn view<F: FileSystem>(volume: &mut Volume<F>) -> Vec<Result<(Attributes, Result
         .collect()
 }
 
-#[test]
-fn both_see_all_at_once() {
+/// All contents of files that a client sees.
+fn contents<F: FileSystem>(volume: &mut Volume<F>) -> Vec<Result<Vec<u8>>> {
+    let root = volume.root();
+    let read = |name: &&str| {
+        with_file(volume, root, name.as_bytes(), How::default(), |volume, file| {
+            let mut bytes = vec![0; 100];
+            let count = volume.read(file, 0, &mut bytes)?;
+            bytes.truncate(count);
+            Ok(bytes)
+        })
+    };
+    NAMES.iter().map(read).collect()
+}
+
+/// Two clients of a server do something in turn, and see the same as one who comes new. Now and then something happens to the server.
+fn see_all_at_once<F: FileSystem, T: PartialEq + core::fmt::Debug>(
+    new: impl Fn() -> F,
+    view: impl Fn(&mut ClientOf<F>) -> T,
+    happen: impl Fn(&Served<F>),
+) {
     for seed in 1..=programs() {
         let mut random = Random(seed);
-        let served = Served::new(Ram::new(16 << 20, clock), 100);
-        let mut clients: [Client; 2] = [(); 2].map(|()| Volume::new(Remote::new(served.clone()).unwrap()));
+        let served = Served::new(new(), 100);
+        let client = || Volume::new(Remote::new(served.clone()).unwrap());
+        let mut clients = [client(), client()];
         for step in 0..200 {
-            let client = &mut clients[random.below(2) as usize];
-            client.begin();
-            act(client, &mut random);
+            let acting = &mut clients[random.below(2) as usize];
+            acting.begin();
+            act(acting, &mut random);
             if random.below(40) == 0 {
-                served.restart(|fs| fs);
+                happen(&served);
             }
-            let expected = view(&mut Volume::new(Remote::new(served.clone()).unwrap()));
+            let expected = view(&mut client());
             for client in &mut clients {
                 // A client may look twice before it begins anew, and then see nothing older.
                 client.begin();
@@ -94,6 +116,18 @@ fn both_see_all_at_once() {
             }
         }
     }
+}
+
+#[test]
+fn both_see_all_at_once() {
+    see_all_at_once(|| Ram::<Plain>::new(16 << 20, clock), view, |served| served.restart(|fs| fs));
+}
+
+/// Pages that the server keeps are those of the files that both clients see.
+#[test]
+fn both_see_all_at_once_of_kept_pages() {
+    let new = || Cached::<_, Plain>::keeping(Ram::<Plain>::new(16 << 20, clock), 4);
+    see_all_at_once(new, |client| (view(client), contents(client)), |_| {});
 }
 
 /// A client that looks again asks for changes, and for nothing else.

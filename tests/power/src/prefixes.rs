@@ -17,7 +17,7 @@ use std::rc::Rc;
 use vfs::page::{Page, Plain};
 use vfs::{Cached, How, Inode, Result, Volume};
 
-/// Pages that are mapped at most, as in the server.
+/// Pages that are mapped or kept at most, as in the server.
 const PAGES_MAX: usize = 1024;
 
 /// A disk with so many MiB, of which its journal has some.
@@ -130,7 +130,7 @@ impl Program {
         let recorded = Recorded { disk: disk.clone(), log: Rc::default() };
         let log = recorded.log.clone();
         let mut volume: Mounted =
-            Volume::new(Cached::new(ext4::Mounted::new(recorded, || 0).unwrap(), PAGES_MAX));
+            Volume::new(Cached::keeping(ext4::Mounted::new(recorded, || 0).unwrap(), PAGES_MAX));
         let root = volume.root();
         DIRECTORIES.iter().for_each(|name| volume.mkdir(root, name.as_bytes(), 0o755).unwrap());
         volume.sync(root).unwrap();

@@ -1,33 +1,41 @@
-//! Pages for a file system that has none of its own: copies of what it reads, while somebody holds them.
+//! Pages for a file system that has none of its own: copies of what it reads.
 //!
-//! A page is written back when its file is synced, if it has changed. Whoever reads or writes the file as before finds what is in the page.
+//! A page is written back when its file is synced, if somebody who has mapped it has changed it. Whoever reads or writes the file as before finds what is in the page.
+//!
+//! One in front of a file system that [knows all changes](FileSystem::knows_all_changes) may [keep](Cached::keeping) pages that nobody holds: a file that is read again costs
+//! the file system nothing, and its length is known. What is written goes to the file system at once, and to the page as well, so a page that is kept never has anything that
+//! the file system has not. Others are forgotten when nobody holds them.
+
+mod store;
 
 use crate::page::{PAGE, Page, Paged, parts};
 use crate::{Attributes, Changes, Entry, Error, FileSystem, Inode, Kind, Name, New, Result, Space};
-use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::AtomicU64;
+use store::{Contents, Store};
 
 /// A file system with pages.
 #[derive(Debug)]
 pub struct Cached<F, P> {
     fs: F,
-    pages: BTreeMap<(Inode, u64), Copy<P>>,
-    pages_max: usize,
+    store: Store<P>,
+    /// Pages that nobody holds are kept, and lengths of files are known.
+    is_keeping: bool,
     /// Whether bytes of pages were brought to files since it was asked for.
     has_written: bool,
 }
 
-#[derive(Debug)]
-struct Copy<P> {
-    page: P,
-    /// Somebody may write to it, or has.
-    is_writable: bool,
-}
-
 impl<F: FileSystem, P: Page> Cached<F, P> {
-    /// At most so many pages of a file system.
+    /// At most so many pages of a file system, each as long as somebody holds it.
     pub const fn new(fs: F, pages_max: usize) -> Cached<F, P> {
-        Cached { fs, pages: BTreeMap::new(), pages_max, has_written: false }
+        Cached { fs, store: Store::new(pages_max), is_keeping: false, has_written: false }
+    }
+
+    /// At most so many pages of a file system, which are kept. One that does not [know all changes](FileSystem::knows_all_changes) is as by [`new`](Cached::new).
+    pub fn keeping(fs: F, pages_max: usize) -> Cached<F, P> {
+        let is_keeping = fs.knows_all_changes();
+        Cached { fs, store: Store::new(pages_max), is_keeping, has_written: false }
     }
 
     /// The file system. Nobody has pages of it any more; what was written to them was synced before, or is lost.
@@ -35,57 +43,180 @@ impl<F: FileSystem, P: Page> Cached<F, P> {
         self.fs
     }
 
-    /// The end of a file is there, or was. Bytes behind it are zeros, whatever somebody has put there who has the page.
-    fn clear_behind(&mut self, file: Inode, end: u64) {
-        let at = (end % PAGE as u64) as usize;
-        if at > 0
-            && let Some(copy) = self.pages.get(&(file, end / PAGE as u64))
-        {
-            copy.page.clear(at);
+    /// How many pages there are.
+    pub fn pages_count(&self) -> usize {
+        self.store.count()
+    }
+
+    /// Pages of a file, and its length if it is known.
+    fn contents(&mut self, file: Inode) -> Result<&mut Contents<P>> {
+        if !self.store.has(file) {
+            let len = if self.is_keeping { Some(self.fs.len(file)?) } else { None };
+            self.store.insert(file, len);
+        }
+        self.store.get(file).ok_or(Error::NotFound)
+    }
+
+    /// Bytes of a file. They are known if pages are kept.
+    fn end(&mut self, file: Inode) -> Result<u64> {
+        match self.contents(file)?.len() {
+            Some(len) => Ok(len),
+            None => self.fs.len(file),
         }
     }
 
-    /// Writes pages back that have changed and are meant, and goes on when one cannot be written: a page of one client is no reason for another's not to be.
+    /// Writes pages of a file back that have changed, and goes on when one cannot be written: a page of one client is no reason for another's not to be.
     /// Gives back the first error.
-    fn write_back(&mut self, is_meant: impl Fn((Inode, u64)) -> bool) -> Result<()> {
+    fn write_back(&mut self, file: Inode, is_meant: impl Fn(&P) -> bool) -> Result<()> {
         let mut outcome = Ok(());
-        for (&(inode, number), copy) in &mut self.pages {
-            if copy.is_writable && is_meant((inode, number)) {
-                let written = write_page(&mut self.fs, inode, number, &copy.page);
-                // One that cannot be written may have been in part.
-                self.has_written |= written != Ok(false);
-                let written = written.map(drop);
-                if written.is_ok() {
-                    // A holder may go on to write.
-                    copy.is_writable = copy.page.is_shared();
-                }
-                outcome = outcome.and(written);
+        let Some(contents) = self.store.get(file) else { return outcome };
+        for (&number, copy) in contents.writable() {
+            if !is_meant(&copy.page) {
+                continue;
             }
+            let written = write_page(&mut self.fs, file, number, &copy.page);
+            // One that cannot be written may have been in part.
+            self.has_written |= written != Ok(false);
+            let written = written.map(drop);
+            if written.is_ok() {
+                // A holder may go on to write.
+                copy.is_writable = copy.page.is_shared();
+            }
+            outcome = outcome.and(written);
         }
+        contents.count_writable();
         outcome
     }
 
-    /// Forgets pages that nobody holds, and lets the others be, which may be many. One that cannot be written back is lost: its last holder was told so when he synced.
-    fn prune(&mut self) {
-        // Looked at once: one that is let go meanwhile, when it was not written back, stays until the next time.
-        let unheld = self.pages.iter().filter(|(_, copy)| !copy.page.is_shared());
-        let unheld: Vec<(Inode, u64)> = unheld.map(|(&place, _)| place).collect();
-        if !unheld.is_empty() {
-            let _ = self.write_back(|place| unheld.binary_search(&place).is_ok());
-            self.pages.retain(|place, _| unheld.binary_search(place).is_err());
+    /// Writes pages back that somebody has changed who holds them no more. One that cannot be written is lost: its last holder was told so when he synced.
+    fn settle(&mut self) {
+        for file in self.store.writable() {
+            let _ = self.write_back(file, |page| !page.is_shared());
+            self.store.lose(file, |copy| copy.is_writable && !copy.page.is_shared());
         }
     }
 
-    fn new_page(&mut self, file: Inode, number: u64) -> Result<P> {
-        self.prune();
-        if self.pages.len() >= self.pages_max {
+    /// Makes room for a page, if there is none: those that were not used for the longest time go. Where pages are not kept, all go that nobody holds.
+    fn make_room(&mut self) {
+        self.settle();
+        if !self.is_keeping {
+            self.store.lose_unheld();
+        } else if self.store.is_full() {
+            self.store.lose_oldest();
+        }
+    }
+
+    /// A page of zeros. If there is no memory for one, those that are kept are given up, some of them at a time.
+    fn zeroed(&mut self) -> Result<P> {
+        loop {
+            if let Some(page) = P::zeroed() {
+                return Ok(page);
+            }
+            if self.store.lose_oldest() == 0 {
+                return Err(Error::NoSpace);
+            }
+        }
+    }
+
+    /// Reads a page that is not there yet.
+    fn load(&mut self, file: Inode, number: u64) -> Result<()> {
+        self.make_room();
+        if self.store.is_full() {
             return Err(Error::NoSpace);
         }
-        let page = P::zeroed().ok_or(Error::NoSpace)?;
+        let page = self.zeroed()?;
         let mut bytes = [0; PAGE];
         let len = self.fs.read(file, number * PAGE as u64, &mut bytes)?;
         page.write(0, &bytes[..len]);
-        Ok(page)
+        let contents = self.contents(file)?;
+        // The file system knows that it was read.
+        contents.is_marked = true;
+        self.store.put(file, number, page);
+        Ok(())
+    }
+
+    /// Tells the file system that a file is read, if it was not since it was changed: it may have a time to note.
+    fn mark(&mut self, file: Inode) -> Result<()> {
+        let contents = self.contents(file)?;
+        if !contents.is_marked {
+            contents.is_marked = true;
+            self.fs.read(file, 0, &mut [0])?;
+        }
+        Ok(())
+    }
+
+    /// Does what is to be done before bytes of a page can be sent. Whether there is such a page.
+    fn make_ready(&mut self, file: Inode, number: u64) -> Result<bool> {
+        if !self.is_keeping || number >= self.end(file)?.div_ceil(PAGE as u64) {
+            return Ok(false);
+        }
+        if !self.store.has_page(file, number) && self.load(file, number).is_err() {
+            return Ok(false);
+        }
+        self.mark(file)?;
+        // The file system has all that is sent.
+        self.write_back(file, |page| !page.is_shared())?;
+        Ok(true)
+    }
+
+    /// Puts what pages have over bytes that were read.
+    fn overlay(&mut self, file: Inode, offset: u64, to: &mut [u8]) {
+        let Some(contents) = self.store.get(file) else { return };
+        let mut done = 0;
+        for (number, first, len) in parts(offset, to.len()) {
+            if let Some(copy) = contents.page(number) {
+                copy.page.read(first, &mut to[done..done + len]);
+            }
+            done += len;
+        }
+    }
+
+    /// Reads at most a page's bytes, by way of pages that are kept.
+    fn read_kept(&mut self, file: Inode, offset: u64, to: &mut [u8]) -> Result<usize> {
+        let count = self.end(file)?.saturating_sub(offset).min(to.len() as u64) as usize;
+        let mut done = 0;
+        for (number, first, len) in parts(offset, count) {
+            let part = &mut to[done..done + len];
+            let is_there = self.store.has_page(file, number) || self.load(file, number).is_ok();
+            if is_there && let Some(copy) = self.store.used(file, number) {
+                copy.page.read(first, part);
+            } else if self.fs.read(file, offset + done as u64, part)? < len {
+                return Err(Error::Io);
+            }
+            done += len;
+        }
+        if count > 0 {
+            self.mark(file)?;
+        }
+        Ok(count)
+    }
+
+    /// A change of a file has failed, maybe after a part of it: nothing that was known of it is, but what others hold.
+    fn doubt(&mut self, file: Inode) {
+        self.store.lose(file, |copy| !copy.is_writable && !copy.page.is_shared());
+        if self.is_keeping
+            && let Ok(len) = self.fs.len(file)
+            && let Some(contents) = self.store.get(file)
+        {
+            contents.set_len(len);
+        }
+    }
+
+    /// Pages get bytes that were written to the file.
+    fn write_pages(&mut self, file: Inode, offset: u64, from: &[u8]) {
+        let mut done = 0;
+        for (number, first, len) in parts(offset, from.len()) {
+            self.store.change(file, number, |page| page.write(first, &from[done..done + len]));
+            done += len;
+        }
+    }
+
+    /// The end of a file is there, or was. Bytes behind it are zeros, whatever somebody has put there who has the page.
+    fn clear_behind(&mut self, file: Inode, end: u64) {
+        let at = (end % PAGE as u64) as usize;
+        if at > 0 {
+            self.store.change(file, end / PAGE as u64, |page| page.clear(at));
+        }
     }
 }
 
@@ -110,20 +241,47 @@ impl<F: FileSystem, P: Page> Paged for Cached<F, P> {
     type Page = P;
 
     fn page(&mut self, file: Inode, number: u64, is_writable: bool) -> Result<P> {
-        if number >= self.fs.len(file)?.div_ceil(PAGE as u64) {
+        let end = self.end(file)?;
+        if number >= end.div_ceil(PAGE as u64) {
             return Err(Error::Invalid);
         }
-        if !self.pages.contains_key(&(file, number)) {
-            let page = self.new_page(file, number)?;
-            self.pages.insert((file, number), Copy { page, is_writable: false });
+        if !self.store.has_page(file, number) {
+            self.load(file, number)?;
         }
-        let copy = self.pages.get_mut(&(file, number)).ok_or(Error::NotFound)?;
-        copy.is_writable |= is_writable;
-        Ok(copy.page.clone())
+        let copy = self.store.used(file, number).ok_or(Error::NotFound)?;
+        if copy.page.is_sent() {
+            copy.page = copy.page.copied().ok_or(Error::NoSpace)?;
+        }
+        let there = end - number * PAGE as u64;
+        if there < PAGE as u64 && !copy.page.is_shared() {
+            // Somebody may have written behind the end who held it.
+            copy.page.clear(there as usize);
+        }
+        let page = copy.page.clone();
+        if is_writable {
+            copy.is_writable = true;
+            self.contents(file)?.count_writable();
+        }
+        Ok(page)
     }
 
     fn pages_max(&self) -> usize {
-        self.pages_max
+        self.store.count_max()
+    }
+
+    fn send(&mut self, file: Inode, offset: u64, len: usize) -> Result<Option<P::Sent>> {
+        let (number, first) = (offset / PAGE as u64, (offset % PAGE as u64) as usize);
+        if self.store.ready(file, number).is_none() && !self.make_ready(file, number)? {
+            return Ok(None);
+        }
+        let Some((copy, end)) = self.store.ready(file, number) else { return Ok(None) };
+        let count = end.saturating_sub(offset).min(len as u64) as usize;
+        if count == 0 || count > PAGE - first { Ok(None) } else { Ok(copy.page.send(first, count)) }
+    }
+
+    fn len_word(&mut self, file: Inode) -> Option<Arc<AtomicU64>> {
+        let is_known = self.is_keeping && self.fs.kind_of(file) == Ok(Kind::File);
+        if is_known { self.contents(file).ok()?.len_word() } else { None }
     }
 
     fn take_written(&mut self) -> bool {
@@ -131,8 +289,10 @@ impl<F: FileSystem, P: Page> Paged for Cached<F, P> {
     }
 
     fn write_back_all(&mut self) {
-        // Each holder is told when he syncs.
-        let _ = self.write_back(|_| true);
+        for file in self.store.writable() {
+            // Each holder is told when he syncs.
+            let _ = self.write_back(file, |_| true);
+        }
     }
 }
 
@@ -147,7 +307,10 @@ impl<F: FileSystem, P: Page> FileSystem for Cached<F, P> {
     }
 
     fn len(&mut self, file: Inode) -> Result<u64> {
-        self.fs.len(file)
+        match self.store.get(file).and_then(|contents| contents.len()) {
+            Some(len) => Ok(len),
+            None => self.fs.len(file),
+        }
     }
 
     fn kind_of(&mut self, inode: Inode) -> Result<Kind> {
@@ -155,6 +318,9 @@ impl<F: FileSystem, P: Page> FileSystem for Cached<F, P> {
     }
 
     fn change(&mut self, inode: Inode, changes: &Changes) -> Result<()> {
+        if let Some(contents) = self.store.get(inode) {
+            contents.is_marked = false;
+        }
         self.fs.change(inode, changes)
     }
 
@@ -187,9 +353,9 @@ impl<F: FileSystem, P: Page> FileSystem for Cached<F, P> {
     }
 
     fn forget(&mut self, inode: Inode) -> Result<()> {
-        self.fs.forget(inode)?;
-        self.pages.retain(|&(of, _), _| of != inode);
-        Ok(())
+        // Another file may get the number.
+        self.store.remove(inode);
+        self.fs.forget(inode)
     }
 
     fn readlink(&mut self, inode: Inode) -> Result<Vec<u8>> {
@@ -197,49 +363,48 @@ impl<F: FileSystem, P: Page> FileSystem for Cached<F, P> {
     }
 
     fn read(&mut self, inode: Inode, offset: u64, to: &mut [u8]) -> Result<usize> {
-        let count = self.fs.read(inode, offset, to)?;
-        if !self.pages.is_empty() {
-            let mut done = 0;
-            for (number, first, len) in parts(offset, count) {
-                if let Some(copy) = self.pages.get(&(inode, number)) {
-                    copy.page.read(first, &mut to[done..done + len]);
-                }
-                done += len;
-            }
+        if self.is_keeping && to.len() <= PAGE {
+            return self.read_kept(inode, offset, to);
         }
+        let count = self.fs.read(inode, offset, to)?;
+        self.overlay(inode, offset, &mut to[..count]);
         Ok(count)
     }
 
     fn write(&mut self, inode: Inode, offset: u64, from: &[u8]) -> Result<usize> {
-        if self.pages.is_empty() {
+        if !self.store.has(inode) {
             return self.fs.write(inode, offset, from);
         }
-        let end = self.fs.len(inode)?;
-        let count = self.fs.write(inode, offset, from)?;
+        let end = self.end(inode)?;
+        let count = self.fs.write(inode, offset, from).inspect_err(|_| self.doubt(inode))?;
         if offset > end {
             self.clear_behind(inode, end);
         }
-        let mut done = 0;
-        for (number, first, len) in parts(offset, count) {
-            if let Some(copy) = self.pages.get(&(inode, number)) {
-                copy.page.write(first, &from[done..done + len]);
-            }
-            done += len;
+        self.write_pages(inode, offset, &from[..count]);
+        if let Some(contents) = self.store.get(inode) {
+            contents.is_marked = false;
+            contents.set_len(end.max(offset + count as u64));
         }
         Ok(count)
     }
 
     fn truncate(&mut self, inode: Inode, len: u64) -> Result<()> {
-        let before = self.fs.len(inode)?;
-        self.fs.truncate(inode, len)?;
+        if !self.store.has(inode) {
+            return self.fs.truncate(inode, len);
+        }
+        let before = self.end(inode)?;
+        self.fs.truncate(inode, len).inspect_err(|_| self.doubt(inode))?;
         self.clear_behind(inode, len.min(before));
-        let first = len.div_ceil(PAGE as u64);
-        self.pages.retain(|&(of, number), _| of != inode || number < first);
+        self.store.cut(inode, len.div_ceil(PAGE as u64));
+        if let Some(contents) = self.store.get(inode) {
+            contents.is_marked = false;
+            contents.set_len(len);
+        }
         Ok(())
     }
 
     fn sync(&mut self, inode: Inode) -> Result<()> {
-        let written = if self.pages.is_empty() { Ok(()) } else { self.write_back(|(of, _)| of == inode) };
+        let written = self.write_back(inode, |_| true);
         self.fs.sync(inode).and(written)
     }
 
@@ -260,36 +425,7 @@ impl<F: FileSystem, P: Page> FileSystem for Cached<F, P> {
     }
 
     fn release(&mut self, inode: Inode) {
+        self.store.released(inode);
         self.fs.release(inode);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Ram;
-    use crate::page::Plain;
-
-    /// A new page costs the writing back of those that nobody holds, and not of all that others have mapped.
-    #[test]
-    fn pages_of_others_are_left_alone() -> Result<()> {
-        let mut cached: Cached<Ram<Plain>, Plain> = Cached::new(Ram::new(1 << 20, || 0), 10);
-        let root = cached.root();
-        let mut files = [Inode(0); 3];
-        for (file, name) in files.iter_mut().zip([&b"held"[..], b"gone", b"new"]) {
-            *file = cached.create(root, Name::new(name)?, New::File, 0o644)?;
-            cached.write(*file, 0, b"text")?;
-        }
-        let [held, gone, new] = files;
-        let page = cached.page(held, 0, true)?;
-        page.write(0, b"more");
-        cached.page(gone, 0, true)?.write(0, b"last");
-        cached.page(new, 0, false)?;
-        let mut bytes = [0; 4];
-        assert_eq!((cached.read(held, 0, &mut bytes)?, &bytes), (4, b"more"));
-        let mut fs = cached.into_inner();
-        assert_eq!((fs.read(held, 0, &mut bytes)?, &bytes), (4, b"text"));
-        assert_eq!((fs.read(gone, 0, &mut bytes)?, &bytes), (4, b"last"));
-        Ok(())
     }
 }

@@ -22,12 +22,12 @@ rt::entry!(main);
 /// Name under which the server is found.
 const NAME: &str = "disk";
 
-/// Pages of files that clients have mapped, at most: 4 MiB.
+/// Pages of files that clients have mapped, and of those that were used last, at most: 4 MiB.
 const PAGES_MAX: usize = 1024;
 
 fn main() -> i32 {
     let failure = match mount() {
-        Ok(mounted) => files::serve(NAME, Cached::new(mounted, PAGES_MAX)),
+        Ok(mounted) => files::serve(NAME, Cached::keeping(mounted, PAGES_MAX)),
         Err(status) => files::hand_out(NAME, |_| Err(status)),
     };
     println!("ext4: {failure}");
