@@ -820,7 +820,7 @@ extern "C" fn page(seed: u64) -> u64 {
 fn page_in(random: &mut Random, message: Message) -> sys::Result<Message> {
     let to = message.sender;
     if message.kind == Kind::Exception && message.words[0] == vector::SYSCALL {
-        // Who was denied native calls would make the denied one again, for ever.
+        // An answer would let the thread make the denied call again, for ever.
         return sys::receive(Uid::ANY, Timeout::NEVER);
     }
     if message.kind != Kind::Fault {
@@ -970,7 +970,7 @@ impl Troupe {
         Ok(())
     }
 
-    /// What is done every few rounds: memory is taken away, and whoever is gone, hangs or is in the middle of anything is replaced.
+    /// Takes memory away every few rounds, and replaces whoever is gone, hangs or is in the middle of anything.
     fn tend(&mut self, round: u64, random: &mut Random) -> Outcome {
         if round % 8 == 0 {
             let rights = if round % 16 == 0 { Rights::W } else { Rights::RWX };

@@ -48,7 +48,7 @@ pub static NAMES: [AtomicU64; CALLERS] = [const { AtomicU64::new(0) }; CALLERS];
 /// See [`NAMES`].
 pub static DOERS: [AtomicU64; HANDLERS] = [const { AtomicU64::new(0) }; HANDLERS];
 
-/// What a caller knows and counts.
+/// Words that a caller knows, and counts.
 #[repr(C)]
 struct Words {
     state: AtomicU64,

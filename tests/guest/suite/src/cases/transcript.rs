@@ -79,7 +79,7 @@ struct Cast {
     does: [Option<usize>; AGENTS],
     /// Whose exception it has.
     has_exception: [Option<usize>; AGENTS],
-    /// Who has taken each caller's call, and may have left it unanswered.
+    /// The agent that has taken each caller's call, and may have left it unanswered.
     taken_by: [Option<usize>; CALLERS],
 }
 
@@ -103,7 +103,7 @@ impl Cast {
         }
     }
 
-    /// Which caller that is.
+    /// Index of the caller with a name.
     fn caller(&self, uid: Uid) -> Option<usize> {
         self.callers.iter().position(|caller| caller.uid == uid)
     }
@@ -334,7 +334,7 @@ impl Cast {
     /// Does something to a caller, which is blocked or stopped: its calls go to somebody else from now on, or it ends.
     fn disturb_caller(&mut self, story: &mut Story, random: &mut Random, step: u64) -> Outcome {
         let which = random.below(CALLERS as u64) as usize;
-        // As a rule somebody who may have its calls.
+        // Mostly somebody who may have its calls.
         let may = [[0, 1, 5, 5], [2, 3, 4, 5]][which % 2];
         let anybody = random.below(AGENTS as u64) as usize;
         let handler = if random.below(8) == 0 { anybody } else { random.pick(&may) };
