@@ -17,9 +17,9 @@ use abi::{Call, Kind, Uid};
 use kernel::arch::extended::{registers, set_registers};
 use kernel::kernel::Kernel;
 use kernel::lend::word::Stake;
-use kernel::object::{TaskRef, ThreadRef};
 use kernel::object::shuttle::ShuttleRef;
 use kernel::object::thread::{Errand, Wait};
+use kernel::object::{TaskRef, ThreadRef};
 use std::collections::{BTreeSet, HashMap};
 use std::iter::successors;
 
@@ -129,7 +129,8 @@ impl Owners {
     /// Looks on which shuttle each thread is, at the end of a step of the kernel.
     pub fn look(&mut self, k: &Kernel) {
         let threads = || {
-            let of_task = |task: TaskRef| successors(task.threads.first(), move |&thread| task.threads.after(thread));
+            let of_task =
+                |task: TaskRef| successors(task.threads.first(), move |&thread| task.threads.after(thread));
             k.tasks().flat_map(of_task)
         };
         threads().for_each(|thread| self.look_at_home(k, thread));

@@ -126,7 +126,8 @@ fn of_linux() -> Result<String> {
         "| what | row | instructions | kernel | switches | lines | Linux | lines | part |\n|---|---|--:|--:|--:|--:|--:|--:|--:|\n",
     );
     for row in rows()?.iter().filter(|row| row.suite == linux::SUITE) {
-        let named = |table: &Value| rows_of(table).iter().find(|found| found["name"] == row.name.as_str()).cloned();
+        let named =
+            |table: &Value| rows_of(table).iter().find(|found| found["name"] == row.name.as_str()).cloned();
         let (Some(own), Some(other)) = (named(&measured), named(&peer)) else { continue };
         let figure = |of: &Value, name: &str| of[name].as_u64().unwrap_or(0);
         let lines = |of: &Value| grouped(figure(of, "ilines") + figure(of, "dlines"));

@@ -73,7 +73,7 @@ struct seed {
 static struct seed seeds[SEEDS_MAX];
 static uint32_t seeds_count;
 
-/* What is fed: a request at 0, a reply at 1. */
+/* Kinds of what is fed: a request at 0, a reply at 1. */
 static struct {
     uint32_t length, at;
     uint8_t bytes[MESSAGE_BYTES_MAX];
@@ -165,7 +165,7 @@ static void take(const char *path)
             have = answered = 0;
         }
         if (head[1] > MESSAGE_BYTES_MAX - *length) {
-            /* What is longer is left out. */
+            /* Longer ones are left out. */
             have = answered = 0;
             fseek(notes, head[1], SEEK_CUR);
             continue;

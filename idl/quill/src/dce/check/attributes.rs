@@ -6,7 +6,7 @@ impl Checker<'_> {
     pub(super) fn attributes(&mut self, attrs: &[Attr], place: &str) {
         for attr in attrs {
             if !self.in_main(attr.span) {
-                // Whoever reads that file itself is told.
+                // A reader of that file itself is told.
             } else if self.samba {
                 effects::warn_in_samba(self.s, attr.name, attr.span);
             } else {

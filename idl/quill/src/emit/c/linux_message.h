@@ -381,7 +381,7 @@ static inline void *quill_get_raw(quill_in *in, uint32_t count, size_t wire_byte
     return room;
 }
 
-/* The same, all of it zero. */
+/* Room as quill_get_raw gives it, all of it zero. */
 static inline void *quill_get_room(quill_in *in, uint32_t count, size_t wire_bytes, size_t bytes)
 {
     void *room = quill_get_raw(in, count, wire_bytes, bytes);

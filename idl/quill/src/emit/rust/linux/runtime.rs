@@ -125,7 +125,7 @@ impl Out {
         }
     }
 
-    /// What has been written.
+    /// Bytes that have been written.
     fn bytes(&self) -> &[u8] {
         if self.far.is_empty() { &self.near[HEADER_BYTES..HEADER_BYTES + self.length] } else { &self.far }
     }
