@@ -45,7 +45,7 @@ fn selftest(shop: &Workshop, file: &str) {
 
 fn run(shop: &Workshop, program: &str, arguments: &[&str]) -> String {
     let mut command = Command::new(shop.path(program));
-    // Memory is not taken for what a message claims: the largest that a reader takes at once is far below.
+    // Claims of a message may not become memory: the largest piece that a reader takes at once is far below.
     command.env("ASAN_OPTIONS", "max_allocation_size_mb=256").args(arguments).current_dir(shop.path(""));
     let out = command.output().unwrap();
     let text = String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr);

@@ -17,11 +17,11 @@ const char *method_name(int method);
 void run_client(int method, int socket);
 /* Serves until the client closes. */
 void run_server(int socket);
-/* Functions that send, and functions that receive. */
+/* Functions that send and receive. */
 const void *sender(void);
 const void *receiver(void);
 
-/* Number of the call or request that is counted: not the first ones, when libraries still find themselves. */
+/* Number of the call or request that is counted: not one of the first, when libraries still find themselves. */
 #define COUNTED 3
 
 static pid_t child;

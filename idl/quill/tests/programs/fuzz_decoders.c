@@ -73,7 +73,7 @@ struct seed {
 static struct seed seeds[SEEDS_MAX];
 static uint32_t seeds_count;
 
-/* Kinds of what is fed: a request at 0, a reply at 1. */
+/* Messages that are fed: a request at 0, a reply at 1. */
 static struct {
     uint32_t length, at;
     uint8_t bytes[MESSAGE_BYTES_MAX];

@@ -40,8 +40,21 @@ typedef struct quill_memory {
     struct quill_piece *first;
 } quill_memory;
 
+/* Whether a sanitizer watches memory: then each piece is as large as what it is for, and each body a piece, so that a step beyond is seen. */
+#ifdef __SANITIZE_ADDRESS__
+#define QUILL_WATCHED 1
+#endif
+#ifdef __has_feature
+#if __has_feature(address_sanitizer) && !defined(QUILL_WATCHED)
+#define QUILL_WATCHED 1
+#endif
+#endif
+#ifndef QUILL_WATCHED
+#define QUILL_WATCHED 0
+#endif
+
 /* Pieces for so few bytes are all as large, so that one can be used again: until then it is spare, and the only one. */
-#define QUILL_SHORT_BYTES ((size_t)240)
+#define QUILL_SHORT_BYTES ((size_t)(QUILL_WATCHED ? 0 : 240))
 #define QUILL_LONG_PIECE ((size_t)0)
 #define QUILL_SHORT_PIECE ((size_t)1)
 #define QUILL_SPARE_PIECE ((size_t)2)
@@ -381,7 +394,7 @@ static inline void *quill_get_raw(quill_in *in, uint32_t count, size_t wire_byte
     return room;
 }
 
-/* Room as quill_get_raw gives it, all of it zero. */
+/* Memory for elements, all of it zero. */
 static inline void *quill_get_room(quill_in *in, uint32_t count, size_t wire_bytes, size_t bytes)
 {
     void *room = quill_get_raw(in, count, wire_bytes, bytes);

@@ -320,7 +320,7 @@ static inline quill_status quill_receive_reply(int socket, quill_memory *memory,
     have -= QUILL_HEADER;
     if (have > length)
         return QUILL_MALFORMED;
-    if (length > sizeof come->bytes - QUILL_HEADER) {
+    if (QUILL_WATCHED || length > sizeof come->bytes - QUILL_HEADER) {
         if (length > QUILL_BODY_BYTES_MAX)
             return QUILL_MALFORMED;
         status = quill_read_body(socket, memory, come->bytes + QUILL_HEADER, have, length, &come->in);

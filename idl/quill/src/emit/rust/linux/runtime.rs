@@ -125,7 +125,7 @@ impl Out {
         }
     }
 
-    /// Bytes that have been written.
+    /// The body as far as it has been written.
     fn bytes(&self) -> &[u8] {
         if self.far.is_empty() { &self.near[HEADER_BYTES..HEADER_BYTES + self.length] } else { &self.far }
     }
