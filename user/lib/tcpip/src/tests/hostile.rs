@@ -6,6 +6,10 @@ use super::{Host, SECOND_US, end};
 use crate::wire::{FRAME_MAX, is_martian};
 use crate::{Kind, readiness};
 use core::net::IpAddr;
+use smoltcp::wire::{
+    EthernetFrame, EthernetProtocol, Icmpv4Packet, Icmpv6Packet, IpAddress, IpProtocol, Ipv4Packet,
+    Ipv6Packet, TcpPacket, UdpPacket,
+};
 use std::vec::Vec;
 
 /// Frames, plain and full.
@@ -56,29 +60,88 @@ fn corpus() -> Vec<Vec<u8>> {
     frames
 }
 
-/// Repairs the sums of a frame with IPv4, so that mutations come further.
+/// Repairs the sums of a frame, so that mutations come further.
 pub fn repair(frame: &mut [u8]) {
-    use smoltcp::wire::{EthernetFrame, EthernetProtocol, IpProtocol, Ipv4Packet, TcpPacket, UdpPacket};
     let Ok(mut ethernet) = EthernetFrame::new_checked(frame) else { return };
-    if ethernet.ethertype() != EthernetProtocol::Ipv4 {
-        return;
+    match ethernet.ethertype() {
+        EthernetProtocol::Ipv4 => {
+            let Ok(mut ip) = Ipv4Packet::new_checked(ethernet.payload_mut()) else { return };
+            ip.fill_checksum();
+            let (from, to, protocol) = (ip.src_addr(), ip.dst_addr(), ip.next_header());
+            repair_inside(protocol, (from.into(), to.into()), ip.payload_mut());
+        }
+        EthernetProtocol::Ipv6 => {
+            let Ok(mut ip) = Ipv6Packet::new_checked(ethernet.payload_mut()) else { return };
+            let (from, to, mut protocol) = (ip.src_addr(), ip.dst_addr(), ip.next_header());
+            let mut inside = ip.payload_mut();
+            if protocol == IpProtocol::HopByHop
+                && let Some(len) = inside.get(1).map(|len| (usize::from(*len) + 1) * 8)
+                && len <= inside.len()
+            {
+                protocol = inside[0].into();
+                let whole = inside;
+                inside = &mut whole[len..];
+            }
+            repair_inside(protocol, (from.into(), to.into()), inside);
+        }
+        _ => {}
     }
-    let Ok(mut ip) = Ipv4Packet::new_checked(ethernet.payload_mut()) else { return };
-    ip.fill_checksum();
-    let (from, to, protocol) = (ip.src_addr().into(), ip.dst_addr().into(), ip.next_header());
-    match protocol {
-        IpProtocol::Tcp => {
-            if let Ok(mut packet) = TcpPacket::new_checked(ip.payload_mut()) {
+}
+
+/// Repairs the sum of what is inside a packet with these addresses.
+fn repair_inside(protocol: IpProtocol, (from, to): (IpAddress, IpAddress), bytes: &mut [u8]) {
+    match (protocol, from, to) {
+        (IpProtocol::Tcp, ..) => {
+            if let Ok(mut packet) = TcpPacket::new_checked(bytes) {
                 packet.fill_checksum(&from, &to);
             }
         }
-        IpProtocol::Udp => {
-            if let Ok(mut packet) = UdpPacket::new_checked(ip.payload_mut()) {
+        (IpProtocol::Udp, ..) => {
+            if let Ok(mut packet) = UdpPacket::new_checked(bytes) {
+                packet.fill_checksum(&from, &to);
+            }
+        }
+        (IpProtocol::Icmp, ..) => {
+            if let Ok(mut packet) = Icmpv4Packet::new_checked(bytes) {
+                packet.fill_checksum();
+            }
+        }
+        (IpProtocol::Icmpv6, IpAddress::Ipv6(from), IpAddress::Ipv6(to)) => {
+            if let Ok(mut packet) = Icmpv6Packet::new_checked(bytes) {
                 packet.fill_checksum(&from, &to);
             }
         }
         _ => {}
     }
+}
+
+/// Sums of all kinds of frames are repaired, those of IPv6 included.
+#[test]
+fn sums_are_repaired() {
+    let mut kinds = std::collections::BTreeSet::new();
+    for frame in corpus() {
+        // Where the packet ends that is inside, its protocol, and where that has its sum.
+        let (mut at, mut protocol) = match frame[12..14] {
+            [8, 0] => (34, frame[23]),
+            [0x86, 0xdd] => (54, frame[20]),
+            _ => continue,
+        };
+        if protocol == 0 {
+            (protocol, at) = (frame[at], at + 8);
+        }
+        let sum = match protocol {
+            1 | 58 => 2,
+            6 => 16,
+            17 => 6,
+            _ => continue,
+        };
+        let mut changed = frame.clone();
+        changed[at + sum] ^= 0x5a;
+        repair(&mut changed);
+        assert!(changed == frame, "protocol {protocol}");
+        kinds.insert((frame[12], protocol));
+    }
+    assert_eq!(kinds.into_iter().collect::<Vec<_>>(), [(8, 1), (8, 6), (8, 17), (0x86, 17), (0x86, 58)]);
 }
 
 fn mutate(random: &mut Random, frame: &mut Vec<u8>) {
@@ -113,7 +176,8 @@ fn mutated_frames_do_no_harm() {
     for (id, group) in members.into_iter().zip(["224.0.0.251", "ff02::fb"]) {
         pair.hosts[1].stack.join(id, group.parse::<IpAddr>().unwrap()).unwrap();
     }
-    let (mut accepted, mut datagrams, mut dealt, mut bytes) = (0, 0, [0; 2], [0; 2048]);
+    let (mut accepted, mut datagrams, mut wide_ones) = (0, 0, 0);
+    let (mut dealt, mut bytes) = ([0; 2], [0; 2048]);
     for number in 0..FRAMES[usize::from(full)] {
         if number % 500 == 0 {
             // Somebody means it well.
@@ -133,7 +197,10 @@ fn mutated_frames_do_no_harm() {
         while let Some(frame) = host.stack.pop() {
             assert!(frame.len() <= FRAME_MAX && !is_martian(&frame), "frame {number}");
         }
-        datagrams += usize::from(host.stack.receive_from(udp, &mut bytes).is_ok());
+        if let Ok((from, _)) = host.stack.receive_from(udp, &mut bytes) {
+            datagrams += 1;
+            wide_ones += usize::from(from.is_ipv6());
+        }
         for (id, dealt) in members.iter().zip(&mut dealt) {
             *dealt += received(host, *id).len();
         }
@@ -145,6 +212,7 @@ fn mutated_frames_do_no_harm() {
         assert!(host.stack.kept() < 64, "frame {number}: {} sockets", host.stack.kept());
     }
     assert!(datagrams > 10 && accepted > 0, "{datagrams} datagrams and {accepted} connections came through");
+    assert!(wide_ones > 10, "{wide_ones} datagrams of IPv6 came through");
     assert!(dealt.iter().all(|count| *count > 10), "{dealt:?} datagrams came through");
     still_answers(&mut pair);
 }
