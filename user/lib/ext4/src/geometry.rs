@@ -11,7 +11,7 @@ const META_BG: u32 = 0x10;
 const IS_64_BITS: u32 = 0x80;
 /// The superblock has the number with which checksums begin.
 const HAS_SEED: u32 = 0x2000;
-/// What a file system has for itself has checksums.
+/// Metadata have checksums.
 const HAS_CHECKSUMS: u32 = 0x400;
 
 /// Largest group descriptors together that are looked at, in bytes.

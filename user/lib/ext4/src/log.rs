@@ -114,7 +114,7 @@ impl Log {
         is_descriptor
     }
 
-    /// What a descriptor says of the blocks behind it.
+    /// Tags of a descriptor: where the blocks behind it belong.
     fn tags(&self, bytes: &[u8]) -> VecDeque<Tag> {
         let mut tags = VecDeque::new();
         let mut at = JBD2_DESCRIPTOR_HEADER_SIZE;
