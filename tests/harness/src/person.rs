@@ -20,7 +20,7 @@ pub const BUSYBOX: &str = "/ #";
 pub struct Person {
     guest: Guest,
     terminal: Parser<Answers>,
-    /// What stands in front of a command.
+    /// Text in front of a command.
     prompt: &'static str,
 }
 

@@ -1,6 +1,6 @@
 //! Shells of packages that few machines have: lists of commands print on Tern what they print on Linux.
 //!
-//! Who has installed a package, or fetched it by `./tern linux install`, has its trial.
+//! Each trial needs a package, which is installed or was fetched by `./tern linux install`.
 
 use crate::debian::{bring, fetched};
 use crate::files::{check_disk, root_disk, tool};
