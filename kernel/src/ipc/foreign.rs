@@ -96,15 +96,16 @@ fn caller_in_chain(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
     None
 }
 
-/// The thread whose foreign call the current thread does, if the shuttle was taken from the chain: it is cut off, and claims the shuttle that the
-/// current thread was on. Others that are cut off from it made calls which it has left unanswered.
+/// The thread whose foreign call the current thread does, if the shuttle was taken from the chain: it is cut off, and is the last to claim the shuttle
+/// that the current thread was on. Others that are cut off from it made calls which it has left unanswered.
 fn caller_cut_off(current: ThreadRef) -> Option<ThreadRef> {
-    let cut_off = &current.inherited.cut_off;
-    let mut callers =
-        core::iter::successors(cut_off.first(), |&caller| cut_off.after(caller)).take(CHAIN_MAX);
-    callers.find(|&caller| {
-        caller.hot.shuttle.get() == current.lost.get()
+    let (lost, cut_off) = (current.lost.get(), &current.inherited.cut_off);
+    let callers = core::iter::successors(cut_off.first(), |&caller| cut_off.after(caller)).take(CHAIN_MAX);
+    let callers = callers.filter(|&caller| {
+        caller.hot.shuttle.get().same_owner(lost)
             && caller.stake() == Stake::Claims(current.uid())
             && fault::waits_for_return(caller)
-    })
+    });
+    // The current thread itself may have taken the shuttle back, from somebody whom it had called, under a newer reference than that of its caller.
+    callers.min_by_key(|caller| lost.cuts_since(caller.hot.shuttle.get()))
 }

@@ -46,8 +46,17 @@ impl ShuttleRef {
 
     /// The reference that replaces this one when the chain is cut.
     pub const fn next(self) -> ShuttleRef {
-        let epoch = self.0.rotate_left(EPOCH_BITS - SLOT_SHIFT).wrapping_add(1) & ((1 << EPOCH_BITS) - 1);
+        let epoch = self.epoch().wrapping_add(1) & ((1 << EPOCH_BITS) - 1);
         ShuttleRef(self.0 & OWNER | epoch.rotate_right(EPOCH_BITS - SLOT_SHIFT))
+    }
+
+    /// How often the chain was cut since an older reference to this shuttle was made.
+    pub const fn cuts_since(self, older: ShuttleRef) -> u64 {
+        self.epoch().wrapping_sub(older.epoch()) & ((1 << EPOCH_BITS) - 1)
+    }
+
+    const fn epoch(self) -> u64 {
+        self.0.rotate_left(EPOCH_BITS - SLOT_SHIFT) & ((1 << EPOCH_BITS) - 1)
     }
 
     /// Whether both name the same thread's shuttle, whatever the epoch.

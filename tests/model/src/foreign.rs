@@ -207,6 +207,32 @@ fn switch_to(world: &World, handler: ThreadRef) {
     }
 }
 
+/// A handler calls somebody in the middle of a foreign call, has no answer in time, and so takes the shuttle back under a newer reference; then it is taken
+/// from the handler.
+#[test]
+fn a_return_finds_its_caller_behind_a_call_that_timed_out() {
+    let world = world();
+    let somebody = world.new_thread(TaskId::NIL, 9);
+    world.settle();
+    assert_eq!(world.current(), somebody);
+    wait(&world);
+    let handler = handler(&world, TaskId::NIL);
+    let (server, client) = server_with_client(&world, handler, 4, Timeout::from_us(3000));
+    let patience = (Timeout::NEVER, Timeout::from_us(100));
+    world.ipc(somebody.uid(), somebody.uid(), patience, Fpage::NIL, 0, [0; 8]);
+    assert_eq!(world.current(), somebody);
+    world.advance(1_000_000);
+    world.settle();
+    assert_eq!(handler.frame.head() & 0xff, Error::ReceiveTimeout as u64);
+    world.advance(4_000_000);
+    world.settle();
+    assert_eq!(client.frame.head() & 0xff, Error::ReceiveTimeout as u64);
+    switch_to(&world, handler);
+    give_back(&world);
+    assert!(has_its_result(server));
+    world.check();
+}
+
 /// A handler returns from a call whose thread was aborted, or has returned from it late by its name. Another caller, whose call it has left unanswered and whose
 /// client has given up, does not get the registers.
 #[test]
