@@ -97,8 +97,10 @@ const PROCESSORS: [&str; 5] = ["EPYC", "Skylake-Client", "SandyBridge", "Nehalem
 
 /// Kinds of tests that look at registers: in an ordinary run those of which that is all, and with the large counts also
 /// whatever else threads do at doors.
-const KINDS: [&str; 2] =
-    ["state.,exception.,debug.,foreign.,door.words,door.a_call", "state.,exception.,debug.,foreign.,door."];
+const KINDS: [&str; 2] = [
+    "state.,handover.,exception.,debug.,foreign.,door.words,door.a_call",
+    "state.,handover.,exception.,debug.,foreign.,door.",
+];
 
 /// The registers of threads on several processors.
 pub fn registers(world: &'static World) -> Vec<Trial> {
@@ -108,7 +110,7 @@ pub fn registers(world: &'static World) -> Vec<Trial> {
             let mut machine = world.machine().with(&format!("init=suite args={kinds} pti=off"));
             machine.cpu = cpu.into();
             let (end, text) = boot(&machine, SUITE_LIMITS[0])?;
-            let all_fine = text.lines().filter_map(end_marker).any(|(ran, bad)| ran >= 38 && bad == 0);
+            let all_fine = text.lines().filter_map(end_marker).any(|(ran, bad)| ran >= 46 && bad == 0);
             if end == End::Orderly(0) && all_fine {
                 return Ok(());
             }

@@ -14,6 +14,7 @@ pub mod door_long;
 pub mod exception;
 pub mod exhaust;
 mod foreign;
+pub mod handover;
 pub mod inherit;
 pub mod ipc;
 pub mod kernel_half;
@@ -171,6 +172,10 @@ cases! {
         copies_are_interrupted copies_are_aborted senders_that_are_stopped pagers_that_answer_with_nothing
     }
     state { floating_point_is_private vector_registers_pass_to_the_partner new_threads_find_clean_registers fs_base_passes_to_the_partner_alone }
+    handover {
+        callers_in_a_queue callers_in_the_queue_of_a_door a_server_that_keeps_a_call a_call_in_a_call a_chief_in_between
+        a_kill_in_the_middle an_alert_in_the_middle a_timeout_in_the_middle
+    }
     exhaust {
         thread_create set_block items grants page_faults port_faults long_messages
         other_calls_need_no_memory

@@ -5,7 +5,7 @@ use sys::abi::op::{self, Op};
 use sys::{Error, Fpage, Kind, Timeout, Uid};
 
 /// All user registers but `rsp` and `rip`, in the order that `kit.s` knows.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
 pub struct Frame {
     /// Operation and label; kind and label, or error.
@@ -48,6 +48,26 @@ pub const WORDS: [u64; 11] = [
 ];
 
 impl Frame {
+    /// All registers zero.
+    pub const ZERO: Frame = Frame {
+        rax: 0,
+        rbx: 0,
+        rcx: 0,
+        rdx: 0,
+        rsi: 0,
+        rdi: 0,
+        rbp: 0,
+        r8: 0,
+        r9: 0,
+        r10: 0,
+        r11: 0,
+        r12: 0,
+        r13: 0,
+        r14: 0,
+        r15: 0,
+        flags: 0,
+    };
+
     fn with_words(eax: u32, label: u32, rdx: u64, w: [u64; 11]) -> Frame {
         let [rdi, rsi, r8, r9, r10, r12, r13, r14, rbx, rbp, r15] = w;
         let rax = (label as u64) << 32 | eax as u64;
@@ -151,7 +171,7 @@ impl Frame {
     /// Any other call, with its six arguments.
     pub fn control(eax: u32, [rdi, rsi, rdx, r10, r8, r9]: [u64; 6]) -> Frame {
         let (rax, flags) = (eax as u64, PLAIN_FLAGS);
-        let other = Frame { rbx: 0xb, rbp: 0xbb, r12: 0xc, r13: 0xd, r14: 0xe, r15: 0xf, ..Frame::default() };
+        let other = Frame { rbx: 0xb, rbp: 0xbb, r12: 0xc, r13: 0xd, r14: 0xe, r15: 0xf, ..Frame::ZERO };
         Frame { rax, rdi, rsi, rdx, r10, r8, r9, flags, ..other }
     }
 

@@ -725,6 +725,39 @@ suite_fpu_set:
     .endr
     ret
 
+# suite_painted(paint): makes the system call of a frame with all other registers as an image says, and notes what is in them afterwards. The
+# paint is that of painted.rs: image and registers found, 512 bytes each, upper halves found, FS base, FS base found, abilities, frame.
+    .balign 64
+    .global suite_painted
+suite_painted:
+    push rdi
+    mov rax, [rdi + 1296]
+    fxrstor64 [rdi]
+    test al, 1
+    jz 1f
+    .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+    vinsertf128 ymm\n, ymm\n, [rdi + 160 + 16 * \n], 1
+    .endr
+1:  test al, 2
+    jz 1f
+    mov rcx, [rdi + 1280]
+    wrfsbase rcx
+1:  mov rdi, [rdi + 1304]
+    call suite_system_call
+    pop rdi
+    fxsave64 [rdi + 512]
+    test byte ptr [rdi + 1296], 1
+    jz 1f
+    .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+    vextractf128 [rdi + 1024 + 16 * \n], ymm\n, 1
+    .endr
+1:  test byte ptr [rdi + 1296], 2
+    jz 1f
+    rdfsbase rcx
+    mov [rdi + 1288], rcx
+1:  xor eax, eax
+    ret
+
 # suite_fs(): the word at FS base.
     .global suite_fs
 suite_fs:

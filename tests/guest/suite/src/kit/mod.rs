@@ -4,6 +4,7 @@ mod agent;
 mod check;
 mod frame;
 mod later;
+mod painted;
 pub mod pager;
 pub mod seen;
 pub mod source;
@@ -13,6 +14,7 @@ pub use agent::{Agent, Attempt, Attempted, Thread, caught, door_entry, guarded, 
 pub use check::{Failure, Outcome};
 pub use frame::{Frame, PLAIN_FLAGS, WORDS};
 pub use later::{abort_later, stop_later};
+pub use painted::{Found, Painter};
 pub use pager::Child;
 pub use seen::{fails, note};
 pub use stage::{Client, Stage};
