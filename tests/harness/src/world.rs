@@ -4,7 +4,7 @@ use libtest_mimic::{Failed, Trial};
 use std::env;
 use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -289,9 +289,19 @@ pub struct Scratch(pub PathBuf);
 impl Scratch {
     /// Makes one.
     pub fn create() -> xtask::Result<Scratch> {
+        Scratch::below(&paths::out()?)
+    }
+
+    /// Makes one in memory, if Linux has a place for that: for images that are written again and again.
+    pub fn in_memory() -> xtask::Result<Scratch> {
+        let memory = Path::new("/dev/shm");
+        if memory.is_dir() { Scratch::below(memory) } else { Scratch::create() }
+    }
+
+    fn below(folder: &Path) -> xtask::Result<Scratch> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = paths::out()?.join(format!("scratch-{}-{number}", std::process::id()));
+        let path = folder.join(format!("tern-scratch-{}-{number}", std::process::id()));
         fs::create_dir_all(&path).context(|| format!("create {}", path.display()))?;
         Ok(Scratch(path))
     }
