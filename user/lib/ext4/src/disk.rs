@@ -102,7 +102,7 @@ impl<D: Disk> Sectors<D> {
         let from = padded.as_deref().unwrap_or(from);
         let Some(counts) = &mut self.counts else { return self.disk.write(sector, from) };
         let block_bytes = counts.block_bytes();
-        let (first, is_whole) = (at / block_bytes as u64, at % block_bytes as u64 == 0);
+        let (first, is_whole) = (at / block_bytes as u64, at.is_multiple_of(block_bytes as u64));
         if let Some(log) = &mut self.log
             && log.has(first)
         {

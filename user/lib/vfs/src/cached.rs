@@ -270,13 +270,11 @@ impl<F: FileSystem, P: Page> Paged for Cached<F, P> {
     }
 
     fn send(&mut self, file: Inode, offset: u64, len: usize) -> Result<Option<P::Sent>> {
-        let (number, first) = (offset / PAGE as u64, (offset % PAGE as u64) as usize);
-        if self.store.ready(file, number).is_none() && !self.make_ready(file, number)? {
-            return Ok(None);
+        if let Some(outcome) = self.store.send(file, offset, len) {
+            return Ok(outcome);
         }
-        let Some((copy, end)) = self.store.ready(file, number) else { return Ok(None) };
-        let count = end.saturating_sub(offset).min(len as u64) as usize;
-        if count == 0 || count > PAGE - first { Ok(None) } else { Ok(copy.page.send(first, count)) }
+        let is_ready = self.make_ready(file, offset / PAGE as u64)?;
+        Ok(if is_ready { self.store.send(file, offset, len).flatten() } else { None })
     }
 
     fn len_word(&mut self, file: Inode) -> Option<Arc<AtomicU64>> {

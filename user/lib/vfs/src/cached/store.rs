@@ -1,7 +1,7 @@
 //! Pages of files, each with the time of its last use, and lengths of files.
 
 use crate::Inode;
-use crate::page::Page;
+use crate::page::{PAGE, Page};
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -128,15 +128,17 @@ impl<P: Page> Store<P> {
         Some(copy)
     }
 
-    /// A page that is used now, and its file's length, if nothing is to be done before.
+    /// Bytes of a file to be sent from a page. `None` if something is to be done before; inside, `None` if they do not lie in one page that nobody holds.
     #[inline]
-    pub fn ready(&mut self, file: Inode, number: u64) -> Option<(&mut Copy<P>, u64)> {
+    pub fn send(&mut self, file: Inode, offset: u64, len: usize) -> Option<Option<P::Sent>> {
+        let (number, first) = (offset / PAGE as u64, (offset % PAGE as u64) as usize);
         let contents = self.files.get_mut(&file).filter(|contents| contents.is_marked)?;
-        let len = contents.len()?;
+        let end = contents.len()?;
         let copy = contents.pages.get_mut(&number).filter(|copy| !copy.is_writable)?;
         self.now += 1;
         copy.used = self.now;
-        Some((copy, len))
+        let count = end.saturating_sub(offset).min(len as u64) as usize;
+        Some(if count == 0 || count > PAGE - first { None } else { copy.page.send(first, count) })
     }
 
     /// Changes a page, if it is there. One of which bytes are being sent is another one from now on, or none: the file system has all of it.
