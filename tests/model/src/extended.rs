@@ -66,7 +66,7 @@ impl Departure {
     }
 }
 
-/// What a thread may find of others, as far as it can be seen from outside.
+/// Numbers of others that a thread may find, as far as it can be seen from outside.
 #[derive(Default)]
 struct Prospect {
     /// Reference of the shuttle that it was on when it was looked at last, if it was on one.
@@ -79,7 +79,7 @@ struct Prospect {
     trusted: BTreeSet<Uid>,
 }
 
-/// What lies beside a shuttle, by its reference, which changes when the shuttle is taken back.
+/// State beside a shuttle, by its reference, which changes when the shuttle is taken back.
 #[derive(Default)]
 struct Place {
     /// Numbers, of which one was left last.
@@ -137,7 +137,7 @@ impl Owners {
         threads().for_each(|thread| self.look_at(k, thread));
     }
 
-    /// What lies beside a thread's home shuttle changes without a message.
+    /// State beside a thread's home shuttle changes without a message.
     fn look_at_home(&mut self, k: &Kernel, thread: ThreadRef) {
         let uid = thread.uid();
         let prospect = self.prospects.entry(uid).or_default();

@@ -523,7 +523,7 @@ impl Player {
             thread_op::SET_REGISTERS | thread_op::SET_STATE | thread_op::STEP | thread_op::BREAKPOINT
         );
         let op = if spared || upsets && !is_echo { thread_op::INFO } else { op };
-        // Whoever is in a foreign call stands still, so that it has a state.
+        // A thread in a foreign call stands still, so that it has a state.
         let looks = op == thread_op::GET_STATE && self.random.below(2) == 0;
         let target = if looks { redirected::anybody(&mut self.random) } else { target };
         let [mut second, third, fourth, fifth, sixth] = self.thread_arguments(op);
@@ -623,7 +623,7 @@ impl Player {
         self.control(Call::Flush as u32, [fpage.with_rights(rights).0, flags, 0, 0, 0, 0])
     }
 
-    /// What is done with a thread that was just made: it gets a block, and starts; or it gets a whole state, which is looked at, and goes on with that.
+    /// Beginnings of a thread that was just made: it gets a block, and starts; or it gets a whole state, which is looked at, and goes on with that.
     fn raise(&mut self, thread: u64, step: u32) -> Frame {
         let room = LOOKED_AT[self.index].0.as_ptr() as u64;
         let (op, [second, third, fourth]) = match step {

@@ -75,9 +75,9 @@ struct Cast {
     old: Uid,
     /// Who waits for an answer from each agent, as far as it knows.
     asked: [Uid; AGENTS],
-    /// Whose foreign call each agent does, as far as it knows.
+    /// Callers whose foreign calls the agents do, as far as they know.
     does: [Option<usize>; AGENTS],
-    /// Whose exception it has.
+    /// Threads whose exceptions they have.
     has_exception: [Option<usize>; AGENTS],
     /// The agent that has taken each caller's call, and may have left it unanswered.
     taken_by: [Option<usize>; CALLERS],
@@ -351,7 +351,7 @@ impl Cast {
             3 => ("allow", sys::thread_deny_native(thread, 0)),
             kind => {
                 if kind % 2 == 0 {
-                    // Whoever has its call has forgotten that, perhaps.
+                    // The handler of its call has forgotten that, perhaps.
                     let _ = sys::thread_abort(thread);
                 }
                 self.callers[which].redirect(self.agents[handler].uid, label)?;

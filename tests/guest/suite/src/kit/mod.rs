@@ -4,8 +4,8 @@ mod agent;
 mod check;
 mod frame;
 mod later;
-mod painted;
 pub mod pager;
+mod painted;
 pub mod seen;
 pub mod source;
 mod stage;
@@ -14,8 +14,8 @@ pub use agent::{Agent, Attempt, Attempted, Thread, caught, door_entry, guarded, 
 pub use check::{Failure, Outcome};
 pub use frame::{Frame, PLAIN_FLAGS, WORDS};
 pub use later::{abort_later, stop_later};
-pub use painted::{Found, Painter};
 pub use pager::Child;
+pub use painted::{Found, Painter};
 pub use seen::{fails, note};
 pub use stage::{Client, Stage};
 

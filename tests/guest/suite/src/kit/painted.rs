@@ -58,7 +58,7 @@ static PLACES: [Place; PAINTERS + 1] = [const {
     )))
 }; PAINTERS + 1];
 
-/// Whose number all registers have.
+/// Thread whose number all registers have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Found {
     /// Nobody's: they are initial.
@@ -136,7 +136,7 @@ impl Painter {
         Ok(Painter { agent: Agent::new(task)?, number })
     }
 
-    /// What it finds if it finds its own number.
+    /// Outcome if it finds its own number.
     pub fn own(&self) -> Found {
         Found::Of(self.number)
     }
