@@ -52,7 +52,7 @@ struct Counts {
 
 const PLAIN: Counts = Counts { steps: 12, cuts: 40, boots: 1 };
 const FULL: Counts = Counts { steps: 600, cuts: 6000, boots: 6 };
-/// A SATA disk gets fewer requests, each of which may have more bytes.
+/// The history of the SATA disk, which is that of another seed, has fewer requests.
 const FULL_SATA: Counts = Counts { cuts: 4000, ..FULL };
 
 /// The system, in which the program may have the disk beside the files on it.
