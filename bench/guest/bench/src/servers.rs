@@ -76,7 +76,11 @@ impl Chief {
         let root = Directory::root().map_err(Failure::Server)?;
         root.write("/disk/file", &[7; PAGE]).map_err(Failure::Server)?;
         let file = root.open("/disk/file", How::default()).map_err(Failure::Server)?;
-        measure::<212, _>(|| file.len())
+        measure::<212, _>(|| file.len())?;
+        files::reading(|inbox| Ok(measure::<216, _>(|| file.read(inbox, 0, PAGE, ends))))
+            .map_err(Failure::Server)??;
+        let mapped = file.map(0, 1, false).map_err(Failure::Server)?;
+        measure::<217, _>(|| reread(&file, &mapped))
     }
 
     /// Rows of the suite `servers` for which the machine has a disk behind which there is nothing, and a network card.
