@@ -122,7 +122,7 @@ static void sockets_and_devices(void)
 /* The machine has a network card, and this sandbox has no network: neither the emulator's hosts, nor the machine itself, nor what runs beside it. */
 static void network(void)
 {
-	static const unsigned char hosts[][4] = { { 10, 0, 2, 2 }, { 10, 0, 2, 3 }, { 10, 0, 2, 15 }, { 127, 0, 0, 1 }, { 255, 255, 255, 255 } };
+	static const unsigned char hosts[][4] = { { 10, 0, 2, 2 }, { 10, 0, 2, 3 }, { 10, 0, 2, 15 }, { 127, 0, 0, 1 } };
 	for (word i = 0; i < sizeof hosts / sizeof *hosts; i++) {
 		/* AF_INET, and port 53 */
 		unsigned char to[16] = { 2, 0, 0, 53, hosts[i][0], hosts[i][1], hosts[i][2], hosts[i][3] };
