@@ -99,7 +99,7 @@ fn main() -> i32 {
     }
 }
 
-/// What happens outside of the processes.
+/// Things outside of the processes that something happens to.
 struct Sides {
     network: Rc<Tern>,
     typing: Typing,

@@ -427,7 +427,7 @@ fn each_read_has_its_own_time() {
     assert_eq!(world.answer(1), Some(Ok(0)));
 }
 
-/// Whoever is in front hears of a size that the machine's terminal has told.
+/// The group in front hears of a size that the machine's terminal has told.
 #[test]
 fn the_machine_may_tell_another_size() {
     let mut world = World::new();
