@@ -29,7 +29,7 @@ pub fn trials(world: &'static World) -> Vec<Trial> {
     Vec::from(trials.map(|(name, verdict)| world.trial("linux", format!("sandboxes::{name}"), verdict)))
 }
 
-/// Random calls of a sandbox, in a plain test and in a full one, each with the longest time that they may take.
+/// Random calls of a sandbox, in a plain test and in a full one, each with the longest time that they may take. Ten million need more than an hour.
 const CALLS: [(u64, Duration); 2] = [(20_000, LIMIT), (10_000_000, Duration::from_secs(3 * 3600))];
 
 /// The shell of both.
