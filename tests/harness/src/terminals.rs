@@ -203,7 +203,7 @@ fn programs_draw_on_the_screen(world: &'static World) -> Verdict {
         person.press(" ");
         person.wait("the second page", |screen| text_of(screen).starts_with("40\n41\n42\n"))?;
         person.press("G");
-        // Of the two, one shows a line behind the end, too.
+        // One of the two shows a line behind the end, too.
         person.wait("the last page", |screen| text_of(screen).contains("\n198\n199\n200\n"))?;
         person.press("q");
         wait_for_prompt(&mut person)?;

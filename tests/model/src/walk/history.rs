@@ -14,7 +14,7 @@ use std::iter::successors;
 /// How late a timeout may be: two grains of the wheel.
 const LATE_NS: u64 = 2048;
 
-/// What a task had when it was last looked at.
+/// State of a task when it was last looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Belongings {
     /// Whether its end had reached it, and not only a task above it.
