@@ -180,5 +180,5 @@ fn assembly_has_the_kernels_numbers() {
     const ASSEMBLY: &str = include_str!("../../c/lib/door.S");
     let serve = call::Call::DoorControl as u32 | call::door_op::SERVE << 8;
     assert!(ASSEMBLY.contains(&format!("mov ${serve:#x}, %eax")));
-    assert!(ASSEMBLY.contains(&format!("mov ${:#x}, %ecx", call::DOOR_RETURN)));
+    assert!(ASSEMBLY.contains(&format!("movl ${:#x}, (%rsp)", call::DOOR_RETURN)));
 }
