@@ -164,7 +164,12 @@ impl Kernel {
     /// Owner of the shuttle that a caller claims by a word of whatever epoch, if it still is in the chain which that carries: the chain was
     /// cut below.
     pub(crate) fn still_carried_by(&self, caller: ThreadRef) -> Option<ThreadRef> {
-        self.named_by(caller.hot.shuttle.get()).filter(|&owner| self.is_in_chain(owner, caller) == Some(true))
+        self.named_by(caller.hot.shuttle.get()).filter(|&owner| self.is_carried(owner, caller))
+    }
+
+    /// Whether a thread is known to be in the chain that the shuttle of `owner` carries.
+    pub(crate) fn is_carried(&self, owner: ThreadRef, thread: ThreadRef) -> bool {
+        self.is_in_chain(owner, thread) == Some(true)
     }
 
     /// Whether a thread is in the chain that the shuttle of `owner` carries; `None` if that is too long to know.

@@ -258,12 +258,12 @@ impl Kernel {
         false
     }
 
-    /// Owner of the shuttle that `thread` claims by an older reference, if `by` holds it: the chain was cut below `by`. `None` if the owner
-    /// has the newest reference itself: then it has cut this chain off and lent its shuttle anew; that is another chain.
+    /// Owner of the shuttle that `thread` claims by an older reference, if `by` holds it, and `thread` is in the chain that it carries: that was
+    /// cut below `by`. A thread that was cut off is in no chain of the shuttle's, though `by` may be on it again by another.
     fn returned_after_cut(&self, thread: ThreadRef, by: ThreadRef) -> Option<ThreadRef> {
         let held = by.hot.shuttle.get();
         let owner = self.owner(held).filter(|_| held.same_owner(thread.hot.shuttle.get()))?;
-        (owner == thread || owner.hot.shuttle.get() != held).then_some(owner)
+        (owner == thread || self.is_carried(owner, thread)).then_some(owner)
     }
 
     /// Makes all references to the home shuttle of `owner` stale, and gives the new one to `taker`. A thread that waits to run on it

@@ -470,6 +470,38 @@ fn an_identifier_returns_to_a_caller_that_is_cut_off() {
     assert_eq!(x.frame.w[6].get(), Fpage::doors(8, 0, Rights::R).0);
 }
 
+/// A server leaves a call unanswered, whose caller is cut off, and works for the owner of that shuttle once more, by another chain, within which
+/// it takes the shuttle back. The answer to the first call brings the first caller nothing of that chain.
+#[test]
+fn an_answer_to_a_caller_that_is_cut_off_brings_no_other_chain() {
+    let world = world();
+    let [owner, first, second, server, last] = waiters(&world);
+    let briefly = (Timeout::NEVER, Timeout::from_us(1000));
+    run(&world, owner);
+    call(&world, first, briefly);
+    call(&world, server, NEVER);
+    world.wait();
+    world.advance(2_000_000);
+    world.settle();
+    run(&world, owner);
+    call(&world, second, NEVER);
+    call(&world, server, NEVER);
+    assert_eq!((world.current(), server.hot.shuttle.get()), (server, owner.home_ref()));
+    call(&world, last, briefly);
+    world.wait();
+    world.advance(2_000_000);
+    world.settle();
+    run(&world, server);
+    assert_eq!(server.hot.shuttle.get(), owner.home_ref(), "it has not taken the shuttle back");
+    answer(&world, first);
+    assert_eq!(first.hot.shuttle.get(), first.home_ref());
+    assert_eq!(server.hot.shuttle.get(), owner.home_ref());
+    run(&world, server);
+    answer(&world, second);
+    assert_eq!(second.hot.shuttle.get(), owner.home_ref());
+    let_time_pass(&world);
+}
+
 #[test]
 fn a_stopped_server_does_not_enter_a_door() {
     let world = world();
