@@ -37,6 +37,7 @@ mod policies;
 mod power_cuts;
 mod python;
 mod realtime;
+mod registers;
 mod restarts;
 mod sandboxes;
 mod screens;
@@ -105,6 +106,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(stubs::trials(world));
     trials.extend(doors::trials(world));
     trials.extend(c_library::trials(world));
+    trials.extend(registers::trials(world));
     trials.extend(sdk::trials(world));
     trials.extend(clusters::trials(world));
     trials.extend(policies::trials(world));

@@ -3,7 +3,7 @@
 use super::*;
 use description::{Device, MODULES};
 
-const FILES: [&str; 31] = [
+const FILES: [&str; 32] = [
     "mm",
     "console",
     "bus",
@@ -30,6 +30,7 @@ const FILES: [&str; 31] = [
     "bench-files",
     "stub-test",
     "door-test",
+    "hostile",
     "counter",
     "linux",
     "disk",

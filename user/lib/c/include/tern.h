@@ -201,6 +201,19 @@ enum {
 #define TERN_IPC_CLOBBERS
 #endif
 
+/* Overwrites the x87 and MMX registers, which an ipc hides from nobody: what was computed there as long double may lie there for long. */
+#ifdef __SSE__
+static inline void tern_hide_x87(void)
+{
+    __asm__ volatile("fldz\n\tfldz\n\tfldz\n\tfldz\n\tfldz\n\tfldz\n\tfldz\n\tfldz\n\t"
+                     "fstp %%st\n\tfstp %%st\n\tfstp %%st\n\tfstp %%st\n\t"
+                     "fstp %%st\n\tfstp %%st\n\tfstp %%st\n\tfstp %%st"
+                     :
+                     :
+                     : "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)");
+}
+#endif
+
 /* A message, to be sent and as received. */
 struct tern_message {
     uint32_t kind; /* received: TERN_KIND_... with flags, or 0 */
@@ -258,6 +271,24 @@ static inline int tern_ipc(struct tern_message *message, uint32_t flags, tern_ui
                            uint64_t timeouts)
 {
     return tern_ipc_raw(TERN_IPC | flags, message, from, window, timeouts);
+}
+
+/* ---- pagers and handlers (lib/keep.S) ---- */
+
+/* What a struct tern_state for tern_ipc_keeping begins with. */
+#define TERN_STATE_INITIAL { .image = { [0] = 0x37f, [3] = 0x1f80 } }
+
+/* As tern_ipc_raw, and the registers beside the message belong to others: those of *kept go out with it, and *kept are those that came. */
+int tern_ipc_raw_keeping(uint32_t operation, struct tern_message *message, uint64_t rbx, uint64_t rbp, uint64_t r15,
+                         struct tern_state *kept);
+
+/* As tern_ipc, for whoever gets the faults of others, and has vector registers or thread-local storage of its own: a thread whose fault is answered
+ * so finds x87 and vector registers, control words, FS and GS base as they were. *kept has them meanwhile (image, fs_base, gs_base), to be seen
+ * and changed. It goes with the thread that is answered: who answers another one than came last gives the state that it kept of that one. */
+static inline int tern_ipc_keeping(struct tern_message *message, uint32_t flags, tern_uid from, tern_fpage window,
+                                   uint64_t timeouts, struct tern_state *kept)
+{
+    return tern_ipc_raw_keeping(TERN_IPC | flags, message, from, window, timeouts, kept);
 }
 
 /* All other calls: six registers in and out, in the order rdi rsi rdx r10 r8 r9. */
