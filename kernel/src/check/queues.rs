@@ -10,6 +10,7 @@ use crate::object::ThreadRef;
 use crate::object::door::{hot_address, thread_at};
 use crate::object::shuttle::ShuttleRef;
 use crate::object::thread::{NEVER, State, Wait};
+use crate::param::INHERIT_CHAIN;
 use crate::processor;
 
 /// Numbers of threads that say of themselves that they are in a list, by kind of list.
@@ -113,10 +114,27 @@ impl Kernel {
         let Some(owner) = self.owner(shuttle) else { return };
         let claims = matches!(owner.stake(), Stake::Claims(_)) && owner.hot.shuttle.get().same_owner(shuttle);
         assert!(claims, "{thread:?} has to do with the shuttle of {owner:?}, which has not lent it");
+        assert!(
+            self.may_be_carried(owner, thread),
+            "{thread:?} has to do with the shuttle of {owner:?}, whose chain has not come to it"
+        );
         let holds = |it: &ThreadRef| it.stake() == Stake::Holds && it.hot.shuttle.get() == shuttle;
         if let Some(other) = self.threads().find(|it| *it != thread && holds(it)) {
             assert_ne!(stake, Stake::Holds, "{thread:?} and {other:?} are both on the shuttle of {owner:?}");
         }
+    }
+
+    /// Whether a thread may be in the chain that the shuttle of `owner` carries: it is, or the chain is too long to know, or a thread in it is being
+    /// ended.
+    fn may_be_carried(&self, owner: ThreadRef, thread: ThreadRef) -> bool {
+        let below = |above: &ThreadRef| match above.stake() {
+            Stake::Claims(to) => self.thread(to),
+            _ => None,
+        };
+        let chain = core::iter::successors(Some(owner), below).take(INHERIT_CHAIN + 1);
+        let last = chain.take_while(|&it| it != thread).last();
+        let is_ending = last.is_some_and(|last| matches!(last.stake(), Stake::Claims(to) if self.thread(to).is_none()));
+        is_ending || self.may_be_cut_off(thread) != Some(true)
     }
 
     /// Checks the effective priority of a thread's home shuttle against its definition, and the waiter on it.
