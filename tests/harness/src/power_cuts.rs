@@ -11,7 +11,7 @@ use libtest_mimic::{Failed, Trial};
 use mix::Mark;
 use power::judge::{Found, History, Promise};
 use power::log::{self, Entry, Kind};
-use power::replay;
+use power::replay::{self, Lost};
 use std::fs::{self, OpenOptions};
 use std::path::Path;
 use std::time::Duration;
@@ -156,6 +156,14 @@ impl Record<'_> {
         }
     }
 
+    /// Whether an entry leaves the file system as it is: a mark, or nothing but a flush.
+    fn is_beside(&self, number: usize) -> bool {
+        match self.entries[number].kind {
+            Kind::Write { at, bytes } => bytes.is_empty() || at >= DISK - BESIDE,
+            Kind::Discard { .. } | Kind::Mark(_) => true,
+        }
+    }
+
     /// Places between two entries at which power is lost, of which the first is behind the first mark.
     fn cuts(&self, least: usize) -> Result<Vec<usize>, Failed> {
         let first = (0..self.entries.len()).find(|&number| self.mark(number).is_some());
@@ -215,18 +223,20 @@ fn run(world: &World, seed: u64, disk_as: DiskAs) -> Verdict {
     let record = Record { before, entries: log::parse(&log).map_err(|damage| damage.to_string())?, history };
     let cuts = record.cuts(counts.cuts)?;
     let mut image = record.before.clone();
-    let (mut applied, mut told) = (0, 0);
+    let (mut applied, mut told, mut lost) = (0, 0, None);
     let mut boots_left: Vec<usize> =
         (1..=counts.boots).map(|number| cuts[(cuts.len() - 1) * number / (counts.boots + 1)]).collect();
     for &cut in &cuts {
         while applied < cut {
             apply(&record.entries[applied], &mut image)?;
+            // The files found stay the same as long as the file system does, and more is promised meanwhile.
+            lost = lost.filter(|_| record.is_beside(applied));
             applied += 1;
         }
-        let (acknowledged, begun) = record.steps(cut);
         let place =
             |why: String| format!("power is lost before entry {cut} of {}: {why}", record.entries.len());
-        replay::judge(&record.history, (acknowledged, begun), &image, Some(folder)).map_err(place)?;
+        let found = lost.take().map_or_else(|| Lost::of(&image, Some(folder)), Ok).map_err(place)?;
+        lost.insert(found).judge(&record.history, record.steps(cut)).map_err(place)?;
         if boots_left.first() == Some(&cut) {
             boots_left.retain(|&boot| boot != cut);
             boots(world, &record, cut, &image, folder)

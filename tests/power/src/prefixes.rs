@@ -5,7 +5,7 @@
 
 use crate::disk::{Memory, SECTOR};
 use crate::judge::{History, Promise};
-use crate::replay;
+use crate::replay::{self, Lost};
 use mix::{DIRECTORIES, Step};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -202,7 +202,7 @@ impl Record {
 
     /// Power is lost when the disk had been told so much, and looks like that.
     fn judge(&self, told: usize, image: &[u8], folder: Option<&Folder>) -> std::result::Result<(), String> {
-        replay::judge(&self.history, self.steps(told), image, folder.map(|folder| folder.0.as_path()))
+        Lost::of(image, folder.map(|folder| folder.0.as_path()))?.judge(&self.history, self.steps(told))
     }
 }
 

@@ -26,21 +26,31 @@ fn told(what: &'static str) -> impl Fn(vfs::Error) -> String {
     move |error| format!("{what}: {error:?}")
 }
 
-/// Power is lost on a disk that looks like that, when so many steps of a history were acknowledged, and so many begun. Tern brings the journal to its end, and what was promised
-/// is there. With a folder for images Linux does so, too, and finds no mistake on either disk afterwards.
-pub fn judge(
-    history: &History,
-    (acknowledged, begun): (usize, usize),
-    image: &[u8],
-    folder: Option<&Path>,
-) -> Result<(), String> {
-    let by = |who: &'static str| move |why| format!("after {who}: {why}");
-    let replayed = by_tern(image.to_vec()).map_err(by("Tern"))?;
-    history.judge(acknowledged, begun, &replayed.found).map_err(by("Tern"))?;
-    let Some(folder) = folder else { return Ok(()) };
-    checked_by_linux(folder, &replayed.image).map_err(by("Tern"))?;
-    let found = by_linux(folder, image).and_then(by_tern).map_err(by("Linux"))?.found;
-    history.judge(acknowledged, begun, &found).map_err(by("Linux"))
+/// Files that were found on a disk whose power was lost, by who has brought the journal to its end.
+#[derive(Debug)]
+pub struct Lost(Vec<(&'static str, Found)>);
+
+impl Lost {
+    /// Power is lost on a disk that looks like that, and Tern brings the journal to its end. With a folder for images Linux does so, too, and finds no mistake on either disk
+    /// afterwards.
+    pub fn of(image: &[u8], folder: Option<&Path>) -> Result<Lost, String> {
+        let by = |who: &'static str| move |why| format!("after {who}: {why}");
+        let replayed = by_tern(image.to_vec()).map_err(by("Tern"))?;
+        let mut all = vec![("Tern", replayed.found)];
+        if let Some(folder) = folder {
+            checked_by_linux(folder, &replayed.image).map_err(by("Tern"))?;
+            let found = by_linux(folder, image).and_then(by_tern).map_err(by("Linux"))?.found;
+            all.push(("Linux", found));
+        }
+        Ok(Lost(all))
+    }
+
+    /// Finds all that was promised, when so many steps of a history were acknowledged, and so many begun.
+    pub fn judge(&self, history: &History, (acknowledged, begun): (usize, usize)) -> Result<(), String> {
+        self.0.iter().try_for_each(|(who, found)| {
+            history.judge(acknowledged, begun, found).map_err(|why| format!("after {who}: {why}"))
+        })
+    }
 }
 
 /// All files in the directories of [`mix`], by Tern's file system.
