@@ -6,11 +6,11 @@
 #include "calls.h"
 
 enum {
-	READ = 0, WRITE = 1, OPEN = 2, CLOSE = 3, MMAP = 9, SHMCTL = 31, SEMCTL = 66, MSGCTL = 71, MPROTECT = 10, RT_SIGACTION = 13, RT_SIGPROCMASK = 14, RT_SIGRETURN = 15, PIPE = 22,
-	DUP2 = 33, NANOSLEEP = 35, SETITIMER = 38, GETPID = 39, SOCKET = 41, SOCKETPAIR = 53, CLONE = 56, FORK = 57, VFORK = 58, EXIT = 60,
+	READ = 0, WRITE = 1, OPEN = 2, CLOSE = 3, MMAP = 9, MUNMAP = 11, BRK = 12, MREMAP = 25, MADVISE = 28, SHMAT = 30, SHMCTL = 31, SEMCTL = 66, MSGCTL = 71, MPROTECT = 10, RT_SIGACTION = 13, RT_SIGPROCMASK = 14, RT_SIGRETURN = 15, PIPE = 22,
+	DUP2 = 33, SHMDT = 67, REMAP_FILE_PAGES = 216, PKEY_MPROTECT = 329, NANOSLEEP = 35, SETITIMER = 38, GETPID = 39, SOCKET = 41, SOCKETPAIR = 53, CLONE = 56, FORK = 57, VFORK = 58, EXIT = 60,
 	WAIT4 = 61, KILL = 62, FCNTL = 72, CHDIR = 80, MKDIR = 83, CHMOD = 90, SETUID = 105, SETGID = 106, SETSID = 112, RT_SIGQUEUEINFO = 129,
 	SETRLIMIT = 160, TKILL = 200, GETDENTS64 = 217, EXIT_GROUP = 231, TGKILL = 234, INOTIFY_INIT1 = 294, MQ_OPEN = 240, MQ_UNLINK = 241, UNLINKAT = 263, TIMERFD_CREATE = 283,
-	EVENTFD2 = 290, SHM_STAT = 13, SEM_STAT = 18, MSG_STAT = 11, PLACES_MAX = 2048, EPOLL_CREATE1 = 291, RT_TGSIGQUEUEINFO = 297, PRLIMIT64 = 302, MEMFD_CREATE = 319, PIDFD_OPEN = 434, CLONE3 = 435, CLOSE_RANGE = 436,
+	EVENTFD2 = 290, IPC_INFO = 3, SHM_STAT = 13, SEM_STAT = 18, MSG_STAT = 11, EPOLL_CREATE1 = 291, RT_TGSIGQUEUEINFO = 297, PRLIMIT64 = 302, MEMFD_CREATE = 319, PIDFD_OPEN = 434, CLONE3 = 435, CLOSE_RANGE = 436,
 	PAGE = 4096, ARENA = 0x20000000, ARENA_PAGES = 16, STACKS = 0x30000000, STACK = 16 * PAGE, STACKS_MAX = 8,
 	WORKERS = 3, AT_ONCE = 5000, PATHS_AT = 12 * PAGE, PATH = 64, HERE = -100, AT_REMOVEDIR = 0x200,
 	SA_RESTORER = 0x04000000, CLONE_VM = 0x100, THREAD_FLAGS = 0x50f00,
@@ -56,11 +56,11 @@ static void __attribute__((noreturn)) end(int status)
 
 static void __attribute__((noreturn)) fail(const char *text, word value)
 {
-	say("random: failed: ");
+	say("random: ");
 	say(text);
 	say(", ");
 	say_number(value);
-	say("\n");
+	say(": failed\n");
 	end(1);
 }
 
@@ -163,17 +163,22 @@ static word fitting(struct random *random, char kind)
 	}
 }
 
-/* Words of structures, and paths, where arguments lead to. The memory is there again if calls have taken it away. */
+/* Whether a call has changed since what signals do, and whether one has changed what memory there is. */
+static volatile int is_other_action, is_other_memory;
+
+/* Words of structures, and mostly paths as they were, where arguments lead to. The memory is there again if calls have taken it away. */
 static void write_down(struct random *random, word count)
 {
-	if (CALL(MPROTECT, ARENA, ARENA_PAGES * PAGE, 3, 0))
+	int is_path_due = is_other_memory || below(random, 8) == 0;
+	if (is_other_memory && CALL(MPROTECT, ARENA, ARENA_PAGES * PAGE, 3, 0))
 		call6(MMAP, ARENA, ARENA_PAGES * PAGE, 3, 0x32, -1ul, 0);
+	is_other_memory = 0;
 	for (word i = 0; i < count; i++) {
 		volatile word *to = (volatile word *)place(random);
 		to[0] = value(random);
 		to[1] = below(random, 2) ? below(random, 200) : value(random);
 	}
-	for (word i = 0; i < COUNT(paths); i++) {
+	for (word i = 0; is_path_due && i < COUNT(paths); i++) {
 		volatile char *to = (volatile char *)(ARENA + PATHS_AT + PATH * i);
 		for (const char *from = paths[i]; (*to++ = *from++);)
 			;
@@ -195,17 +200,32 @@ static void faulted(int signal)
 	if (faults++ > 64)
 		end(2);
 	call6(MMAP, ARENA, ARENA_PAGES * PAGE, 3, 0x32, -1ul, 0);
+	is_other_memory = 1;
 }
 
 /* Signals are taken, and one comes every few milliseconds: it ends a wait that nothing else would end. */
 static void take_signals(void)
 {
 	word none = 0, timer[4] = { 0, 4000, 0, 4000 };
-	for (int signal = 1; signal <= 64; signal++)
-		if (signal != 4 && signal != 8 && signal != 15)
-			handle(signal, signal == 7 || signal == 11 ? faulted : handler, 0);
+	if (is_other_action)
+		for (int signal = 1; signal <= 64; signal++)
+			if (signal != 4 && signal != 8 && signal != 15)
+				handle(signal, signal == 7 || signal == 11 ? faulted : handler, 0);
+	is_other_action = 0;
 	CALL(RT_SIGPROCMASK, 2, &none, 0, 8);
 	CALL(SETITIMER, 0, timer, 0, 0);
+}
+
+/* Notes what a call may have changed. */
+static void note(word n)
+{
+	switch (n) {
+	case RT_SIGACTION: case CLONE3: is_other_action = 1; break;
+	case MMAP: case MPROTECT: case MUNMAP: case BRK: case MREMAP: case MADVISE: case SHMAT: case SHMDT: case REMAP_FILE_PAGES: case PKEY_MPROTECT:
+		is_other_memory = 1;
+		break;
+	default: break;
+	}
 }
 
 /* Opens files of all kinds. Standard input and output are nothing, so that nothing random is printed. */
@@ -293,6 +313,7 @@ static void one(struct random *random)
 	if (is_spared(random, n, arguments))
 		return;
 	number result = call6(n, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]);
+	note(n);
 	if (result || (n != FORK && n != VFORK && n != CLONE && n != CLONE3))
 		return;
 	/* A child goes on by itself, and one that has its parent's stack does so without it. */
@@ -308,6 +329,9 @@ static void __attribute__((noreturn)) work(word at)
 {
 	struct random *random = (struct random *)at;
 	for (word i = 0;; i++) {
+		/* Processes may share memory, and signals not: what one has set back is set back by all at some time. */
+		if (i % 512 == 0)
+			is_other_action = 1;
 		if (i % 64 == 0)
 			take_signals();
 		if (i % 512 == 511)
@@ -326,6 +350,7 @@ static number begin_worker(word seed, int worker, int is_root)
 	if (pid)
 		return pid;
 	static struct random random;
+	is_other_action = is_other_memory = 1;
 	random.seed = (seed + 1) * 0x9e3779b97f4a7c15;
 	random.worker = worker;
 	random.is_root = is_root;
@@ -423,12 +448,26 @@ static void remove_objects(void)
 	for (word i = 0; i < COUNT(queues); i++)
 		CALL(MQ_UNLINK, queues[i], 0, 0, 0);
 	char told[128];
-	for (number place = 0; place < PLACES_MAX; place++) {
-		number segment = CALL(SHMCTL, place, SHM_STAT, told, 0), set = CALL(SEMCTL, place, 0, SEM_STAT, told), queue = CALL(MSGCTL, place, MSG_STAT, told, 0);
-		CALL(SHMCTL, segment, 0, 0, 0);
-		CALL(SEMCTL, set, 0, 0, 0);
-		CALL(MSGCTL, queue, 0, 0, 0);
-	}
+	/* The last places that are taken. */
+	number segments = CALL(SHMCTL, 0, IPC_INFO, told, 0), sets = CALL(SEMCTL, 0, 0, IPC_INFO, told), all = CALL(MSGCTL, 0, IPC_INFO, told, 0);
+	for (number place = 0; place <= segments; place++)
+		CALL(SHMCTL, CALL(SHMCTL, place, SHM_STAT, told, 0), 0, 0, 0);
+	for (number place = 0; place <= sets; place++)
+		CALL(SEMCTL, CALL(SEMCTL, place, 0, SEM_STAT, told), 0, 0, 0);
+	for (number place = 0; place <= all; place++)
+		CALL(MSGCTL, CALL(MSGCTL, place, MSG_STAT, told, 0), 0, 0, 0);
+}
+
+/* Ends all other processes, and waits until they have ended. */
+static void end_others(void)
+{
+	static const word a_moment[2] = { 0, 1000 * 1000 };
+	CALL(KILL, -1, 9, 0, 0);
+	for (number pid; (pid = CALL(WAIT4, -1, 0, 1, 0)) >= 0;)
+		if (pid == 0) {
+			CALL(NANOSLEEP, a_moment, 0, 0, 0);
+			CALL(KILL, -1, 9, 0, 0);
+		}
 }
 
 /* Lets workers make so many random calls: those that end are followed by others, and those that stand still are ended. Gives back how many it were. */
@@ -462,10 +501,7 @@ static word round(word seed, word wanted)
 		fail("the neighbour does not answer, after the round", seed);
 	CALL(CLOSE, pipes[1], 0, 0, 0);
 	CALL(CLOSE, pipes[2], 0, 0, 0);
-	while (CALL(WAIT4, -1, 0, 1, 0) >= 0) {
-		CALL(KILL, -1, 9, 0, 0);
-		CALL(NANOSLEEP, while_others_work, 0, 0, 0);
-	}
+	end_others();
 	remove_objects();
 	/* Memory that was written over says anything. */
 	return all == 0 ? 1 : all > 2 * wanted ? wanted : all;

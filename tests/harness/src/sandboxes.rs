@@ -29,7 +29,7 @@ pub fn trials(world: &'static World) -> Vec<Trial> {
     Vec::from(trials.map(|(name, verdict)| world.trial("linux", format!("sandboxes::{name}"), verdict)))
 }
 
-/// Random calls of a sandbox, in a plain test and in a full one, each with the longest time that they may take. Ten million need more than an hour.
+/// Random calls of a sandbox, in a plain test and in a full one, each with the longest time that they may take. Ten million need more than half an hour.
 const CALLS: [(u64, Duration); 2] = [(20_000, LIMIT), (10_000_000, Duration::from_secs(3 * 3600))];
 
 /// The shell of both.
@@ -160,13 +160,14 @@ fn a_hostile_program_reaches_nothing_of_the_other(world: &'static World) -> Verd
 /// Random calls from a seed, by many processes and threads: the first process of the sandbox, one beside them, and another sandbox work on, and nothing is kept of them.
 fn random_calls_harm_nobody_else(world: &'static World) -> Verdict {
     let (calls, limit) = CALLS[usize::from(world.full)];
-    let scratch = Scratch::create()?;
+    // Many of the calls make the disk safe, and nobody cuts its power off here.
+    let scratch = Scratch::in_memory()?;
     let disk = disk(&scratch, &["one", "two"])?;
     compile("random.c", &[], &scratch.0.join("disk/one/bin/random"))?;
     fs::create_dir_all(scratch.0.join("disk/one/tmp"))?;
     start(&scratch, "one", &format!("exec /bin/random 1 {calls}"))?;
     let mut console = boot(world, &scratch, &disk, limit)?;
-    console.expect_before("calls, and it is over", Some("random: failed: "))?;
+    console.expect_before("calls, and it is over", Some(": failed"))?;
     check_victim(&mut console, &disk)
 }
 
