@@ -130,18 +130,22 @@ const RANDOM_MACHINES: [[&str; 2]; 5] = [
     ["EPYC", "fastpath=off"],
 ];
 
-/// Random calls on each of these machines, ordinarily and with the large counts.
-const RANDOM_CALLS: [u64; 2] = [100_000, 10_000_000];
+/// Random calls on each of these machines, ordinarily and with the large counts: then as many on all of them as on one of the suite's own boots.
+const RANDOM_CALLS: [u64; 2] = [100_000, 2_000_000];
+
+/// Seed of the first of these machines. Each has one of its own, and none that of the suite's own boots.
+const RANDOM_SEED: usize = 2;
 
 /// Random system calls, foreign ones among them, on several processors.
 pub fn random(world: &'static World) -> Vec<Trial> {
-    let trial = |[cpu, options]: [&'static str; 2]| {
+    let trial = |(number, [cpu, options]): (usize, [&'static str; 2])| {
         let name = format!("random::on_{cpu} {options}").trim_end().replace([' ', '='], "_");
         world.trial("guest", name, move |world| {
             let full = usize::from(world.full);
-            let calls = RANDOM_CALLS[full];
+            let (calls, seed) = (RANDOM_CALLS[full], RANDOM_SEED + number);
+            let arguments = format!("random.,calls={calls},seed={seed}");
             let mut machine =
-                world.machine().with(&format!("init=suite args=random.,calls={calls} exhaust=on {options}"));
+                world.machine().with(&format!("init=suite args={arguments} exhaust=on {options}"));
             machine.cpu = cpu.into();
             let (end, text) = boot(&machine, SUITE_LIMITS[full])?;
             let is_fine = text.lines().filter_map(end_marker).any(|end| end == (1, 0));
@@ -152,7 +156,7 @@ pub fn random(world: &'static World) -> Vec<Trial> {
             Err(failed(&format!("expected {calls} random calls, {path}"), &end, &text))
         })
     };
-    RANDOM_MACHINES.map(trial).into()
+    RANDOM_MACHINES.into_iter().enumerate().map(trial).collect()
 }
 
 /// Large pages, where memory is large enough for a gibibyte of them.
