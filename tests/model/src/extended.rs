@@ -18,7 +18,7 @@ use kernel::arch::extended::{registers, set_registers};
 use kernel::kernel::Kernel;
 use kernel::lend::word::Stake;
 use kernel::object::shuttle::ShuttleRef;
-use kernel::object::thread::{Errand, Wait};
+use kernel::object::thread::{Errand, Wait, special};
 use kernel::object::{TaskRef, ThreadRef};
 use std::collections::{BTreeSet, HashMap};
 use std::iter::successors;
@@ -77,6 +77,8 @@ struct Prospect {
     asked: BTreeSet<Uid>,
     /// Pagers and handlers that ever have. What one of them left may lie beside its home shuttle for long.
     trusted: BTreeSet<Uid>,
+    /// Numbers of which one is kept of it, since it faulted on a borrowed shuttle, until it goes on.
+    kept: BTreeSet<u64>,
 }
 
 /// State beside a shuttle, by its reference, which changes when the shuttle is taken back.
@@ -159,7 +161,14 @@ impl Owners {
 
     fn look_at(&mut self, k: &Kernel, thread: ThreadRef) {
         let prospect = self.prospects.entry(thread.uid()).or_default();
-        (prospect.on, prospect.numbers) = (None, BTreeSet::new());
+        let before = std::mem::take(&mut prospect.numbers);
+        prospect.on = None;
+        let is_kept = thread.special.get() & special::STATE_KEPT != 0;
+        if is_kept && prospect.kept.is_empty() {
+            // Numbers of a shuttle that was taken from it meanwhile lie beside its own.
+            let home = self.places.get(&thread.home_ref().0).into_iter().flat_map(|place| &place.numbers);
+            prospect.kept = before.iter().chain(home).copied().collect();
+        }
         match thread.stake() {
             Stake::Claims(to) if thread.errand.get() != Errand::Ipc || thread.wait() == Wait::Foreign(to) => {
                 prospect.asked.insert(to);
@@ -169,9 +178,22 @@ impl Owners {
                 let on = shuttle_of(k, thread);
                 let place = self.places.entry(on).or_default();
                 place.passers.insert(thread.uid());
+                // When it goes on, it brings to the shuttle what was kept, and may pass that on without having run.
+                place.numbers.extend(&prospect.kept);
                 (prospect.on, prospect.numbers) = (Some(on), place.numbers.clone());
             }
             Stake::Claims(_) | Stake::Nothing => {}
+        }
+        if !is_kept {
+            prospect.kept.clear();
+        }
+        let word = thread.hot.shuttle.get().0;
+        if matches!(thread.stake(), Stake::Claims(_)) && is_valid(k, word) {
+            let place = self.places.entry(word).or_default();
+            if place.numbers.is_empty() {
+                // It took the shuttle back and lent it anew, by its fault, in the middle of a step.
+                place.passers.insert(thread.uid());
+            }
         }
     }
 
