@@ -133,7 +133,8 @@ impl Kernel {
         };
         let chain = core::iter::successors(Some(owner), below).take(INHERIT_CHAIN + 1);
         let last = chain.take_while(|&it| it != thread).last();
-        let is_ending = last.is_some_and(|last| matches!(last.stake(), Stake::Claims(to) if self.thread(to).is_none()));
+        let is_ending =
+            last.is_some_and(|last| matches!(last.stake(), Stake::Claims(to) if self.thread(to).is_none()));
         is_ending || self.may_be_cut_off(thread) != Some(true)
     }
 

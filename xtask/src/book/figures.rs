@@ -312,7 +312,7 @@ fn tables_without_rows(page: &str, rows: &HashMap<String, Row>) -> Vec<String> {
         let has_comment = bench::is_comment(before) || before.starts_with("<!-- table: ");
         let table = lines[at + 1..].iter().take_while(|line| line.starts_with('|'));
         let names_rows = |line: &&str| pieces(line, rows).iter().any(|piece| matches!(piece, Piece::Row(_)));
-        if !has_comment && !heading.contains("then") && !table.clone().any(|line| names_rows(line)) {
+        if !has_comment && !heading.contains("then") && !table.clone().any(names_rows) {
             without.push(heading.to_string());
         }
     }

@@ -120,7 +120,7 @@ fn abilities() -> u64 {
     let has_more = __cpuid_count(0, 0).eax >= 7;
     // OSXSAVE and AVX: the kernel turns on whatever of XSAVE it knows.
     let avx = features & 3 << 27 == 3 << 27;
-    u64::from(avx) * AVX | u64::from(has_more && more & 1 != 0) * BASES
+    (u64::from(avx) * AVX) | (u64::from(has_more && more & 1 != 0) * BASES)
 }
 
 /// An agent with a number.
