@@ -46,6 +46,7 @@ mod shell;
 mod shells;
 mod sources;
 mod stacked;
+mod strangers;
 mod stretches;
 mod stubs;
 mod suite;
@@ -110,6 +111,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(sdk::trials(world));
     trials.extend(clusters::trials(world));
     trials.extend(policies::trials(world));
+    trials.extend(strangers::trials(world));
     trials.extend(colours::trials(world));
     trials.extend(guides::trials(world)?);
     trials.extend(tables::trials(world)?);

@@ -7,6 +7,7 @@ use crate::memory::MemoryUse;
 use crate::stubs::System::Ending;
 use crate::stubs::System::Process::Client;
 use crate::wire::{Failure, Name, Result, Status, Text, take};
+use stub::Within;
 use sys::abi::call::DOOR_SIZES;
 use sys::{Error, TaskId, TaskInfo, ThreadInfo, Uid};
 
@@ -301,10 +302,15 @@ pub fn task_of(server: Uid, thread: Uid) -> Result<TaskId> {
     Ok(TaskId(Client { server }.task_of(thread)?))
 }
 
-/// Whether a thread's program is among those that may ask for what the caller serves: see `clients` in the system description. For servers that give something to
-/// whoever calls them, since a hostile program may have guessed where they are.
+/// Whether a thread's program is among those that may ask for what the caller serves: see `uses` and `clients` in the system description. For servers that give something to
+/// whoever calls them, since a hostile program may have guessed where they are. They mostly ask by `rt::admission`.
 pub fn is_client(server: Uid, thread: Uid) -> Result<bool> {
     Ok(Client { server }.is_client(thread)?)
+}
+
+/// [`is_client`] if the registry has time for it just now; else it fails with [`Error::SendTimeout`].
+pub fn is_client_at_once(server: Uid, thread: Uid) -> Result<bool> {
+    Ok(Client { server: Within::at_once(server) }.is_client(thread)?)
 }
 
 /// Whether a task's program may mount and unmount file systems: see `mount` in the system description. For the server of all file systems.

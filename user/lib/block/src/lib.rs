@@ -7,10 +7,11 @@
 #![forbid(unsafe_code)]
 
 use core::time::Duration;
+use rt::admission::Admission;
 use rt::api::block::{self, Room};
 use rt::api::process::UNAVAILABLE;
 use rt::api::stub::{self, Failure as Fault, Kind, Message, Reply};
-use rt::api::{self, Failure, Name, Status, names, process};
+use rt::api::{self, Failure, Name, Status, names};
 use rt::sys::Uid;
 use rt::{println, time};
 
@@ -67,7 +68,10 @@ pub fn run<D: Disk>(driver: &'static str, claim: impl Fn() -> api::Result<D>) ->
     let registered =
         Name::new(block::NAME).ok_or(Failure::Garbled).and_then(|name| names::register(rt::home(), &name));
     let (Ok(()), Some(room)) = (registered, ROOM.take()) else { return 1 };
-    block::serve(&mut Own { driver, disk, interrupts: 0, client: None }, room);
+    block::serve(
+        &mut Own { driver, disk, interrupts: 0, clients: Admission::new(), admitted: Err(Status::Denied) },
+        room,
+    );
     1
 }
 
@@ -87,8 +91,9 @@ struct Own<D> {
     disk: D,
     /// Interrupts since the last request.
     interrupts: u32,
-    /// Thread that has called now, if it is a client's.
-    client: Option<Uid>,
+    clients: Admission,
+    /// Whether who has called now may.
+    admitted: Result<(), Status>,
 }
 
 fn refused(status: Status) -> Fault {
@@ -99,7 +104,7 @@ impl<D: Disk> Own<D> {
     /// Refuses who is no client.
     fn begin(&mut self) -> Result<(), Fault> {
         self.interrupts = 0;
-        self.client.map(drop).ok_or(refused(Status::Denied))
+        self.admitted.map_err(refused)
     }
 
     /// Refuses what is not there, is too much, or nothing; and who is no client.
@@ -127,10 +132,7 @@ fn failed(driver: &str, trouble: Trouble) -> Fault {
 
 impl<D: Disk> block::Server for Own<D> {
     fn caller(&mut self, from: Uid) {
-        // Somebody else may have guessed where this is. `root` is asked when another thread calls.
-        if self.client != Some(from) {
-            self.client = process::is_client(rt::home(), from).unwrap_or(false).then_some(from);
-        }
+        self.admitted = self.clients.admit(from);
     }
 
     fn other(&mut self, message: &Message) -> Option<Reply> {

@@ -169,6 +169,12 @@ impl Program {
         let other = instead.iter().find(|(asked, _)| asked == name);
         may_ask.then_some(other.map_or(name, |(_, found)| found))
     }
+
+    /// Whether there is a name for which it finds this one, with names that stand in the place of others by somebody else's word.
+    pub fn reaches_with(&self, instead: &[(String, String)], served: &str) -> bool {
+        let asked = instead.iter().map(|(asked, _)| asked.as_str());
+        asked.chain([served]).any(|name| self.finds_with(instead, name) == Some(served))
+    }
 }
 
 #[cfg(test)]
@@ -234,6 +240,20 @@ mod tests {
         assert_eq!(program.finds_with(&instead, "console"), None, "it may not ask for that");
         program.uses = Some(vec![]);
         assert_eq!(program.finds("clock"), None);
+    }
+
+    #[test]
+    fn names_that_are_reached() {
+        let mut program = system().usual;
+        let late = vec![("clock".into(), "late-clock".into())];
+        assert!(program.reaches_with(&[], "clock") && program.reaches_with(&[], "late-clock"));
+        // Another one stands before it.
+        assert!(!program.reaches_with(&late, "clock") && program.reaches_with(&late, "late-clock"));
+        program.uses = Some(vec!["clock".into()]);
+        assert!(program.reaches_with(&[], "clock") && !program.reaches_with(&[], "late-clock"));
+        assert!(!program.reaches_with(&late, "clock") && program.reaches_with(&late, "late-clock"));
+        program.uses = Some(vec![]);
+        assert!(!program.reaches_with(&late, "clock") && !program.reaches_with(&late, "late-clock"));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 use crate::stubs::Files::Directory;
 use crate::stubs::Watches::Waiting;
 use alloc::vec::Vec;
+use rt::admission::Admission;
 use rt::api::stub::View;
 use rt::api::{Failure, Name, Reply, Status, desk, interface_of, names, process};
 use rt::door::Reference;
@@ -39,7 +40,7 @@ fn serve(
     root: &mut impl FnMut(u64) -> Result<Root, Status>,
     take: &mut impl FnMut(&mut Waiters<Uid>) -> Vec<(Uid, bool)>,
 ) -> ! {
-    let mut waiters = Waiters::default();
+    let (mut waiters, clients) = (Waiters::default(), Admission::new());
     loop {
         if waiters.count() > 0 {
             for (thread, is_ready) in take(&mut waiters) {
@@ -51,13 +52,14 @@ fn serve(
         if message.kind != Kind::Request {
             continue;
         }
+        // A client that watches something may have it from another server, such as `mounts`, and be no client here. A ticket that is nobody's is answered at once.
         if interface_of(&message) == Waiting::NUMBER {
             if let Err(status) = wait(&message, &mut waiters) {
                 let _ = server::reply(message.sender, &Reply::from(status));
             }
             continue;
         }
-        let made = answer(&message, root);
+        let made = clients.admit(message.sender).map_err(Reply::from).and_then(|()| answer(&message, root));
         let reply = match &made {
             // It is moved with the answer; of a client that is gone it is dropped here.
             Ok(root) => desk::Answer::Door(root.item(true).0).into(),
@@ -83,9 +85,6 @@ fn answer(message: &Message, root: &mut impl FnMut(u64) -> Result<Root, Status>)
         return Err(Status::BadRequest.into());
     }
     let desk::Request::Door = desk::Request::read(message).map_err(Reply::from)?;
-    if process::is_client(home(), message.sender) != Ok(true) {
-        return Err(Status::Denied.into());
-    }
     // Tasks of which `root` knows nothing are one client.
     let task = process::task_of(home(), message.sender).map_or(0, |task| task.0);
     root(task).map_err(Reply::from)

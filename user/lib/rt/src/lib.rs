@@ -2,7 +2,7 @@
 //!
 //! A program says `rt::entry!(main);` and has a heap, threads, locks, channels, time, random numbers, [`println!`] and the `log` macros. In reading
 //! order: [`layout`] draws the address space, [`start`] is what runs before `main`, [`io`] is how bytes get out and
-//! in, to the console or through [`stream`], [`server`] is the loop of a server, [`retry`] the patience of its clients, [`door`] is for objects that others call, [`module`] for servers
+//! in, to the console or through [`stream`], [`server`] is the loop of a server, [`admission`] says who may call it, [`retry`] the patience of its clients, [`door`] is for objects that others call, [`module`] for servers
 //! of which several can share a task, [`page`] and [`region`] for memory that one program lends to another, [`offer`] for pages that a call shows and does not copy, [`interface!`] makes stubs of interface files. The lower half of the list is for memory managers: [`frames`] owns
 //! memory, [`image`] reads program files, [`pager`] puts both together; [`boot`] is σ0's.
 //!
@@ -30,6 +30,7 @@ mod logger;
 mod panic;
 pub mod stream;
 
+pub mod admission;
 pub mod heap;
 pub mod random;
 pub mod retry;

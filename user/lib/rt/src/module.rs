@@ -15,6 +15,7 @@ mod service;
 
 pub use service::{Service, ask};
 
+use crate::admission::Admission;
 use crate::door::{self, Door, Object};
 use crate::server;
 use crate::sync::Mutex;
@@ -104,6 +105,7 @@ struct Desk {
     name: &'static str,
     object: Arc<dyn Object>,
     door: Door,
+    clients: Admission,
 }
 
 /// A module behind a door: callers from elsewhere have one part in it, those of this task the other.
@@ -119,7 +121,7 @@ impl Desk {
     fn new(name: &'static str) -> Result<Desk> {
         let object = own(name).ok_or(Failure::Refused(Status::NotFound))??;
         let door = door::export(Shared(object.clone())).map_err(Failure::Kernel)?;
-        Ok(Desk { name, object, door })
+        Ok(Desk { name, object, door, clients: Admission::new() })
     }
 
     /// Serves at this desk. Comes back, with the program's status, if the name is not to be had.
@@ -135,6 +137,9 @@ impl Desk {
     fn answer(&self, message: &Message) -> Option<Reply> {
         if message.kind != Kind::Request {
             return None;
+        }
+        if let Err(status) = self.clients.admit(message.sender) {
+            return Some(status.into());
         }
         if interface_of(message) == desk::NUMBER {
             return Some(match desk::Request::read(message) {

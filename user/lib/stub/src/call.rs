@@ -176,27 +176,34 @@ impl Callee for Uid {
 #[derive(Clone, Copy, Debug)]
 pub struct Within {
     server: Uid,
-    timeout: Timeout,
+    until_taken: Timeout,
+    until_answered: Timeout,
 }
 
 impl Within {
     /// So many microseconds.
     pub fn us(server: Uid, us: u64) -> Within {
-        Within { server, timeout: Timeout::from_us(us) }
+        let timeout = Timeout::from_us(us);
+        Within { server, until_taken: timeout, until_answered: timeout }
+    }
+
+    /// For a thread that takes the request at once or not at all. Then one waits for the answer.
+    pub fn at_once(server: Uid) -> Within {
+        Within { server, until_taken: Timeout::ZERO, until_answered: Timeout::NEVER }
     }
 
     fn long_enough(server: Uid) -> Within {
-        Within { server, timeout: Timeout::NEVER }
+        Within { server, until_taken: Timeout::NEVER, until_answered: Timeout::NEVER }
     }
 
     fn ipc(self, label: u32, words: Words) -> Ipc {
         let [w0, w1, w2, w3, w4, w5, w6, w7, ..] = words;
         let words = [w0, w1, w2, w3, w4, w5, w6, w7];
-        Ipc { to: self.server, label, words, send_timeout: self.timeout, ..Ipc::NONE }
+        Ipc { to: self.server, label, words, send_timeout: self.until_taken, ..Ipc::NONE }
     }
 
     fn run(self, ipc: Ipc) -> (u64, Words) {
-        let outcome = Ipc { from: self.server, receive_timeout: self.timeout, ..ipc }.run();
+        let outcome = Ipc { from: self.server, receive_timeout: self.until_answered, ..ipc }.run();
         match outcome.and_then(|message| message.ok_or(Error::BadArgument)) {
             Ok(message) => ((message.label as u64) << 32 | message.flags.0 as u64, words_of(&message)),
             Err(error) => (error as u64, [0; WORDS]),

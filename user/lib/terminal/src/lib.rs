@@ -22,6 +22,7 @@ mod tests;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use rt::admission::Admission;
 use rt::api::console::{Answer, INTERRUPT_KEY, Request};
 use rt::api::wire::{TEXT_LEN_MAX, take};
 use rt::api::{Status, Text};
@@ -41,6 +42,9 @@ const LINE_PATIENCE_NS: u64 = 50_000_000;
 
 /// With output waiting, the device is looked at this often even if it does not interrupt.
 const POLL_US: u64 = 20_000;
+
+/// How long to wait until it is asked again whether a thread may be a client.
+const ADMISSION_US: u64 = 500;
 
 /// A line on which bytes come and go. Its interrupt comes to the server's thread.
 pub trait Device {
@@ -72,18 +76,24 @@ pub trait Device {
 pub trait Clients {
     /// Answers a client, and says whether it still waited for that.
     fn answer(&mut self, client: Uid, answer: Result<Answer, Status>) -> bool;
+    /// Whether a thread may be a client; `None` if that is not known yet.
+    fn admit(&mut self, thread: Uid) -> Option<Result<(), Status>>;
     /// Time since some moment, in nanoseconds.
     fn now_ns(&self) -> u64;
 }
 
 /// Threads of this machine.
-#[derive(Debug)]
-pub struct Threads;
+#[derive(Default, Debug)]
+pub struct Threads(Admission);
 
 impl Clients for Threads {
     fn answer(&mut self, client: Uid, answer: Result<Answer, Status>) -> bool {
         let reply = answer.map_or_else(Into::into, Into::into);
         server::reply(client, &reply).is_ok()
+    }
+
+    fn admit(&mut self, thread: Uid) -> Option<Result<(), Status>> {
+        self.0.admit_at_once(thread)
     }
 
     fn now_ns(&self) -> u64 {
@@ -93,7 +103,7 @@ impl Clients for Threads {
 
 /// Serves a device for ever. `interrupted` hears of each interrupt before the device is looked at.
 pub fn serve<D: Device>(device: D, mut interrupted: impl FnMut(&mut D)) -> ! {
-    let mut terminal = Terminal::new(device, Threads);
+    let mut terminal = Terminal::new(device, Threads::default());
     loop {
         let timeout = terminal.work();
         let Ok(message) = sys::receive(Uid::ANY, timeout) else { continue };
@@ -110,6 +120,8 @@ pub fn serve<D: Device>(device: D, mut interrupted: impl FnMut(&mut D)) -> ! {
 pub struct Terminal<D, C> {
     device: D,
     clients: C,
+    /// Requests of threads of which it is not known yet whether they may be clients.
+    unknown: VecDeque<Message>,
     output: VecDeque<u8>,
     /// Read while somebody watched, or for a client that went away before it got it.
     input: VecDeque<u8>,
@@ -141,6 +153,7 @@ impl<D: Device, C: Clients> Terminal<D, C> {
         Terminal {
             device,
             clients,
+            unknown: VecDeque::new(),
             output: VecDeque::with_capacity(OUTPUT_LEN_MAX),
             input: VecDeque::new(),
             writers: VecDeque::new(),
@@ -153,7 +166,27 @@ impl<D: Device, C: Clients> Terminal<D, C> {
 
     /// Takes a request. It is answered by [`Terminal::work`], or at once if it is refused.
     pub fn accept(&mut self, message: &Message) {
-        self.ask(message.sender, Request::read(message).map_err(Status::from));
+        self.unknown.retain(|unknown| unknown.sender != message.sender);
+        self.admit(message);
+    }
+
+    /// Takes a request of who may be a client, and keeps it for later while that is not known.
+    fn admit(&mut self, message: &Message) {
+        let client = message.sender;
+        let refusal = match self.clients.admit(client) {
+            Some(Ok(())) => return self.ask(client, Request::read(message).map_err(Status::from)),
+            Some(Err(status)) => status,
+            None if self.unknown.len() < QUEUE_LEN_MAX => return self.unknown.push_back(*message),
+            None => Status::Busy,
+        };
+        // A client that does not wait any more does not learn it.
+        let _ = self.clients.answer(client, Err(refusal));
+    }
+
+    fn admit_unknown(&mut self) {
+        for message in core::mem::take(&mut self.unknown) {
+            self.admit(&message);
+        }
     }
 
     /// Takes a request of a client, or what is none.
@@ -197,6 +230,7 @@ impl<D: Device, C: Clients> Terminal<D, C> {
 
     /// Does all that can be done; returns how long to wait for the next event.
     pub fn work(&mut self) -> Timeout {
+        self.admit_unknown();
         loop {
             self.receive();
             self.answer_readers();
@@ -213,7 +247,9 @@ impl<D: Device, C: Clients> Terminal<D, C> {
                 let _ = self.clients.answer(drainer, Ok(Answer::Drain));
             }
         }
-        if self.output.is_empty() && self.writers.is_empty() {
+        if !self.unknown.is_empty() {
+            Timeout::from_us(ADMISSION_US)
+        } else if self.output.is_empty() && self.writers.is_empty() {
             Timeout::NEVER
         } else {
             Timeout::from_us(POLL_US)

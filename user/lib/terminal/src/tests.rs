@@ -1,6 +1,7 @@
 //! Tests with a device of the test's own, and clients that only note what they are told.
 
 use super::*;
+use rt::sys::Flags;
 use std::vec;
 
 /// A line whose other side is the test.
@@ -59,6 +60,8 @@ struct Told {
     answers: Vec<(Uid, Result<Answer, Status>)>,
     dead: Vec<Uid>,
     now_ns: u64,
+    /// Verdict about every thread.
+    verdict: Option<Result<(), Status>>,
 }
 
 impl Clients for Told {
@@ -68,6 +71,10 @@ impl Clients for Told {
             self.answers.push((client, answer));
         }
         lives
+    }
+
+    fn admit(&mut self, _: Uid) -> Option<Result<(), Status>> {
+        self.verdict
     }
 
     fn now_ns(&self) -> u64 {
@@ -277,4 +284,58 @@ fn nothing_is_lost_or_said_twice() {
         assert!(terminal.device.shown == taken, "seed {seed}");
         assert!(count > 50, "seed {seed}: {count} answers");
     }
+}
+
+/// A request to drain, as it comes.
+fn drain(sender: Uid) -> Message {
+    let message = |label| Message {
+        kind: Kind::Request,
+        flags: Flags(Kind::Request as u32),
+        label,
+        sender,
+        words: [0; 8],
+    };
+    let is_drain = |message: &Message| matches!(Request::read(message), Ok(Request::Drain));
+    // A label is the number of an interface, and from the other end that of a method.
+    let labels =
+        (0..64).flat_map(|interface| (0..16_u32).map(move |method| interface | method.reverse_bits()));
+    labels.map(message).find(is_drain).expect("it has a label")
+}
+
+/// Clients that were answered, and the reasons for which they were refused.
+fn answered(terminal: &Terminal<Line, Told>) -> Vec<(Uid, Option<Status>)> {
+    let answers = terminal.clients.answers.iter();
+    answers.map(|(client, answer)| (*client, answer.as_ref().err().copied())).collect()
+}
+
+#[test]
+fn strangers_are_refused() {
+    let mut terminal = terminal(1000);
+    terminal.clients.verdict = Some(Err(Status::Denied));
+    terminal.accept(&drain(A));
+    terminal.accept(&Message { label: u32::MAX, ..drain(B) });
+    assert_eq!(terminal.work(), Timeout::NEVER);
+    assert_eq!(answered(&terminal), [(A, Some(Status::Denied)), (B, Some(Status::Denied))]);
+}
+
+#[test]
+fn who_is_not_known_yet_waits_and_holds_nobody_up() {
+    let mut terminal = terminal(1000);
+    terminal.accept(&drain(A));
+    // The second time, the first request is given up.
+    terminal.accept(&drain(A));
+    assert_eq!(terminal.work(), Timeout::from_us(ADMISSION_US));
+    assert!(terminal.clients.answers.is_empty());
+    terminal.clients.verdict = Some(Ok(()));
+    terminal.accept(&drain(B));
+    terminal.work();
+    assert_eq!(answered(&terminal), [(B, None), (A, None)]);
+    // No more wait than may.
+    terminal.clients.answers.clear();
+    terminal.clients.verdict = None;
+    for number in 0..=QUEUE_LEN_MAX as u64 {
+        terminal.accept(&drain(Uid(0x1001 + 0x1000 * number)));
+    }
+    let last = Uid(0x1001 + 0x1000 * QUEUE_LEN_MAX as u64);
+    assert_eq!(answered(&terminal), [(last, Some(Status::Busy))]);
 }

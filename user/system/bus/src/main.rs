@@ -26,6 +26,7 @@ use claims::Claims;
 use configuration::ConfigurationSpaces;
 use core::time::Duration;
 use firmware::Firmware;
+use rt::admission::Admission;
 use rt::api::bus::{self, Answer, Request};
 use rt::api::{self, Name, Reply, Status, names};
 use rt::door::{self, Door, Object};
@@ -35,6 +36,8 @@ use rt::sys::{self, Kind, Message, Rights};
 use rt::{println, thread, time};
 
 rt::entry!(main);
+
+static CLIENTS: Admission = Admission::new();
 
 /// How often the IOMMUs are asked whether they have refused something.
 const LOOKS: Duration = Duration::from_millis(250);
@@ -120,7 +123,9 @@ fn serve(claims: &Arc<Mutex<Claims>>) -> ! {
 }
 
 fn answer(claims: &Arc<Mutex<Claims>>, message: &Message, lease: &mut Option<Door>) -> Result<Reply, Status> {
-    let (thread, request) = (message.sender, Request::read(message)?);
+    let thread = message.sender;
+    CLIENTS.admit(thread)?;
+    let request = Request::read(message)?;
     if let Request::Claim { class_number, vendor, device } = request {
         let place = claims.lock().claim(thread, class_number, vendor, device)?;
         let door = door::export(Lease { claims: claims.clone(), place }).map_err(|_| Status::Exhausted)?;

@@ -26,6 +26,7 @@ use core::net::Ipv4Addr;
 use net::link;
 use net::sockets::Entrance::{Answer, Request};
 use net::sockets::NAME;
+use rt::admission::Admission;
 use rt::api::{Failure, Name, Reply, Status, names};
 use rt::random;
 use rt::sys::{Ipc, Kind, Message, Rights, Uid};
@@ -56,6 +57,7 @@ fn main() -> i32 {
         Ok(()) => Server {
             clients: Clients::new(shared.clone()),
             shared,
+            admission: Admission::new(),
             waiters: Waiters::default(),
             early: Vec::new(),
         }
@@ -108,6 +110,7 @@ fn fallback() -> Option<Fallback> {
 struct Server {
     shared: Shared,
     clients: Clients,
+    admission: Admission,
     waiters: Waiters<Uid>,
     /// Threads that came before it was known which addresses there are.
     early: Vec<Uid>,
@@ -152,6 +155,7 @@ impl Server {
     /// Does what a message asks for, or keeps it for later.
     fn take(&mut self, message: &Message) -> Result<(), Status> {
         let thread = message.sender;
+        self.admission.admit(thread)?;
         match Request::read(message)? {
             Request::Open if self.shared.is_settled() => self.open(thread),
             Request::Open => {

@@ -115,6 +115,39 @@ impl Supervisor {
         self.wait(index, client, Awaits::Name(name))
     }
 
+    /// Whether a thread may ask for what a program's thread serves: one of that program, of `root`, or of a program that the description lets do so.
+    fn is_client(&self, index: usize, desk: Uid, thread: Uid) -> bool {
+        let server = &self.programs[index];
+        // The kernel tells of threads of the programs, and not of those of tasks that they have made.
+        let task = sys::thread_info(thread).map_or(TaskId::NIL, |info| info.task);
+        if task == server.task || task == self.own_task {
+            return true;
+        }
+        let (user, name) = match self.program(task) {
+            Some(program) => (program, program.policy.name.as_str()),
+            // A task that a program has made is in no list. What it says to others, its maker says or lets pass.
+            None => {
+                let maker = self.programs.iter().find(|program| program.task.number() == thread.clan());
+                let Some(maker) = maker else { return false };
+                (maker, "")
+            }
+        };
+        server.policy.has_client(name) && self.reaches(user, server.task, desk)
+    }
+
+    /// Whether a program may use one of the names under which a thread is found, or that thread's task if it has no name itself. Who has none may be used by all.
+    fn reaches(&self, user: &Program, task: TaskId, desk: Uid) -> bool {
+        let names = |select: &dyn Fn(&Binding) -> bool| -> Vec<&str> {
+            let bindings = self.names.iter().filter(|binding| select(binding));
+            bindings.map(|binding| binding.name.as_str()).collect()
+        };
+        let mut served = names(&|binding| binding.server == desk);
+        if served.is_empty() {
+            served = names(&|binding| binding.task == task);
+        }
+        served.is_empty() || served.iter().any(|name| user.policy.reaches_with(user.instead, name))
+    }
+
     fn wait(&mut self, index: usize, client: Uid, awaits: Awaits) -> Decision {
         let task = self.programs[index].task;
         room(self.pending.iter().filter(|pending| pending.task == task))?;
@@ -245,11 +278,7 @@ impl Supervisor {
                 let of = self.program_of(thread).ok_or(Status::NotFound)?;
                 now(Answer::TaskOf(self.programs[of].task.0))
             }
-            Request::IsClient { thread } => {
-                // A task that a program has made itself is in no list.
-                let client = self.program_of(thread).map_or("", |of| &self.programs[of].policy.name);
-                now(Answer::IsClient(self.programs[index].policy.has_client(client)))
-            }
+            Request::IsClient { thread } => now(Answer::IsClient(self.is_client(index, client, thread))),
             Request::MayMount { task } => now(Answer::MayMount(self.may_mount(TaskId(task))?)),
             Request::Keep { len } => self.keep(index, client, len as usize),
             Request::Kept { from } => now(process::shown_kept(self.kept_of(index), from)),

@@ -8,10 +8,11 @@
 #![deny(unsafe_code)]
 
 use core::time::Duration;
+use rt::admission::Admission;
 use rt::api::entropy::{self, SEED_WORDS};
 use rt::api::process::UNAVAILABLE;
 use rt::api::stub::{self, Failure as Fault, Kind, Message, Reply};
-use rt::api::{self, Failure, Name, Status, names, process};
+use rt::api::{self, Failure, Name, Status, names};
 use rt::sys::Uid;
 use rt::{println, time};
 use virtio::{Broken, Entropy};
@@ -41,7 +42,12 @@ fn main() -> i32 {
     let registered =
         Name::new(entropy::NAME).ok_or(Failure::Garbled).and_then(|name| names::register(rt::home(), &name));
     match registered {
-        Ok(()) => entropy::serve(&mut Own { source, interrupts: 0, client: None }),
+        Ok(()) => entropy::serve(&mut Own {
+            source,
+            interrupts: 0,
+            clients: Admission::new(),
+            admitted: Err(Status::Denied),
+        }),
         Err(_) => 1,
     }
 }
@@ -61,8 +67,9 @@ struct Own {
     source: Entropy,
     /// Interrupts since the last request.
     interrupts: u32,
-    /// Thread that has called now, if it is a client's.
-    client: Option<Uid>,
+    clients: Admission,
+    /// Whether who has called now may.
+    admitted: Result<(), Status>,
 }
 
 /// A broken device may write to memory until the bus server has silenced it. That happens when this task ends; then `root` starts it again.
@@ -75,16 +82,13 @@ impl Own {
     /// Refuses who is no client.
     fn begin(&mut self) -> Result<(), Fault> {
         self.interrupts = 0;
-        self.client.map(drop).ok_or(Fault::Refused(Status::Denied as u32))
+        self.admitted.map_err(|status| Fault::Refused(status as u32))
     }
 }
 
 impl entropy::Server for Own {
     fn caller(&mut self, from: Uid) {
-        // Somebody else may have guessed where this is. `root` is asked when another thread calls.
-        if self.client != Some(from) {
-            self.client = process::is_client(rt::home(), from).unwrap_or(false).then_some(from);
-        }
+        self.admitted = self.clients.admit(from);
     }
 
     fn other(&mut self, message: &Message) -> Option<Reply> {

@@ -17,7 +17,8 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use net::link::{self, Answer, Request};
 use net::ring::{self, Consumer, PACKET_MAX, Producer};
-use rt::api::{self, Failure, Name, Reply, Status, names, process};
+use rt::admission::Admission;
+use rt::api::{self, Failure, Name, Reply, Status, names};
 use rt::door::{self, Door, Object};
 use rt::region::Region;
 use rt::sys::{Fpage, Kind, Message, Rights, Uid};
@@ -26,6 +27,8 @@ use virtio::net::FRAME_MAX;
 use virtio::{Broken, Card};
 
 rt::entry!(main);
+
+static CLIENTS: Admission = Admission::new();
 
 /// How often a card is claimed whose last driver has just ended, and how long to wait before the next time.
 const TRIES: usize = 100;
@@ -166,15 +169,12 @@ impl Driver {
     }
 
     fn answer(&mut self, message: &Message, lease: &mut Option<Door>) -> Result<Option<Reply>, Status> {
+        CLIENTS.admit(message.sender)?;
         let request = Request::read(message)?;
         let card = self.card.as_ref().ok_or(Status::NotFound)?;
         match request {
             Request::Info => Ok(Some(Answer::Info(card.address(), FRAME_MAX as u32).into())),
             Request::Attach { rings } => {
-                // Somebody else may have guessed where this is.
-                if !process::is_client(rt::home(), message.sender).unwrap_or(false) {
-                    return Err(Status::Denied);
-                }
                 let door = self.attach(message.sender, rings)?;
                 let (item, _) = door.item(Rights::R.or(Rights::GRANT));
                 let reply = Answer::Attach(item).into();
