@@ -178,12 +178,18 @@ fn registers_are_what_they_were(world: &'static World) -> Verdict {
 }
 
 /// Runs a program of a root here, where it has a directory of its own, and there. It prints one text.
-fn prints_one_text(world: &World, root: &Root, name: &str) -> Verdict {
+pub fn prints_one_text(world: &World, root: &Root, name: &str) -> Verdict {
+    let program = root.folder().join("bin").join(name).display().to_string();
+    prints_text_of(world, root, &[&program], &[name])
+}
+
+/// Runs a program that is called so on this machine, and so there; the directory is its last word. It prints one text.
+pub fn prints_text_of(world: &World, root: &Root, here: &[&str], there: &[&str]) -> Verdict {
     let place = root.scratch.0.join("place").display().to_string();
     fs::create_dir_all(&place)?;
-    let wanted = tool(&root.folder().join("bin").join(name).display().to_string(), &[&place])?;
+    let wanted = tool(here[0], &[&here[1..], &[&place]].concat())?;
     let disk = root.disk()?;
-    let reply = linux(world, &disk, &[name, "/tmp"], b"")?;
+    let reply = linux(world, &disk, &[there, &["/tmp"]].concat(), b"")?;
     check_disk(&disk)?;
     if wanted != reply.out.replace('\r', "") || !wanted.ends_with("all is well\n") {
         return Err(reply.failed(&format!("expected\n{wanted}")));

@@ -39,6 +39,7 @@ mod python;
 mod realtime;
 mod registers;
 mod restarts;
+mod runtimes;
 mod sandboxes;
 mod screens;
 mod sdk;
@@ -100,6 +101,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(mounting::trials(world));
     trials.extend(stacked::trials(world));
     trials.extend(restarts::trials(world));
+    trials.extend(runtimes::trials(world));
     trials.extend(power_cuts::trials(world));
     trials.extend(crashes::trials(world));
     trials.extend(sandboxes::trials(world));
