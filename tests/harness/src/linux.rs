@@ -190,11 +190,11 @@ pub fn prints_text_of(world: &World, root: &Root, here: &[&str], there: &[&str])
     let wanted = tool(here[0], &[&here[1..], &[&place]].concat())?;
     let disk = root.disk()?;
     let reply = linux(world, &disk, &[there, &["/tmp"]].concat(), b"")?;
-    check_disk(&disk)?;
     if wanted != reply.out.replace('\r', "") || !wanted.ends_with("all is well\n") {
         return Err(reply.failed(&format!("expected\n{wanted}")));
     }
-    reply.check_code(0)
+    reply.check_code(0)?;
+    check_disk(&disk)
 }
 
 /// Locks of each kind, threads that are cancelled or get signals, children of programs with threads, code that a program makes and changes: by the C library.

@@ -53,20 +53,22 @@ fn threads_of_musl(world: &'static World) -> Verdict {
     prints_one_text(world, &root, "threads")
 }
 
-/// Threads of the C library of Debian, which a program shares with others.
+/// Threads of the C library of Debian, which a program shares with others. To cancel a thread it loads the compiler's library, which the program is not linked with.
 fn threads_of_the_shared_c_library(world: &'static World) -> Verdict {
     let root = Root::new()?;
     let program = compile_threads(&root, "/usr/bin/gcc", &[])?;
-    bring_libraries(&root, &program)?;
+    let loaded = tool("/usr/bin/gcc", &["-print-file-name=libgcc_s.so.1"])?;
+    let mut known = BTreeSet::new();
+    bring(&root.folder(), &fs::canonicalize(loaded.trim_end())?, &mut known)?;
+    bring_libraries(&root, &program, &mut known)?;
     prints_one_text(world, &root, "threads")
 }
 
 /// Copies what a program of a root is linked with.
-fn bring_libraries(root: &Root, program: &Path) -> Verdict {
+fn bring_libraries(root: &Root, program: &Path, known: &mut BTreeSet<PathBuf>) -> Verdict {
     let linked = tool("/usr/bin/ldd", &[&program.display().to_string()])?;
-    let mut known = BTreeSet::new();
     for word in linked.split_whitespace().filter(|word| word.starts_with('/')) {
-        bring(&root.folder(), Path::new(word), &mut known)?;
+        bring(&root.folder(), Path::new(word), known)?;
     }
     Ok(())
 }
