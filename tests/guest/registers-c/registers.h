@@ -19,7 +19,7 @@ static inline __attribute__((always_inline)) void show_secret(void);
 /* Doors of this program, and the place of the partner's. */
 enum { OBJECT = 2, STUB = 3, PARTNER = 4 };
 
-/* What a server does with a message, before it sends it back. */
+/* Work of a server on a message, before it sends it back. */
 void answer(struct tern_message *message, const char *when);
 
 /* Makes the program's doors; the thread that serves them; a call through the partner's, by a stub. */

@@ -40,7 +40,7 @@ const ROUNDS: u64 = 20;
 /// Where nothing is mapped.
 const NOWHERE: u64 = 0x7000_0000_0000;
 
-/// What was found that should not have been there; the first of it.
+/// The first thing that was found and should not have been there.
 static WRONG: Mutex<Option<String>> = Mutex::new(None);
 
 fn failed(error: Error) -> String {

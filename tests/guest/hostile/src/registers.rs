@@ -127,7 +127,7 @@ pub fn paint(paint: &Paint) {
     }
 }
 
-/// What is in all registers.
+/// The contents of all registers.
 #[inline(never)]
 pub fn look() -> Seen {
     let mut seen = Seen::NOTHING;

@@ -282,7 +282,7 @@ static inline int tern_ipc(struct tern_message *message, uint32_t flags, tern_ui
 int tern_ipc_raw_keeping(uint32_t operation, struct tern_message *message, uint64_t rbx, uint64_t rbp, uint64_t r15,
                          struct tern_state *kept);
 
-/* As tern_ipc, for whoever gets the faults of others, and has vector registers or thread-local storage of its own: a thread whose fault is answered
+/* Does what tern_ipc does, for a thread that gets the faults of others, and has vector registers or thread-local storage of its own: a thread whose fault is answered
  * so finds x87 and vector registers, control words, FS and GS base as they were. *kept has them meanwhile (image, fs_base, gs_base), to be seen
  * and changed. It goes with the thread that is answered: who answers another one than came last gives the state that it kept of that one. */
 static inline int tern_ipc_keeping(struct tern_message *message, uint32_t flags, tern_uid from, tern_fpage window,
