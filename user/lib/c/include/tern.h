@@ -275,10 +275,10 @@ static inline int tern_ipc(struct tern_message *message, uint32_t flags, tern_ui
 
 /* ---- pagers and handlers (lib/keep.S) ---- */
 
-/* What a struct tern_state for tern_ipc_keeping begins with. */
+/* Beginning of a struct tern_state for tern_ipc_keeping. */
 #define TERN_STATE_INITIAL { .image = { [0] = 0x37f, [3] = 0x1f80 } }
 
-/* As tern_ipc_raw, and the registers beside the message belong to others: those of *kept go out with it, and *kept are those that came. */
+/* Does what tern_ipc_raw does, for registers beside the message that belong to others: those of *kept go out with it, and *kept gets those that come. */
 int tern_ipc_raw_keeping(uint32_t operation, struct tern_message *message, uint64_t rbx, uint64_t rbp, uint64_t r15,
                          struct tern_state *kept);
 
