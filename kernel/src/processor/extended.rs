@@ -122,10 +122,12 @@ fn last_on(k: &Kernel, owner: ThreadRef) -> Option<ThreadRef> {
     if is_loaded && current != k.idle() { Some(current) } else { k.thread(owner.context.state_of.get()) }
 }
 
-/// Area with the state of a thread: beside the shuttle that it is on, or, if that is lent or the state was kept, beside its own.
+/// Area with the state of a thread: beside the shuttle that it is on, or has lent; if that was taken from it, or the state was kept, beside its own.
 fn place_of(k: &Kernel, thread: ThreadRef) -> ThreadRef {
+    let is_kept = thread.special.get() & special::STATE_KEPT != 0;
     match thread.stake() {
-        Stake::Holds if thread.special.get() & special::STATE_KEPT == 0 => k.shuttle_of(thread),
+        Stake::Holds if !is_kept => k.shuttle_of(thread),
+        Stake::Claims(_) if !is_kept => k.owner(thread.hot.shuttle.get()).unwrap_or(thread),
         _ => thread,
     }
 }
@@ -142,11 +144,12 @@ pub fn is_with_another(k: &Kernel, thread: ThreadRef) -> bool {
         // Nobody else is on the shuttle that it holds, and what was kept is its own.
         _ => return false,
     };
-    if k.loaded.get() == Some(thread) && processor::current() != k.idle() {
+    let owner = place_of(k, thread);
+    if k.loaded.get() == Some(owner) && processor::current() != k.idle() {
         return false;
     }
-    let is_trusted = [Uid::NIL, thread.name.get(), lent].contains(&thread.context.state_of.get());
-    !is_trusted || is_lent_on(k, thread, lent)
+    let is_trusted = [Uid::NIL, thread.name.get(), lent].contains(&owner.context.state_of.get());
+    !is_trusted || is_lent_on(k, owner, lent)
 }
 
 /// Whether another thread than the current one is on the shuttle of `owner`, which that lent to `lent`: the last in the chain of calls. If one of

@@ -19,7 +19,7 @@ const FOREIGN_RETURN: u64 = 0xffff_fffb;
 const LABEL: u64 = 0x77;
 
 /// A thread that takes foreign calls and waits, at a high priority.
-fn handler(world: &World, task: TaskId) -> ThreadRef {
+pub(crate) fn handler(world: &World, task: TaskId) -> ThreadRef {
     let handler = world.new_thread(task, 9);
     world.settle();
     assert_eq!(world.current(), handler);
@@ -55,7 +55,7 @@ pub(crate) fn call(world: &World) {
 }
 
 /// The handler returns, with a register that says so.
-fn give_back(world: &World) {
+pub(crate) fn give_back(world: &World) {
     world.system_call(FOREIGN_RETURN, 0x5555, [8; WORDS]);
     world.settle();
     for _ in 0..10 {
@@ -142,7 +142,7 @@ fn registers_that_change_meanwhile_keep_no_return_away() {
 }
 
 /// A server that makes a foreign call for its client, which has this priority and patience. Its handler has the call.
-fn server_with_client(
+pub(crate) fn server_with_client(
     world: &World,
     handler: ThreadRef,
     priority: u8,

@@ -1,10 +1,11 @@
 //! All registers of a thread at once: what a state may be, and what happens to a block that is not there, or changes meanwhile.
 
+use crate::foreign::{give_back, handler, server_with_client};
 use crate::world::World;
 use abi::call::{FLAGS, RESUME_AS_IS, thread_op};
 use abi::state::{IMAGE_HEADER, IMAGE_MXCSR, STATE_SSE, register};
-use abi::{Call, Error, Fpage, Rights, TaskId, ThreadState, USER_END, Uid};
-use kernel::arch::extended::IMAGE_WORD;
+use abi::{Call, Error, Fpage, Rights, TaskId, ThreadState, Timeout, USER_END, Uid};
+use kernel::arch::extended::{IMAGE_WORD, registers, set_registers};
 use kernel::mem::plan::Plan;
 use kernel::object::ThreadRef;
 use kernel::object::thread::{Frame, State, WORDS};
@@ -110,6 +111,27 @@ fn states_that_no_thread_may_have_change_nothing() {
         assert_eq!(read(&world, world.root, BLOCK), as_got(state(0x1000)), "word {at} {word:x}");
         world.check();
     }
+}
+
+/// A server's foreign call is done on the shuttle of its client: there its vector registers are, and not beside its own shuttle. Its handler sees them, and
+/// the server goes on with those that the handler sets.
+#[test]
+fn a_server_has_its_state_on_the_shuttle_of_its_client() {
+    let world = crate::foreign::world();
+    let handler = handler(&world, TaskId::NIL);
+    let (server, client) = server_with_client(&world, handler, 5, Timeout::NEVER);
+    set_registers(7);
+    let (own, others) = (server.uid(), client.uid());
+    call(&world, thread_op::GET_STATE, own, BLOCK).expect("it waits for its handler");
+    assert_eq!(read(&world, handler, BLOCK)[IMAGE + IMAGE_WORD], 7);
+    assert_eq!(call(&world, thread_op::GET_STATE, others, BLOCK), Err(Error::BadState as u64));
+    let words = state(0x1000);
+    write(&world, handler, BLOCK, words);
+    call(&world, thread_op::SET_STATE, own, BLOCK).expect("it waits for its handler");
+    assert_eq!(registers(), words[IMAGE + IMAGE_WORD]);
+    give_back(&world);
+    assert_eq!((world.current(), registers()), (server, words[IMAGE + IMAGE_WORD]));
+    world.check();
 }
 
 /// The block lies in two pages that its task lacks. Its pager brings the first, with a good state; before it brings the second, the first
