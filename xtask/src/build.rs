@@ -6,6 +6,7 @@ use crate::{Error, Result, interrupt, paths, programs};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
 
 /// The compiler's name for a machine without an operating system.
 pub const GUEST_TARGET: &str = "x86_64-unknown-none";
@@ -59,7 +60,17 @@ pub fn system_of(name: &str) -> Result<System> {
     if let Some(directory) = prebuilt.map(PathBuf::from) {
         return Ok(System { kernel: directory.join("tern-kernel"), archive: directory.join("boot.cpio") });
     }
-    Ok(System { kernel: kernel()?, archive: archive(&programs::build_all(name)?)? })
+    let (kernel, archive) = side_by_side(kernel, || archive(&programs::build_all(name)?));
+    Ok(System { kernel: kernel?, archive: archive? })
+}
+
+/// Runs two builders at the same time: hardly one has work for all processors from its beginning to its end.
+pub fn side_by_side<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B) -> (A, B) {
+    thread::scope(|scope| {
+        let one = scope.spawn(one);
+        let other = other();
+        (one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), other)
+    })
 }
 
 /// Builds the kernel and fills in its symbol table.
@@ -67,10 +78,11 @@ pub fn kernel() -> Result<PathBuf> {
     kernel_of(&paths::root(), &paths::target().join("kernel"), &paths::out()?, &KERNEL_FLAGS)
 }
 
-/// Builds the kernel of any checkout, into any directory; `out` is where the finished one goes.
+/// Builds the kernel of any checkout, into any directory; `out` is where the finished one goes. Nobody hears how far it is: at a terminal, programs tell of themselves beside it.
 pub fn kernel_of(root: &Path, directory: &Path, out: &Path, flags: &[&str]) -> Result<PathBuf> {
     let mut builder = cargo_in(root, "build", directory, flags);
-    run_builder(builder.args(["--package", "tern-kernel", "--bin", "tern-kernel"]), "the kernel")?;
+    builder.args(["--quiet", "--package", "tern-kernel", "--bin", "tern-kernel"]);
+    run_builder(&mut builder, "the kernel")?;
     let mut image = paths::read(&directory.join(GUEST_TARGET).join("release/tern-kernel"))?;
     if let Filled::Functions(kept, total) = ksyms::fill(&mut image)?
         && kept < total
@@ -91,7 +103,11 @@ pub fn archive(entries: &[Entry]) -> Result<PathBuf> {
 
 /// `cargo build` for the guest, into its own directory so that it never waits for the tool's own build.
 pub fn cargo(verb: &str, target_directory: &Path, flags: &[&str]) -> Command {
-    cargo_in(&paths::root(), verb, target_directory, flags)
+    let mut command = cargo_in(&paths::root(), verb, target_directory, flags);
+    if !std::io::stderr().is_terminal() {
+        command.arg("--quiet");
+    }
+    command
 }
 
 /// Like [`cargo`], for user programs. Messages of panics name files by their paths in the checkout, so that programs are the same wherever that is.
@@ -112,9 +128,6 @@ fn cargo_in(root: &Path, verb: &str, target_directory: &Path, flags: &[&str]) ->
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
         .env_remove("RUSTFLAGS")
         .stdin(Stdio::null());
-    if !std::io::stderr().is_terminal() {
-        command.arg("--quiet");
-    }
     command
 }
 

@@ -1,7 +1,8 @@
 //! How a C program is compiled: against newlib and the runtime in `user/lib/c`, by the host's compiler without the host's headers and
-//! libraries.
+//! libraries, and only if something that it is made of has changed ([`fresh`]).
 
 use crate::build::run_builder;
+use crate::fresh;
 use crate::newlib::{self, Newlib, TARGET_FLAGS};
 use crate::programs::files_with_extension;
 use crate::{Context, Error, Result, paths};
@@ -70,7 +71,7 @@ impl Compiler {
             let object = to.join(source.with_extension("o").file_name().unwrap_or_default());
             let mut command = self.command();
             command.arg("-c").arg(&source).arg("-o").arg(&object);
-            run_builder(&mut command, &format!("{}", source.display()))?;
+            fresh::make(&mut command, &object, &source.display().to_string())?;
             objects.push(object);
         }
         Ok(objects)
@@ -94,7 +95,7 @@ impl Compiler {
         command.args(LINK_FLAGS).arg("-T").arg(self.runtime.join("tern.ld")).arg("-o").arg(output);
         command.args(&self.objects).args(sources).arg("-L").arg(&self.newlib.lib).arg("-Wl,--start-group");
         command.arg(&self.archive).args(["-lc", "-lm", "-lgcc", "-Wl,--end-group"]);
-        run_builder(&mut command, &format!("the C program {name}"))
+        fresh::make(&mut command, output, &format!("the C program {name}"))
     }
 }
 

@@ -14,6 +14,7 @@ pub mod peers;
 pub mod archive;
 pub mod build;
 pub mod c_program;
+pub mod fresh;
 pub mod ksyms;
 pub mod newlib;
 pub mod programs;

@@ -4,6 +4,7 @@
 //! the source, the options here or the compiler are others. What newlib asks of a system is in `user/lib/c/lib`.
 
 use crate::build::run_builder;
+use crate::fresh;
 use crate::{Context, Error, Result, paths};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -138,13 +139,9 @@ fn quietly(command: &mut Command, log: &Path) -> Result<()> {
 /// The name of the directory for a library that is made of this source, with these options, by this compiler.
 fn key(digest: &str) -> Result<String> {
     let compiler = output(Command::new("gcc").arg("-dumpfullversion"))?;
-    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     let flags = OPTIONS.iter().chain(&LIBRARY_FLAGS).chain(&TARGET_FLAGS).chain([&MAP]);
-    for byte in [digest, &compiler].iter().chain(flags).flat_map(|text| text.bytes()) {
-        // FNV-1a: the name only has to change when something does.
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    }
-    Ok(format!("{hash:016x}"))
+    let parts = [digest, &compiler].into_iter().chain(flags.copied());
+    Ok(format!("{:016x}", fresh::sum(parts.flat_map(str::as_bytes))))
 }
 
 /// SHA-256 of a file.

@@ -99,8 +99,10 @@ pub fn build_all(system: &str) -> Result<Vec<Entry>> {
 /// Builds like [`build_all`], with an environment variable for the build scripts.
 pub fn build_all_with(system: &str, variable: Option<(&str, &Path)>) -> Result<Vec<Entry>> {
     let packages = packages()?;
-    let mut entries = build_rust(&packages, variable)?;
-    entries.extend(build_c()?);
+    // The C library's own configure script is a single thread for most of its time.
+    let (c, rust) = build::side_by_side(build_c, || build_rust(&packages, variable));
+    let mut entries = rust?;
+    entries.extend(c?);
     entries.push(help::entry(&paths::root(), &packages, &c_programs(&paths::root())?)?);
     entries.extend(data_files()?);
     entries.sort_by(|one, other| one.name.cmp(&other.name));

@@ -1,11 +1,14 @@
 //! The verb `test`: everything that can fail, in one command, with the totals in its last lines.
 //!
-//! Three runners, all of them cargo's: the crates that need no machine, the tools that are a workspace of their
-//! own, and the harness that boots machines. What they print is passed on and added up. In full, the tests are then tested:
-//! each security check is taken out once ([`mutate`]).
+//! First all is built, side by side: what boots, the tests that need no machine ([`hosts`]), and the harness. Then the harness runs all tests by one queue, machines beside
+//! programs of the host, the longest first, so that processors have work until the end. What it prints is passed on and added up. In full, the tests are then tested: each security
+//! check is taken out once ([`mutate`]).
+
+pub mod hosts;
 
 use crate::cli::TestOptions;
-use crate::{Context, Error, Result, build, interrupt, mutate, paths, programs};
+use crate::{Context, Error, Result, bench, build, interrupt, mutate, paths, programs};
+use hosts::Program;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -20,28 +23,38 @@ struct Counts {
 /// Counts by kind of test.
 type Kinds = BTreeMap<String, Counts>;
 
-/// Kinds of tests by which the loss of a check is seen, and the runner's name where kinds are unknown. If one of these fails, it has to be shown first that those pass which are
+/// Kinds of tests by which the loss of a check is seen, and the harness's name where kinds are unknown. If one of these fails, it has to be shown first that those pass which are
 /// asked about checks: otherwise any check would seem to matter.
 const JUDGES: [&str; 3] = ["host", "guest", "system"];
 
+/// Options of cargo for the large counts, with which the kernel and its models have ten minutes of a processor's work: so it pays to optimise them as far as a compiler can.
+const FOR_LONG: [&str; 4] = [
+    "--config",
+    "profile.dev.package.tern-kernel.opt-level=3",
+    "--config",
+    "profile.dev.package.tern-model-tests.opt-level=3",
+];
+
 /// Runs the tests whose name contains the filter.
 pub fn perform(options: TestOptions) -> Result<u8> {
-    let system = build::system()?;
-    let prebuilt = system.kernel.parent().unwrap_or(&system.kernel).to_path_buf();
+    eprintln!("tern: building the system and its tests");
+    let full = options.full;
+    let (tests, system) = build::side_by_side(|| tests(full), build::system);
+    let (list, system) = (hosts::write(&tests?)?, system?);
     let tool = std::env::current_exe().context(|| "find this program".into())?;
-    let (mut kinds, mut skipped) = (Kinds::new(), Vec::new());
-    for (name, mut command) in [("host", workspace()?), ("tools", tools()), ("system", harness()?)] {
-        eprintln!("tern: running the {name} tests");
-        command
-            .env("TERN_FULL", if options.full { "1" } else { "0" })
-            .env("TERN_XTASK", &tool)
-            .env(build::PREBUILT, &prebuilt)
-            .arg("--")
-            .args(&options.filter);
-        skipped.extend(run(name, &mut command, &mut kinds)?);
-    }
+    let mut kinds = Kinds::new();
+    let mut command = harness(full)?;
+    command
+        .env("TERN_FULL", if full { "1" } else { "0" })
+        .env("TERN_XTASK", &tool)
+        .env(build::PREBUILT, system.kernel.parent().unwrap_or(&system.kernel))
+        .env(hosts::LIST, list)
+        .arg("--")
+        .args(&options.filter);
+    eprintln!("tern: running the tests");
+    let skipped = run("system", &mut command, &mut kinds)?;
     let judges_failed = JUDGES.iter().any(|kind| kinds.get(*kind).is_some_and(|counts| counts.failed != 0));
-    if options.full && options.filter.is_none() {
+    if full && options.filter.is_none() {
         kinds.insert("checks".into(), checks(judges_failed));
     }
     Ok(report(&kinds, &skipped, options.filter.as_deref()))
@@ -59,9 +72,19 @@ fn checks(is_in_doubt: bool) -> Counts {
     }
 }
 
+/// Builds all tests, and the plugin with which the suite's machines are watched. The harness is none of the programs that it runs.
+fn tests(full: bool) -> Result<Vec<Program>> {
+    let mut programs = hosts::build("host", &mut workspace(full)?)?;
+    programs.extend(hosts::build("tools", &mut tools())?);
+    hosts::build("system", &mut harness(full)?)?;
+    bench::plugin()?;
+    Ok(programs)
+}
+
 /// The crates of the workspace that have tests. The one of the harness is not among those that cargo runs unless it is named, see [`harness`].
-fn workspace() -> Result<Command> {
+fn workspace(full: bool) -> Result<Command> {
     let mut command = cargo_test("Cargo.toml");
+    command.args(if full { &FOR_LONG[..] } else { &[] });
     command.args(["--package", "tern-harness"]);
     for package in programs::packages()?.iter().filter(|package| package.has_host_tests()) {
         command.arg("--package").arg(&package.name);
@@ -78,8 +101,8 @@ fn tools() -> Command {
 
 /// The test that boots machines, of the crates that [`workspace`] selects: what all of these want of libraries decides how libraries are
 /// built, so another selection would build them, quill and this program once more.
-fn harness() -> Result<Command> {
-    let mut command = workspace()?;
+fn harness(full: bool) -> Result<Command> {
+    let mut command = workspace(full)?;
     command.args(["--test", "system"]);
     Ok(command)
 }
@@ -94,10 +117,10 @@ fn cargo_test(manifest: &str) -> Command {
 /// Beginning of a line that tells of a test that cannot be had here, and of the reason.
 const SKIPPED: &str = "skipped: ";
 
-/// Runs a runner, passes its output on and counts. Lines that tell of tests that are not there.
+/// Runs the harness, passes its output on and counts. The name is for tests whose kinds are unknown. Lines that tell of tests that are not there.
 fn run(name: &str, command: &mut Command, kinds: &mut Kinds) -> Result<Vec<String>> {
     let mut child = interrupt::spawn(command)?;
-    let output = child.stdout.take().ok_or_else(|| Error::new("a runner without output"))?;
+    let output = child.stdout.take().ok_or_else(|| Error::new("a harness without output"))?;
     let (mut total, mut by_line, mut skipped) = (Counts::default(), Kinds::new(), Vec::new());
     for line in BufReader::new(output).split(b'\n') {
         let line = line.context(|| "read the tests' output".into())?;
@@ -123,7 +146,7 @@ fn run(name: &str, command: &mut Command, kinds: &mut Kinds) -> Result<Vec<Strin
     Ok(skipped)
 }
 
-/// Takes the kinds that the lines name if they account for the whole, and the runner's name otherwise.
+/// Takes the kinds that the lines name if they account for the whole, and the harness's name otherwise.
 fn add(kinds: &mut Kinds, name: &str, total: Counts, by_line: Kinds) {
     let sum = by_line.values().fold(Counts::default(), |sum, counts| Counts {
         passed: sum.passed + counts.passed,

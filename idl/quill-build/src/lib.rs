@@ -1,13 +1,13 @@
 //! Stubs of interface files for build scripts of cargo.
 //!
-//! ```no_run
+//! ```text
 //! // In `main` of build.rs:
 //! quill_build::Stubs::new().include("idl").rust(["idl/bank.idl", "idl/clock.idl"]);
 //! ```
 //!
 //! and in the crate, wherever the stubs shall be:
 //!
-//! ```ignore
+//! ```text
 //! include!(concat!(env!("OUT_DIR"), "/stubs.rs")); // mod bank, mod clock
 //! ```
 //!

@@ -1,6 +1,6 @@
 //! For build scripts of cargo: stubs made when a crate is built.
 //!
-//! ```no_run
+//! ```text
 //! // In build.rs:
 //! quill::build::Build::new().include("idl").rust("idl/counter.idl");
 //! ```

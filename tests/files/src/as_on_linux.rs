@@ -3,7 +3,7 @@
 //! Programs have either symbolic links or `..`, never both, since a link and `..` lead out of the folder, where Linux goes on and a
 //! [`Volume`] does not. Those paths are in `paths.rs`.
 
-use crate::ext4_on_disk::Memory;
+use crate::ext4_on_disk::{Memory, Mounted, format, mount};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, OpenOptions, Permissions};
 use std::io;
@@ -594,10 +594,10 @@ pub fn programs() -> u64 {
 }
 
 /// A disk in memory, with an empty ext4 file system.
-pub fn ext4() -> ext4::Mounted<Memory> {
+pub fn ext4() -> Mounted<'static> {
     let disk = Memory::new(64 << 20);
-    ext4::format(disk.clone(), || 0).unwrap();
-    ext4::Mounted::new(disk, || 0).unwrap()
+    format(disk.clone(), || 0).unwrap();
+    mount(disk, || 0).unwrap()
 }
 
 pub fn ram() -> Ram<Plain> {

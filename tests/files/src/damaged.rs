@@ -4,7 +4,7 @@
 //! would who means harm; others have none.
 
 use crate::as_on_linux::{Folder, Random, is_full};
-use crate::ext4_on_disk::{KINDS, Memory, made_by_linux, run};
+use crate::ext4_on_disk::{KINDS, Memory, Mounted, made_by_linux, mount, run};
 use crate::sums;
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -82,7 +82,7 @@ impl ext4::Disk for Counted {
     }
 }
 
-type Looked = Volume<ext4::Mounted<Counted>>;
+type Looked = Volume<Mounted<'static>>;
 
 /// Reads all that can be read, and enters each directory once: in a damaged file system they may lead to one another. Whether each came to an end, after so many entries at most.
 fn look_at_all(volume: &mut Looked, directory: Inode, entered: &mut BTreeSet<Inode>) -> bool {
@@ -135,7 +135,7 @@ fn change_some(volume: &mut Looked, root: Inode) {
 
 /// Looks at all of a disk and changes some of it. Whether each directory came to an end; `None` if the disk is refused.
 fn use_it(disk: &Counted) -> Option<bool> {
-    let mut volume = Volume::new(ext4::Mounted::new(disk.clone(), || 0).ok()?);
+    let mut volume = Volume::new(mount(disk.clone(), || 0).ok()?);
     let root = volume.root();
     let has_end = look_at_all(&mut volume, root, &mut BTreeSet::from([root]));
     change_some(&mut volume, root);

@@ -1,7 +1,7 @@
 //! Large directories on ext4: their blocks, and those of their trees of extents, are counted as Linux counts them, whenever power is lost.
 
 use crate::as_on_linux::Folder;
-use crate::ext4_on_disk::{KINDS, Memory, check_by_linux, made_by_linux, run, tool};
+use crate::ext4_on_disk::{self, KINDS, Memory, Mounted, check_by_linux, made_by_linux, run, tool};
 use std::fs;
 use vfs::{How, Volume};
 
@@ -12,8 +12,8 @@ fn name(number: u32) -> Vec<u8> {
     format!("d/{number:0>200}").into_bytes()
 }
 
-fn mount(disk: &Memory) -> Volume<ext4::Mounted<Memory>> {
-    Volume::new(ext4::Mounted::new(disk.clone(), || 1_000_000_000 << 30).unwrap())
+fn mount(disk: &Memory) -> Volume<Mounted<'static>> {
+    Volume::new(ext4_on_disk::mount(disk.clone(), || 1_000_000_000 << 30).unwrap())
 }
 
 /// Files of a directory whose blocks lie between theirs, so that each is an extent of its own. Disks that would be there if power were lost meanwhile.

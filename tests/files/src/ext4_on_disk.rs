@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 use std::rc::Rc;
 use vfs::{How, Volume};
 
-pub use power::disk::Memory;
+pub use power::disk::{Memory, Mounted, format, mount};
 
 /// Runs one of Linux's tools for ext4.
 pub fn run(name: &str, arguments: &[&str]) -> Output {
@@ -61,7 +61,7 @@ fn linux_reads_files_that_were_written() {
     for (number, options) in KINDS.into_iter().enumerate() {
         let folder = Folder::new(&format!("written-{number}"));
         let disk = made_by_linux(&folder, 32, options);
-        let mut volume = Volume::new(ext4::Mounted::new(disk.clone(), || 1_000_000_000 << 30).unwrap());
+        let mut volume = Volume::new(mount(disk.clone(), || 1_000_000_000 << 30).unwrap());
         let root = volume.root();
         let create = How { create: true, ..How::default() };
         volume.mkdir(root, b"many", 0o755).unwrap();
@@ -116,7 +116,7 @@ fn files_of_linux_are_read() {
         fs::write(&image, &*disk.0.borrow()).unwrap();
         run("e2fsck", &["-fyD", image.to_str().unwrap()]);
         let disk = Memory(Rc::new(RefCell::new(fs::read(&image).unwrap())));
-        let mut volume = Volume::new(ext4::Mounted::new(disk, || 0).unwrap());
+        let mut volume = Volume::new(mount(disk, || 0).unwrap());
         let root = volume.root();
         let _ = volume.rmdir(root, b"lost+found");
         let (mut ours, mut linux) = (BTreeMap::new(), BTreeMap::new());
@@ -145,7 +145,7 @@ fn blocks_that_were_set_aside_are_given_back() {
         debugfs("sif behind size 0");
         let disk = Memory::of(fs::read(&image).unwrap());
         check_by_linux(&folder, &disk.0.borrow());
-        let mut volume = Volume::new(ext4::Mounted::new(disk.clone(), || 1_000_000_000 << 30).unwrap());
+        let mut volume = Volume::new(mount(disk.clone(), || 1_000_000_000 << 30).unwrap());
         let root = volume.root();
         let before = volume.space().unwrap().free;
         for name in [&b"inside"[..], b"behind"] {
@@ -166,7 +166,7 @@ fn a_file_of_many_groups_goes() {
     let features = "^resize_inode,^metadata_csum,^uninit_bg";
     let options = ["-t", "ext4", "-b", "1024", "-g", "512", "-N", "2048", "-O", features];
     let disk = made_by_linux(&folder, 64, &options);
-    let mut volume = Volume::new(ext4::Mounted::new(disk.clone(), || 1_000_000_000 << 30).unwrap());
+    let mut volume = Volume::new(mount(disk.clone(), || 1_000_000_000 << 30).unwrap());
     let root = volume.root();
     let before = volume.space().unwrap().free;
     let create = How { create: true, ..How::default() };

@@ -1,7 +1,7 @@
 //! Clients that mean no good, and disks that do no good.
 
 use crate::as_on_linux::{Folder, Random, ext4, is_full};
-use crate::ext4_on_disk::{KINDS, Memory, check_by_linux, made_by_linux};
+use crate::ext4_on_disk::{KINDS, Memory, check_by_linux, made_by_linux, mount};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -143,10 +143,10 @@ fn directories_on_a_disk_may_be_large() -> Result<()> {
         false => (1_000, ["-t", "ext4", "-g", "4096", "-N", "1200"]),
     };
     let disk = made_by_linux(&folder, 64, &options);
-    let fs = many_files(ext4::Mounted::new(disk.clone(), || 0)?, count, |fs| {
+    let fs = many_files(mount(disk.clone(), || 0)?, count, |fs| {
         fs.unmount()?;
         check_by_linux(&folder, &disk.0.borrow());
-        ext4::Mounted::new(disk.clone(), || 0)
+        mount(disk.clone(), || 0)
     })?;
     fs.unmount()?;
     check_by_linux(&folder, &disk.0.borrow());
@@ -190,7 +190,7 @@ fn a_full_disk_loses_no_blocks() {
     for (number, options) in KINDS.into_iter().enumerate() {
         let folder = Folder::new(&format!("full-{number}"));
         let disk = made_by_linux(&folder, 8, options);
-        let mut volume = Volume::new(ext4::Mounted::new(disk.clone(), || 0).unwrap());
+        let mut volume = Volume::new(mount(disk.clone(), || 0).unwrap());
         let root = volume.root();
         let before = volume.space().unwrap();
         let file = volume.open(root, b"large", CREATE, 0o644).unwrap();
@@ -283,7 +283,7 @@ fn a_disk_that_fails_ends_no_server() {
         let left = Rc::new(Cell::new(i64::MAX));
         let failures = [1, 3, 20, 1 << 40][seed as usize % 4];
         let disk = Failing { disk: Memory::of(whole.clone()), left: left.clone(), failures };
-        let mut volume = Volume::new(ext4::Mounted::new(disk, || 0).unwrap());
+        let mut volume = Volume::new(mount(disk, || 0).unwrap());
         let root = volume.root();
         left.set(random.below(400) as i64);
         for step in 0..60 {

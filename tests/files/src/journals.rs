@@ -1,7 +1,7 @@
 //! Journals that are too long for a server's memory: a part of them is used, by Tern and by Linux.
 
 use crate::as_on_linux::Folder;
-use crate::ext4_on_disk::{KINDS, Memory, check_by_linux, made_by_linux, run, tool};
+use crate::ext4_on_disk::{KINDS, Memory, check_by_linux, made_by_linux, mount, run, tool};
 use std::fs;
 use vfs::path::Last;
 use vfs::{Changes, How, Result, Volume};
@@ -37,7 +37,7 @@ fn word(disk: &Memory, at: usize) -> u32 {
 
 /// Makes directories, each of which is safe before the next one is made: with blocks of 4 KiB more than a journal has room for. Then power is lost.
 fn make_directories(disk: &Memory) -> Result<()> {
-    let mut volume = Volume::new(ext4::Mounted::new(disk.clone(), || 0)?);
+    let mut volume = Volume::new(mount(disk.clone(), || 0)?);
     let root = volume.root();
     for outer in 0..OUTER {
         volume.mkdir(root, format!("{outer}").as_bytes(), 0o755)?;
@@ -51,7 +51,7 @@ fn make_directories(disk: &Memory) -> Result<()> {
 
 /// Fails unless all directories are there.
 fn look(disk: &Memory) -> Result<()> {
-    let mut volume = Volume::new(ext4::Mounted::new(disk.clone(), || 0)?);
+    let mut volume = Volume::new(mount(disk.clone(), || 0)?);
     let root = volume.root();
     for number in 0..OUTER * INNER {
         let (outer, inner) = (number / INNER, number % INNER);
@@ -87,7 +87,7 @@ fn of_a_long_journal_a_part_is_used() {
         // So does Tern.
         look(&disk).unwrap();
         look(&disk).unwrap();
-        let whole = ext4::Mounted::new(disk.clone(), || 0).unwrap();
+        let whole = mount(disk.clone(), || 0).unwrap();
         whole.unmount().unwrap();
         check_by_linux(&folder, &disk.0.borrow());
     }
@@ -100,7 +100,7 @@ fn a_long_journal_in_use_comes_to_its_end_first() -> Result<()> {
     let disk = made_by_linux(&folder, 64, &["-t", "ext4", "-b", "4096", "-J", LONG]);
     let journal = journal_at(&folder, &disk, 0, 4096);
     {
-        let mut volume = Volume::new(ext4::Mounted::new(disk.clone(), || 0)?);
+        let mut volume = Volume::new(mount(disk.clone(), || 0)?);
         let root = volume.root();
         volume.mkdir(root, b"kept", 0o755)?;
         volume.sync(root)?;
@@ -113,14 +113,14 @@ fn a_long_journal_in_use_comes_to_its_end_first() -> Result<()> {
     let place = journal + LENGTH..journal + LENGTH + 4;
     disk.0.borrow_mut()[place].copy_from_slice(&((LEN / 4096) as u32).to_be_bytes());
     {
-        let mut volume = Volume::new(ext4::Mounted::new(disk.clone(), || 0)?);
+        let mut volume = Volume::new(mount(disk.clone(), || 0)?);
         let root = volume.root();
         assert!(volume.attributes_at(root, b"kept", Last::Stay).is_ok());
         volume.mkdir(root, b"new", 0o755)?;
         volume.sync(root)?;
     }
     assert_eq!(word(&disk, journal + LENGTH), most);
-    let mut volume = Volume::new(ext4::Mounted::new(disk.clone(), || 0)?);
+    let mut volume = Volume::new(mount(disk.clone(), || 0)?);
     let root = volume.root();
     for name in [&b"kept"[..], b"new"] {
         assert!(volume.attributes_at(root, name, Last::Stay).is_ok());
@@ -136,7 +136,7 @@ fn small_changes_have_room_in_the_journal() -> Result<()> {
     for (number, options) in KINDS.into_iter().enumerate() {
         let folder = Folder::new(&format!("journal-small-{number}"));
         let disk = made_by_linux(&folder, 32, options);
-        let mut volume = Volume::new(ext4::Mounted::new(disk.clone(), || 1 << 60)?);
+        let mut volume = Volume::new(mount(disk.clone(), || 1 << 60)?);
         let root = volume.root();
         let create = How { create: true, ..How::default() };
         let file = volume.open(root, b"f", create, 0o644)?;
@@ -153,7 +153,7 @@ fn small_changes_have_room_in_the_journal() -> Result<()> {
         volume.close(file)?;
         volume.into_inner().unmount()?;
         for disk in [disk, lost] {
-            let mut volume = Volume::new(ext4::Mounted::new(disk.clone(), || 0)?);
+            let mut volume = Volume::new(mount(disk.clone(), || 0)?);
             let root = volume.root();
             assert_eq!(volume.attributes_at(root, b"f", Last::Stay)?.permissions, 2999 & 0o777);
             volume.into_inner().unmount()?;

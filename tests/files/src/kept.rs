@@ -1,7 +1,7 @@
 //! Pages of files on a disk that are kept when nobody holds them. That they never tell anything but what the file system would is tested against Linux in `as_on_linux`.
 
 use crate::as_on_linux::{Folder, Random};
-use crate::ext4_on_disk::{KINDS, Memory, made_by_linux};
+use crate::ext4_on_disk::{KINDS, Memory, made_by_linux, mount};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -58,7 +58,7 @@ fn a_disk_is_not_asked_again() {
     for options in KINDS {
         let count = Rc::new(Cell::new(0));
         let disk = Read { disk: made_by_linux(&folder, 16, options), count: count.clone() };
-        let mounted = ext4::Mounted::new(disk, || 1 << 60).unwrap();
+        let mounted = mount(disk, || 1 << 60).unwrap();
         let mut volume: Volume<Cached<_, Plain>> = Volume::new(Cached::keeping(mounted, PAGES));
         let root = volume.root();
         let file = volume.open(root, b"f", CREATE, 0o644).unwrap();

@@ -1,7 +1,7 @@
 //! Files of more than 4 GiB, on a disk that is larger still: an image of the host's with holes, so that it takes no room.
 
 use crate::as_on_linux::Folder;
-use crate::ext4_on_disk::tool;
+use crate::ext4_on_disk::{mount, tool};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -143,7 +143,7 @@ fn files_on_a_disk_may_be_large() -> Result<()> {
     tool("debugfs", &["-w", "-R", "write /dev/null taken", at]);
     tool("debugfs", &["-w", "-R", &format!("fallocate taken 0 {TAKEN}"), at]);
     let disk = Image(Rc::new(file));
-    let mut volume = Volume::new(Cached::new(ext4::Mounted::new(disk.clone(), || 1 << 60)?, 16));
+    let mut volume = Volume::new(Cached::new(mount(disk.clone(), || 1 << 60)?, 16));
     far_away::<Cached<_, Plain>>(&mut volume)?;
     volume.into_inner().into_inner().unmount()?;
     check_by_linux(

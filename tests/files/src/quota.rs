@@ -1,7 +1,7 @@
 //! A part of a file system: the count that is kept while files come and go is the one that somebody finds who counts again, and it stays below its limit.
 
 use crate::as_on_linux::{Folder, Random, programs};
-use crate::ext4_on_disk::{KINDS, made_by_linux};
+use crate::ext4_on_disk::{KINDS, made_by_linux, mount};
 use crate::served::Served;
 use vfs::page::Plain;
 use vfs::path::Last;
@@ -125,7 +125,7 @@ fn a_part_of_a_disk() {
     let folder = Folder::new("quota");
     for (number, options) in KINDS.into_iter().enumerate() {
         let disk = made_by_linux(&folder, 32, options);
-        let mut volume = Volume::new(ext4::Mounted::new(disk, || 0).unwrap());
+        let mut volume = Volume::new(mount(disk, || 0).unwrap());
         let root = volume.root();
         let _ = volume.rmdir(root, b"lost+found");
         assert!(run(volume.into_inner(), 1 + number as u64), "{options:?}");

@@ -1,7 +1,7 @@
 //! Disks that can only be read: everything is read, and each operation that would write is refused.
 
 use crate::as_on_linux::Folder;
-use crate::ext4_on_disk::{KINDS, Memory, made_by_linux};
+use crate::ext4_on_disk::{self, KINDS, Memory, made_by_linux, mount};
 use std::cell::Cell;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -44,13 +44,13 @@ impl ext4::Disk for ReadOnly {
     }
 }
 
-type Mounted = Cached<ext4::Mounted<ReadOnly>, Plain>;
+type Mounted = Cached<ext4_on_disk::Mounted<'static>, Plain>;
 
 /// A disk, mounted to be read, and how often somebody has tried to write to it.
 fn mounted(disk: &Memory) -> Result<(Volume<Mounted>, Rc<Cell<u32>>)> {
     let tries = Rc::new(Cell::new(0));
     let disk = ReadOnly { disk: disk.clone(), tries: tries.clone() };
-    Ok((Volume::new(Cached::new(ext4::Mounted::new(disk, || 1 << 60)?, 16)), tries))
+    Ok((Volume::new(Cached::new(mount(disk, || 1 << 60)?, 16)), tries))
 }
 
 /// An operation that would write.
@@ -148,7 +148,7 @@ fn a_disk_that_can_only_be_read_is_read() -> Result<()> {
 fn a_journal_that_cannot_be_replayed_is_read() -> Result<()> {
     let folder = Folder::new("read-only-journal");
     let disk = made_by_linux(&folder, 16, KINDS[0]);
-    let mut volume = Volume::new(ext4::Mounted::new(disk.clone(), || 1 << 60)?);
+    let mut volume = Volume::new(mount(disk.clone(), || 1 << 60)?);
     let root = volume.root();
     volume.mkdir(root, b"inner", 0o755)?;
     for path in [&b"file"[..], b"inner/deep"] {

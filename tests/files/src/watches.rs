@@ -1,6 +1,7 @@
 //! Events that watches tell: as Linux's inotify does, and enough for an owner who looks only where he is told to.
 
 use crate::as_on_linux::{Folder, Here, Random, Step, ext4, on_linux, programs, step};
+use crate::ext4_on_disk;
 use rustix::fs::inotify;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -408,9 +409,9 @@ fn owners_know_all_in_memory() {
 #[test]
 fn owners_know_all_on_a_disk() {
     owners_know_all(programs() / 20, true, || {
-        let disk = crate::ext4_on_disk::Memory::new(64 << 20);
-        ::ext4::format(disk.clone(), || 0).unwrap();
-        ::ext4::Mounted::new(disk, tick).unwrap()
+        let disk = ext4_on_disk::Memory::new(64 << 20);
+        ext4_on_disk::format(disk.clone(), || 0).unwrap();
+        ext4_on_disk::mount(disk, tick).unwrap()
     });
 }
 

@@ -140,7 +140,7 @@ fn files_of(database: &Database, image: &[u8]) -> Result<Files, Failed> {
         // Before it is made, a folder has no files.
         let is_first = folder.is_empty();
         let path = Path::new(PLACE).join(folder).display().to_string();
-        match files_by_tern(image.to_vec(), path.trim_end_matches('/')) {
+        match files_by_tern(image, path.trim_end_matches('/')) {
             Ok(files) => all.extend(files.into_iter().map(|(name, content)| (below(name), content))),
             Err(why) if is_first => return Err(why.into()),
             Err(_) => {}

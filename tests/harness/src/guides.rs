@@ -18,11 +18,11 @@
 //! A guide that has one mark has them all, and those of [`GUIDES`] have them. One that has something to do gets a copy of the tree with what is
 //! built of it, so that only what the guide changes is built anew.
 
-use crate::world::{LIMIT, Reply, Scratch, Verdict, World, run_within};
+use crate::copies::{copy_tree, in_copy};
+use crate::world::{Scratch, Verdict, World};
 use libtest_mimic::{Failed, Trial};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use xtask::{Context, Error, Result, paths, peripherals};
 
 mod blocks;
@@ -208,44 +208,4 @@ impl Reader<'_> {
         }
         self.tree.as_ref().map(|tree| tree.0.as_path()).ok_or_else(|| Error::new("there is no tree"))
     }
-}
-
-/// Has a shell of the host do something in a copy.
-pub fn in_copy(tree: &Path, commands: &str, input: &str) -> Result<Reply> {
-    let mut command = Command::new("/bin/sh");
-    command.args(["-e", "-c", commands]).current_dir(tree);
-    command.env("CARGO_MANIFEST_DIR", tree).env_remove("CARGO_TARGET_DIR").env_remove(xtask::build::PREBUILT);
-    run_within(60 * LIMIT, command, input.as_bytes())
-}
-
-/// Copies the checkout and what is built for the machine. Cargo looks at the times of files, so they stay; it finds nothing to do in the copy, since
-/// it notes paths as they are within a checkout.
-pub fn copy_tree(world: &World) -> Result<Scratch> {
-    let (scratch, root) = (Scratch::create()?, paths::root());
-    let entries = fs::read_dir(&root).context(|| format!("read {}", root.display()))?;
-    let sources = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        !name.starts_with("target") && !name.starts_with('.') && name != "out"
-    });
-    copy(sources, &scratch.0)?;
-    let built = scratch.0.join("target");
-    fs::create_dir_all(&built).context(|| format!("create {}", built.display()))?;
-    copy(
-        ["user", "kernel", "newlib"]
-            .map(|part| paths::target().join(part))
-            .into_iter()
-            .filter(|path| path.exists()),
-        &built,
-    )?;
-    // The front door has trials of its own; here it leads to the tool at once.
-    let door = format!("#!/bin/sh\nexec '{}' \"$@\"\n", world.tool().display());
-    fs::write(scratch.0.join("tern"), door).context(|| "write the front door".into())?;
-    Ok(scratch)
-}
-
-fn copy(from: impl Iterator<Item = PathBuf>, to: &Path) -> Result<()> {
-    let mut command = Command::new("cp");
-    command.args(["--archive", "--reflink=auto", "--target-directory"]).arg(to).args(from);
-    let status = command.status().context(|| "run cp".into())?;
-    if status.success() { Ok(()) } else { Err(Error::new(format!("copying to {} failed", to.display()))) }
 }

@@ -2,7 +2,7 @@
 //!
 //! [`world`] is what all of them share: the built system and the tool that runs it. A trial boots a machine (or
 //! asks the front door for something) and judges what comes back. [`suite`] boots the guest's own test suite and
-//! turns each of its lines into a trial.
+//! turns each of its lines into a trial, and [`hosts`] has the tests that need no machine. [`order`] says which come first.
 
 #![forbid(unsafe_code)]
 
@@ -14,6 +14,7 @@ mod c_library;
 mod clusters;
 mod colours;
 mod consoles;
+mod copies;
 mod crashes;
 mod databases;
 mod debian;
@@ -23,6 +24,7 @@ mod edges;
 mod files;
 mod front_door;
 mod guides;
+mod hosts;
 mod interactive;
 mod leaks;
 mod leases;
@@ -30,6 +32,7 @@ mod linux;
 mod monitor;
 mod mounting;
 mod networks;
+mod order;
 mod peer;
 mod person;
 mod pipes;
@@ -58,6 +61,7 @@ mod web;
 use libtest_mimic::{Arguments, Trial};
 use std::process::ExitCode;
 use std::thread;
+use suite::Reports;
 use world::World;
 
 fn main() -> ExitCode {
@@ -66,8 +70,8 @@ fn main() -> ExitCode {
     // Every trial is a machine, and more machines than processors only reach their time limits.
     let processors = thread::available_parallelism().map_or(1, |count| count.get());
     arguments.test_threads.get_or_insert(processors);
-    match trials(&arguments) {
-        Ok(trials) => libtest_mimic::run(&arguments, trials).exit_code(),
+    match perform(&arguments) {
+        Ok(has_failed) => ExitCode::from(if has_failed { FAILED } else { 0 }),
         Err(error) => {
             eprintln!("tern: {error}");
             ExitCode::FAILURE
@@ -75,8 +79,36 @@ fn main() -> ExitCode {
     }
 }
 
-fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
+/// Exit code when a trial has failed, as Rust's own harness has it.
+const FAILED: u8 = 101;
+
+/// Runs all trials by one queue, and says whether one has failed. With a filter, the guest's suite is asked before, for that part alone.
+fn perform(arguments: &Arguments) -> xtask::Result<bool> {
     let world = World::build()?;
+    let (mut trials, trials_of_hosts) = (trials(world)?, hosts::trials()?);
+    let reports = Reports::default();
+    match &arguments.filter {
+        None => trials.extend(reports.boots(world)),
+        Some(filter) if !arguments.list => trials.extend(suite::trials(world, filter)),
+        Some(_) => {}
+    }
+    let is_whole = !trials_of_hosts.is_empty() && arguments.filter.is_none();
+    trials.extend(trials_of_hosts);
+    if is_whole {
+        trials.push(order::names_are_those_of_trials(&trials));
+    }
+    order::sort(&mut trials);
+    if !arguments.list {
+        world.tell_skipped(arguments.filter.as_deref().unwrap_or(""));
+    }
+    let first = libtest_mimic::run(arguments, trials);
+    let of_guest = reports.trials(world);
+    let second = (!of_guest.is_empty()).then(|| libtest_mimic::run(arguments, of_guest));
+    order::write_times()?;
+    Ok(first.has_failed() || second.is_some_and(|second| second.has_failed()))
+}
+
+fn trials(world: &'static World) -> xtask::Result<Vec<Trial>> {
     let mut trials = Vec::new();
     trials.extend(front_door::trials(world));
     trials.extend(bad_input::trials(world));
@@ -123,9 +155,5 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(suite::random(world));
     trials.extend(leaks::trials(world));
     trials.push(suite::much_memory(world));
-    if !arguments.list {
-        world.tell_skipped(arguments.filter.as_deref().unwrap_or(""));
-        trials.extend(suite::trials(world, arguments.filter.as_deref().unwrap_or("")));
-    }
     Ok(trials)
 }

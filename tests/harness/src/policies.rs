@@ -1,6 +1,6 @@
 //! Mistakes in a system description: a copy of the tree has some, and what is told of each says its line.
 
-use crate::guides::{copy_tree, in_copy};
+use crate::copies::{copy_tree, in_copy};
 use crate::world::{Named, Verdict, World};
 use libtest_mimic::Trial;
 use std::fs;

@@ -7,9 +7,11 @@
 //! `SUITE-END ran=N failed=M`. Besides, it can run a random program from a seed and print what came of it in lines
 //! that start with `TRANSCRIPT `; they must be the same with the fast path on and off.
 
+use crate::order;
 use crate::stretches::{self, Watch};
 use crate::world::{Verdict, World, boot, failed};
 use libtest_mimic::{Failed, Trial};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 use xtask::guest::End;
@@ -18,7 +20,7 @@ use xtask::guest::End;
 const SUITE_LIMITS: [Duration; 2] = [Duration::from_secs(600), Duration::from_secs(3600)];
 
 /// What is told apart: the tests that are judged by the clock, all others, and these on a kernel that checks itself.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Part {
     Untimed,
     Timed,
@@ -192,9 +194,41 @@ fn same_transcript(world: &World, seed: u64, steps: u64) -> Verdict {
     }
 }
 
-/// Boots both variants and returns a trial for each test, and one for each boot as a whole.
-///
-/// The guest's tests have names only after they have run, so this happens before any trial.
+/// Boots of the suite, in the order in which they are best begun: the longest first.
+fn all_boots() -> impl Iterator<Item = (Part, &'static str)> {
+    [Part::Checked, Part::Untimed, Part::Timed]
+        .into_iter()
+        .flat_map(|part| ["off", "on"].map(|variant| (part, variant)))
+}
+
+/// Reports of boots of the whole suite that are over.
+#[derive(Clone, Default)]
+pub struct Reports(Arc<Mutex<Vec<Report>>>);
+
+impl Reports {
+    /// A trial for each boot as a whole. Tests of the guest's have names only after they have run, so their trials come afterwards: see [`Reports::trials`].
+    pub fn boots(&self, world: &'static World) -> Vec<Trial> {
+        let boot = |(part, variant): (Part, &'static str)| {
+            let reports = self.clone();
+            trial(ends_well(part, variant, ""), move || {
+                let report = run(world, variant, part, "");
+                let verdict = verdict(&report);
+                reports.0.lock().unwrap_or_else(PoisonError::into_inner).push(report);
+                verdict
+            })
+        };
+        all_boots().map(boot).collect()
+    }
+
+    /// A trial for each test of the boots that are over.
+    pub fn trials(&self, world: &'static World) -> Vec<Trial> {
+        let mut reports = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        reports.sort_by_key(|report| (report.part, report.variant));
+        reports.iter().flat_map(|report| results(world, report, "")).collect()
+    }
+}
+
+/// Boots the suite for a part of it at once, and returns a trial for each test, and one for each boot as a whole.
 pub fn trials(world: &'static World, filter: &str) -> Vec<Trial> {
     let Some(words) = words_for_guest(filter) else { return Vec::new() };
     eprintln!("tern: booting the guest's test suite, with the fast path on and off");
@@ -204,20 +238,28 @@ pub fn trials(world: &'static World, filter: &str) -> Vec<Trial> {
     });
     let reports = boots.map(|boot| boot.join().expect("the boot's thread does not panic"));
     let mut trials = Vec::new();
-    for report in reports.iter().flatten() {
-        trials.extend(tests(report));
-        if words.is_empty() || !tests(report).is_empty() {
-            let (prefix, part) = (report.prefix(), report.part.name());
-            trials.push(trial(format!("{prefix}::suite_{part}_ends_well_{filter}"), verdict(report)));
-            if let Some(stretches) = &report.stretches {
-                let stretches = stretches.as_deref().map_err(Failed::from);
-                let verdict = stretches.and_then(|stretches| stretches::judge(world, stretches));
-                trials.push(trial(
-                    format!("{prefix}::interrupts_of_{part}_stay_off_briefly_{filter}"),
-                    verdict,
-                ));
-            }
-        }
+    for report in reports.iter().flatten().filter(|report| words.is_empty() || !tests(report).is_empty()) {
+        let verdict = verdict(report);
+        trials.push(trial(ends_well(report.part, report.variant, filter), move || verdict));
+        trials.extend(results(world, report, filter));
+    }
+    trials
+}
+
+/// Name of the trial of a boot as a whole. It contains the filter, by which trials are chosen.
+fn ends_well(part: Part, variant: &str, filter: &str) -> String {
+    format!("{}{variant}::suite_{}_ends_well_{filter}", part.prefix(), part.name())
+}
+
+/// A trial for each test of a boot, and one for how long interrupts were off.
+fn results(world: &'static World, report: &Report, filter: &str) -> Vec<Trial> {
+    let mut trials = tests(report);
+    if let Some(stretches) = &report.stretches {
+        let stretches = stretches.as_deref().map_err(Failed::from);
+        let verdict = stretches.and_then(|stretches| stretches::judge(world, stretches));
+        let name =
+            format!("{}::interrupts_of_{}_stay_off_briefly_{filter}", report.prefix(), report.part.name());
+        trials.push(trial(name, move || verdict));
     }
     trials
 }
@@ -280,8 +322,8 @@ fn tell_rate(variant: &str, text: &str) {
     }
 }
 
-fn trial(name: String, verdict: Result<(), Failed>) -> Trial {
-    Trial::test(name, move || verdict).with_kind("guest")
+fn trial(name: String, verdict: impl FnOnce() -> Verdict + Send + 'static) -> Trial {
+    order::trial("guest", name, verdict)
 }
 
 /// One trial for each line of a test.
@@ -290,14 +332,14 @@ fn tests(report: &Report) -> Vec<Trial> {
     let results = text.lines().filter_map(|line| line.strip_prefix("TEST ")?.split_once(" ... "));
     results
         .map(|(name, result)| {
-            let verdict = if result == "ok" { Ok(()) } else { Err(result.to_string().into()) };
-            trial(format!("{}::{name}", report.prefix()), verdict)
+            let verdict: Verdict = if result == "ok" { Ok(()) } else { Err(result.to_string().into()) };
+            trial(format!("{}::{name}", report.prefix()), move || verdict)
         })
         .collect()
 }
 
 /// Whether the boot as a whole went well: an orderly end, the end marker, and as many lines as it promises.
-fn verdict(report: &Report) -> Result<(), Failed> {
+fn verdict(report: &Report) -> Verdict {
     let (end, text) = report.outcome.as_ref().map_err(Failed::from)?;
     let Some((ran, bad)) = text.lines().find_map(end_marker) else {
         return Err(failed("the suite did not reach its end", end, text));

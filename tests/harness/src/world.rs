@@ -1,5 +1,6 @@
 //! What the trials share: the built system, and ways to boot it and to ask the front door.
 
+use crate::order;
 use libtest_mimic::{Failed, Trial};
 use std::env;
 use std::fs;
@@ -53,7 +54,7 @@ impl World {
         name: impl Into<String>,
         verdict: impl FnOnce(&'static World) -> Verdict + Send + 'static,
     ) -> Trial {
-        Trial::test(name, move || verdict(self)).with_kind(kind)
+        order::trial(kind, name, move || verdict(self))
     }
 
     /// Notes that a trial cannot be had here, and why.

@@ -3,7 +3,7 @@
 //! A history is a [mix] of steps on ext4 with pages, as the server has it. All writes to the disk are recorded; each prefix of them is a disk, which Tern's
 //! journal brings to its end and, for many of them, Linux's. Then [`power::judge`] says whether the files are those that must be there.
 
-use crate::disk::{Memory, SECTOR};
+use crate::disk::{self, Memory, SECTOR};
 use crate::judge::{History, Promise};
 use crate::replay::{self, Lost};
 use mix::{DIRECTORIES, Step};
@@ -103,7 +103,7 @@ impl ext4::Disk for Recorded {
     }
 }
 
-type Mounted = Volume<Cached<ext4::Mounted<Recorded>, Plain>>;
+type Mounted = Volume<Cached<disk::Mounted<'static>, Plain>>;
 
 /// A history that was done.
 struct Record {
@@ -130,7 +130,7 @@ impl Program {
         let recorded = Recorded { disk: disk.clone(), log: Rc::default() };
         let log = recorded.log.clone();
         let mut volume: Mounted =
-            Volume::new(Cached::keeping(ext4::Mounted::new(recorded, || 0).unwrap(), PAGES_MAX));
+            Volume::new(Cached::keeping(disk::mount(recorded, || 0).unwrap(), PAGES_MAX));
         let root = volume.root();
         DIRECTORIES.iter().for_each(|name| volume.mkdir(root, name.as_bytes(), 0o755).unwrap());
         volume.sync(root).unwrap();

@@ -1,6 +1,6 @@
 //! The journal of a disk is brought to its end, and the files are read.
 
-use crate::disk::Memory;
+use crate::disk::{self, Layer, Memory};
 use crate::judge::{Found, History};
 use mix::{DIRECTORIES, Name};
 use std::collections::BTreeMap;
@@ -59,7 +59,8 @@ pub fn by_tern(image: Vec<u8>) -> Result<Replayed, String> {
 }
 
 fn replayed(image: Vec<u8>) -> Result<Replayed, String> {
-    let (disk, mut volume) = mounted(image)?;
+    let disk = Memory::of(image);
+    let mut volume = mounted(disk.clone())?;
     let mut found = Found::new();
     for directory in DIRECTORIES {
         for (entry, content) in inside(&mut volume, directory)? {
@@ -75,19 +76,16 @@ fn replayed(image: Vec<u8>) -> Result<Replayed, String> {
     Ok(Replayed { found, image })
 }
 
-/// Contents of the files of a directory, by their names, when Tern's file system has brought the journal to its end. What is no file is left out.
-pub fn files_by_tern(image: Vec<u8>, directory: &str) -> Result<BTreeMap<String, Vec<u8>>, String> {
-    let (_, mut volume) = mounted(image)?;
-    let all = inside(&mut volume, directory)?;
+/// Contents of the files of a directory, by their names, when Tern's file system has brought the journal to its end. What is no file is left out. The disk stays as it is.
+pub fn files_by_tern(image: &[u8], directory: &str) -> Result<BTreeMap<String, Vec<u8>>, String> {
+    let all = inside(&mut mounted(Layer::over(image))?, directory)?;
     Ok(all.into_iter().filter_map(|(name, content)| Some((name, content?))).collect())
 }
 
-type Mounted = Volume<ext4::Mounted<Memory>>;
+type Mounted<'a> = Volume<disk::Mounted<'a>>;
 
-fn mounted(image: Vec<u8>) -> Result<(Memory, Mounted), String> {
-    let disk = Memory::of(image);
-    let volume = ext4::Mounted::new(disk.clone(), || 0).map_err(told("it is not mounted"))?;
-    Ok((disk, Volume::new(volume)))
+fn mounted<'a>(disk: impl ext4::Disk + 'a) -> Result<Mounted<'a>, String> {
+    Ok(Volume::new(disk::mount(disk, || 0).map_err(told("it is not mounted"))?))
 }
 
 /// Names in a directory, and the contents of those that are files.

@@ -53,32 +53,57 @@ fn offenders(name: &str, code: &str, is_wrong: fn(&str) -> bool) -> Vec<String> 
     lines.map(|(number, line)| format!("{name}:{}: {}", number + 1, line.trim())).collect()
 }
 
-/// Adds the offenders of all code in a folder.
-fn look_through(folder: &Path, is_wrong: fn(&str) -> bool, found: &mut Vec<String>) {
+/// Adds what `look` finds in files of code in a folder, by their names and texts.
+fn look_through(folder: &Path, look: &dyn Fn(&str, &str) -> Vec<String>, found: &mut Vec<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.strip_prefix(paths::root()).unwrap().display().to_string();
         let own = path.file_name().unwrap().to_string_lossy().into_owned();
         let is_made = own.starts_with('.') || ["target", "out"].contains(&own.as_str());
         if path.is_dir() && !is_made {
-            look_through(&path, is_wrong, found);
+            look_through(&path, look, found);
         } else if path.is_file() && CODE.iter().any(|end| own.ends_with(end)) {
-            found.extend(offenders(&name, &text(&name), is_wrong));
+            found.extend(look(&name, &text(&name)));
         }
     }
+}
+
+/// Languages of blocks in documentation. In Rust, a block is an example that a runner of cargo's would run, and `./tern test` has none of that kind.
+const LANGUAGES: [&str; 2] = ["text", "idl"];
+
+/// First lines of blocks in a file's documentation that are in another language, or in none.
+fn examples(name: &str, code: &str) -> Vec<String> {
+    let line = |line: &str| -> Option<String> {
+        let line = line.trim_start();
+        let documentation = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"))?;
+        Some(documentation.trim_start().strip_prefix("```")?.to_string())
+    };
+    // Every second line ends a block.
+    let languages = code.lines().filter_map(line).step_by(2);
+    let others = languages.filter(|language| !LANGUAGES.contains(&language.as_str()));
+    others.map(|language| format!("{name}: ```{language}")).collect()
+}
+
+#[test]
+fn documentation_has_no_examples_that_nobody_runs() {
+    let code = "/// ```text\n/// a\n/// ```\nx\n//! ```\n//! a\n//! ```\n/// ```no_run\n/// ```\n// ```\n";
+    assert_eq!(examples("x", code), ["x: ```", "x: ```no_run"]);
+    let mut found = Vec::new();
+    look_through(&paths::root(), &examples, &mut found);
+    assert!(found.is_empty(), "blocks that are neither {LANGUAGES:?}:\n{}", found.join("\n"));
 }
 
 #[test]
 fn comments_begin_with_a_noun_or_a_verb() {
     let mut found = Vec::new();
-    look_through(&paths::root(), refers_upwards, &mut found);
+    look_through(&paths::root(), &|name, code| offenders(name, code, refers_upwards), &mut found);
     assert!(found.is_empty(), "begin with a noun or a verb (docs/style.md):\n{}", found.join("\n"));
 }
 
 #[test]
 fn comments_name_their_subject_first() {
     let mut found = Vec::new();
-    look_through(&paths::root(), is_riddle, &mut found);
+    look_through(&paths::root(), &|name, code| offenders(name, code, is_riddle), &mut found);
     for (folder, left) in RIDDLES_LEFT {
         let (inside, outside): (Vec<_>, _) = found.into_iter().partition(|line| line.starts_with(folder));
         assert_eq!(
