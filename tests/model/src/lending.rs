@@ -11,6 +11,7 @@ use abi::{Call, Dope, Fpage, Rights, TaskId, Timeout, Uid};
 use kernel::mem::plan::Plan;
 use kernel::object::ThreadRef;
 use kernel::object::thread::{Frame, State, WORDS, Wait};
+use kernel::param::INHERIT_CHAIN;
 use kernel::sched::Next;
 
 const NEVER: (Timeout, Timeout) = (Timeout::NEVER, Timeout::NEVER);
@@ -500,6 +501,37 @@ fn an_answer_to_a_caller_that_is_cut_off_brings_no_other_chain() {
     answer(&world, second);
     assert_eq!(second.hot.shuttle.get(), owner.home_ref());
     let_time_pass(&world);
+}
+
+/// A chain is cut at its end, and grows shorter again by answers. The eighth caller has the shuttle with the answer; a ninth is not looked for, and goes on with
+/// its own, as do all who answer after it.
+#[test]
+fn a_chain_is_followed_to_its_eighth_caller() {
+    for len in [INHERIT_CHAIN, INHERIT_CHAIN + 1] {
+        let world = world();
+        let all: [ThreadRef; INHERIT_CHAIN + 4] = waiters(&world);
+        let (owner, caller, server) = (all[0], all[len], all[len + 1]);
+        run(&world, owner);
+        for called in &all[1..=len + 1] {
+            call(&world, *called, NEVER);
+        }
+        call(&world, all[len + 2], (Timeout::NEVER, Timeout::from_us(1000)));
+        world.wait();
+        world.advance(2_000_000);
+        world.settle();
+        run(&world, server);
+        assert_eq!(server.hot.shuttle.get(), owner.home_ref(), "it has not taken the shuttle back");
+        answer(&world, caller);
+        let has_it = caller.hot.shuttle.get() == owner.home_ref();
+        assert_eq!((has_it, caller.is_ready()), (len == INHERIT_CHAIN, true), "{len} callers");
+        for (called, caller) in all[1..=len].iter().zip(&all).rev() {
+            run(&world, *called);
+            answer(&world, *caller);
+            assert!(caller.is_ready());
+        }
+        assert_eq!(owner.hot.shuttle.get(), owner.home_ref());
+        let_time_pass(&world);
+    }
 }
 
 #[test]
