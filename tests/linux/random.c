@@ -370,55 +370,7 @@ static number begin_worker(word seed, int worker, int is_root)
 	work((word)&random);
 }
 
-/* Removes what is in a directory that is open. */
-static void clear(number directory, int depth)
-{
-	char entries[2048];
-	for (int pass = 0; pass < 64; pass++) {
-		number len = CALL(GETDENTS64, directory, entries, sizeof entries, 0);
-		if (len <= 0)
-			return;
-		for (char *entry = entries; entry < entries + len; entry += *(unsigned short *)(entry + 16)) {
-			char *name = entry + 19;
-			if (name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2])))
-				continue;
-			if (CALL(UNLINKAT, directory, name, 0, 0) == 0)
-				continue;
-			number below = call6(257 /* openat */, directory, (word)name, 0200000 | 0400000, 0, 0, 0);
-			if (below >= 0 && depth < 16)
-				clear(below, depth + 1);
-			CALL(CLOSE, below, 0, 0, 0);
-			CALL(UNLINKAT, directory, name, AT_REMOVEDIR, 0);
-		}
-	}
-}
-
-static void clear_path(const char *path)
-{
-	number directory = CALL(OPEN, path, 0200000, 0, 0);
-	clear(directory, 0);
-	CALL(CLOSE, directory, 0, 0, 0);
-}
-
-/* Files as they are at the beginning of a round. */
-static void make_files(void)
-{
-	static char bytes[PAGE];
-	CALL(CHMOD, "/", 0755, 0, 0);
-	CALL(CHMOD, "/tmp", 01777, 0, 0);
-	CALL(MKDIR, "/tmp/r", 0777, 0, 0);
-	CALL(CHMOD, "/tmp/r", 0777, 0, 0);
-	clear_path("/tmp/r");
-	CALL(MKDIR, "/tmp/r/folder", 0777, 0, 0);
-	number from = CALL(OPEN, "/bin/random", 0, 0, 0), to = CALL(OPEN, "/tmp/r/program", 0101, 0777, 0), len;
-	while ((len = CALL(READ, from, bytes, sizeof bytes, 0)) > 0)
-		if (CALL(WRITE, to, bytes, len, 0) != len)
-			fail("the disk is full", len);
-	if (from < 0 || to < 0 || len)
-		fail("no program", -len);
-	CALL(CLOSE, from, 0, 0, 0);
-	CALL(CLOSE, to, 0, 0, 0);
-}
+#include "random_files.h"
 
 /* A process that sends back what it gets, which all others may not keep from doing so. */
 static void begin_neighbour(int pipes[4])
@@ -598,6 +550,7 @@ void __attribute__((noreturn, used)) begin(word *stack)
 			handle(signal, (void (*)(int))1, 0);
 	made = (volatile word *)call6(MMAP, 0, PAGE, 3, 0x21, -1ul, 0);
 	/* Things that are there once for all are there. */
+	deepen_stack();
 	round(seed, 100);
 	make_files();
 	word room_before = room(), free_before = free_memory();
