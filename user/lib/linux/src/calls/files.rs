@@ -3,6 +3,7 @@
 use super::fifo::Fifo;
 use super::pieces::{Moved, Piece};
 use super::pty::is_typed;
+use super::stat::QUEUE_FILE_BYTES;
 use super::whole::{is_row, moved_at_once};
 use super::{done, number};
 use crate::errno::{EAGAIN, EBADF, EFAULT, EINVAL, EISDIR, ENOENT, ENOSPC, EPIPE, ESPIPE, ESRCH, Result};
@@ -45,6 +46,14 @@ pub(super) enum Taken {
     Bytes(usize),
     /// None yet: again when something has happened, or at a time.
     Nothing(Option<u64>),
+}
+
+/// Copies what a text has from a position on, as far as there is room. Gives back how many bytes it were.
+fn part_of(text: &[u8], position: u64, to: &mut [u8]) -> usize {
+    let rest = usize::try_from(position).ok().and_then(|position| text.get(position..)).unwrap_or_default();
+    let count = rest.len().min(to.len());
+    to[..count].copy_from_slice(&rest[..count]);
+    count
 }
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
@@ -193,13 +202,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 }
                 advance(count)
             }
-            Object::Text { inode, .. } => {
-                let text = self.text_of(*inode)?;
-                let rest = text.get(position as usize..).unwrap_or_default();
-                let count = rest.len().min(to.len());
-                to[..count].copy_from_slice(&rest[..count]);
-                advance(count)
-            }
+            Object::Text { inode, .. } => advance(part_of(&self.text_of(*inode)?, position, to)),
+            Object::Queue(queue) => advance(part_of(queue.text().as_bytes(), position, to)),
             Object::Memory(file) => advance(self.store.frames.read_object(file.object, position, to)),
             Object::Directory { .. } => Err(EISDIR),
             Object::Device { inode, .. } => self.read_device(*inode, to).map(Taken::Bytes),
@@ -241,7 +245,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::Inotify(list) => self.take_notices(list, to),
             Object::Timer(timer) => self.take_expirations(timer, to),
             Object::Signals(list) => self.take_signals(list, to),
-            Object::Epoll(_) | Object::Process(_) | Object::Queue(_) => Err(EINVAL),
+            Object::Epoll(_) | Object::Process(_) => Err(EINVAL),
             Object::Writer(_) | Object::Link(_) => Err(EBADF),
         }
     }
@@ -512,6 +516,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Object::File { inode, .. } => self.store.volume.len(*inode)?,
             Object::Memory(file) => self.store.frames.object_len(file.object),
             Object::Text { inode, .. } => self.text_of(*inode)?.len() as u64,
+            Object::Queue(_) => QUEUE_FILE_BYTES,
             Object::Directory { .. } => 0,
             Object::Device { .. } | Object::Epoll(_) | Object::Timer(_) | Object::Signals(_) => return DONE,
             _ => return Err(ESPIPE),

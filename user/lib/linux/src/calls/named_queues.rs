@@ -20,7 +20,9 @@ use crate::socket::{READABLE, WRITABLE};
 use crate::system::{Answer, DONE, Outcome, System};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::rc::Rc;
+use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
@@ -140,6 +142,13 @@ impl NamedQueue {
         let input = if self.len() > 0 { READABLE } else { 0 };
         let output = if self.len() < self.most[0] { POLLOUT | POLLWRNORM } else { 0 };
         input | output
+    }
+
+    /// What a read of its descriptor tells: bytes that wait in it, and who hears of the next message, and how.
+    pub(super) fn text(&self) -> String {
+        let bytes: usize = self.messages.borrow().values().map(|message| message.text.len()).sum();
+        let (way, signal, process) = self.notice.borrow().as_ref().map_or((0, 0, 0), Notice::told);
+        format!("QSIZE:{bytes:<10} NOTIFY:{way:<5} SIGNO:{signal:<5} NOTIFY_PID:{process:<6}\n")
     }
 
     fn attributes(&self, open: &Open) -> [u64; 8] {

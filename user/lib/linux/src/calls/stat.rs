@@ -49,7 +49,7 @@ pub struct Stat {
 }
 
 /// Length that a queue of messages has as a file.
-const QUEUE_FILE_BYTES: u64 = 80;
+pub(super) const QUEUE_FILE_BYTES: u64 = 80;
 
 impl Stat {
     fn of(found: &Attributes) -> Stat {

@@ -63,6 +63,18 @@ enum Wanted {
     Cookie([u8; COOKIE_BYTES], Rc<Open>),
 }
 
+impl Notice {
+    /// How a process is told (`SIGEV_NONE` and its like), by which signal, and which process it is.
+    pub(super) fn told(&self) -> (u32, u32, Tid) {
+        let (way, signal) = match &self.told {
+            Told::Nothing => (SIGEV_NONE, 0),
+            Told::Signal { signal, .. } => (SIGEV_SIGNAL, *signal),
+            Told::Cookie(_) => (SIGEV_THREAD, 0),
+        };
+        (way, signal, self.process)
+    }
+}
+
 #[cfg(test)]
 impl Notice {
     /// Bytes of the budget that it counts for.

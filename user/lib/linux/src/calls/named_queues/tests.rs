@@ -11,6 +11,7 @@ use crate::machine::Tid;
 use crate::socket::READABLE;
 use crate::world::{HANDLER, OWN, World};
 use linux_raw_sys::general::{self as nr, *};
+use std::string::String;
 use std::vec;
 use std::vec::Vec;
 
@@ -108,7 +109,7 @@ fn the_highest_priority_comes_first() {
     assert_eq!(receive(&mut rig, fd), Ok((b"high".to_vec(), 32_767)));
     assert_eq!(receive(&mut rig, fd), Ok((b"low".to_vec(), 1)));
     assert_eq!(receive(&mut rig, fd), Ok((b"also low".to_vec(), 1)));
-    assert_eq!(rig.read(fd, 16), Err(error(EINVAL)));
+    assert_eq!(rig.read(fd, 16), Ok(b"QSIZE:0         ".to_vec()));
     assert_eq!(rig.call(nr::__NR_mq_timedreceive, &[0, DATA, 16, 0, 0]), error(EBADF));
     assert_eq!(rig.call(nr::__NR_mq_timedreceive, &[77, DATA, 16, 0, 0]), error(EBADF));
     let reader = open(&mut rig, FIRST, "small", O_RDONLY, None) as u64;
@@ -393,4 +394,29 @@ fn who_waits_for_room_sends_what_there_was() {
     let before = rig.system.budget.used();
     assert_eq!(wait(&mut rig, 8), Some(error(EFAULT)));
     assert_eq!((wait(&mut rig, at), rig.system.budget.used()), (Some(error(EAGAIN)), before));
+}
+
+/// A read of a queue's descriptor tells of the queue, from where the last one ended.
+#[test]
+fn reads_tell_of_the_queue() {
+    let mut rig = Rig::begun();
+    let fd = small(&mut rig, 0);
+    let read = |rig: &mut Rig, len: u64| {
+        let count = rig.call(nr::__NR_read, &[fd, DATA, len]);
+        String::from_utf8(rig.get(FIRST, DATA, count as usize)).unwrap()
+    };
+    let empty = "QSIZE:0          NOTIFY:0     SIGNO:0     NOTIFY_PID:0     \n";
+    assert_eq!(read(&mut rig, 9), empty[..9]);
+    assert_eq!(read(&mut rig, 100), empty[9..]);
+    assert_eq!(read(&mut rig, 100), "");
+    for text in [&b"one"[..], b"three"] {
+        assert_eq!(send(&mut rig, FIRST, fd, text, 0), Some(0));
+    }
+    let event = rig.room(64);
+    rig.system.write_words(FIRST, event, &[0, u64::from(SIGEV_NONE) << 32]).unwrap();
+    assert_eq!(rig.call(nr::__NR_mq_notify, &[fd, event]), 0);
+    assert_eq!(rig.call(nr::__NR_lseek, &[fd, 0, 0]), 0);
+    assert_eq!(read(&mut rig, 100), "QSIZE:8          NOTIFY:1     SIGNO:0     NOTIFY_PID:1     \n");
+    assert_eq!(rig.call(nr::__NR_lseek, &[fd, 0, 2]), 80);
+    assert_eq!(rig.call(nr::__NR_write, &[fd, DATA, 1]), error(EINVAL));
 }
