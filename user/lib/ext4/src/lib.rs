@@ -19,6 +19,7 @@ mod log;
 mod padding;
 mod raw;
 mod readdir;
+mod xattrs;
 
 pub use disk::Disk;
 
@@ -32,7 +33,10 @@ use rsext4::{
     InodeNumber, MkfsOptions, MountOptions, MountServices, MountedServices, MutationContext, NoopObserver,
     RenameOptions,
 };
-use vfs::{Attributes, Changes, Entry, Error, FileSystem, Inode, Kind, Name, New, Result, Space};
+use vfs::{
+    Attributes, Before, Changes, Entry, Error, FileSystem, Inode, Kind, Name, New, Result, Space,
+    XATTR_BYTES_MAX,
+};
 
 /// Nanoseconds of a second.
 const SECOND: u64 = 1_000_000_000;
@@ -304,6 +308,31 @@ impl<D: Disk> FileSystem for Mounted<D> {
         };
         let number = number(inode)?;
         self.tried(|fs| fs.update_inode_metadata(number, update)).map(drop)
+    }
+
+    fn xattr(&mut self, inode: Inode, name: &[u8]) -> Result<Vec<u8>> {
+        let (kind, name) = xattrs::split(name)?;
+        self.fs.get_xattr(number(inode)?, kind, name).map_err(error)
+    }
+
+    fn xattrs(&mut self, inode: Inode) -> Result<Vec<u8>> {
+        self.fs.list_xattrs(number(inode)?).map(|names| xattrs::joined(&names)).map_err(error)
+    }
+
+    fn set_xattr(&mut self, inode: Inode, name: &[u8], value: &[u8], before: Before) -> Result<()> {
+        let (kind, name) = xattrs::split(name)?;
+        if value.len() > XATTR_BYTES_MAX {
+            return Err(Error::NoSpace);
+        }
+        self.settle()?;
+        self.fs.set_xattr(number(inode)?, kind, name, value, xattrs::mode(before)).map_err(error)
+    }
+
+    fn remove_xattr(&mut self, inode: Inode, name: &[u8]) -> Result<()> {
+        let (kind, name) = xattrs::split(name)?;
+        // The block that they had may be free then.
+        self.has_freed = true;
+        self.fs.remove_xattr(number(inode)?, kind, name).map_err(error)
     }
 
     fn lookup(&mut self, directory: Inode, name: Name) -> Result<Inode> {

@@ -8,7 +8,7 @@ use rt::api::{self, Status};
 use rt::retry::{self, PAUSE};
 use rt::{sys, time};
 use vfs::remote::{self, Answer, Failure};
-use vfs::{Attributes, Changes, Entry, Error, How, Result, Space};
+use vfs::{Attributes, Before, Changes, Entry, Error, How, Result, Space};
 
 /// How often a file system over others is begun anew.
 const BEGINNINGS: usize = 10;
@@ -130,6 +130,22 @@ impl remote::Directory for Directory {
         answer(Directory::change(self, changes))
     }
 
+    fn xattr(&self, name: &[u8]) -> Answer<Vec<u8>> {
+        answer(Directory::xattr(self, name))
+    }
+
+    fn xattrs(&self) -> Answer<Vec<u8>> {
+        answer(Directory::xattrs(self))
+    }
+
+    fn set_xattr(&self, name: &[u8], value: &[u8], before: Before) -> Answer<()> {
+        answer(Directory::set_xattr(self, name, value, before))
+    }
+
+    fn remove_xattr(&self, name: &[u8]) -> Answer<()> {
+        answer(Directory::remove_xattr(self, name))
+    }
+
     fn sync(&self) -> Answer<()> {
         answer(Directory::sync(self))
     }
@@ -167,6 +183,22 @@ impl remote::File for File {
 
     fn change(&self, changes: &Changes) -> Answer<()> {
         answer(File::change(self, changes))
+    }
+
+    fn xattr(&self, name: &[u8]) -> Answer<Vec<u8>> {
+        answer(File::xattr(self, name))
+    }
+
+    fn xattrs(&self) -> Answer<Vec<u8>> {
+        answer(File::xattrs(self))
+    }
+
+    fn set_xattr(&self, name: &[u8], value: &[u8], before: Before) -> Answer<()> {
+        answer(File::set_xattr(self, name, value, before))
+    }
+
+    fn remove_xattr(&self, name: &[u8]) -> Answer<()> {
+        answer(File::remove_xattr(self, name))
     }
 
     fn sync(&self) -> Answer<()> {

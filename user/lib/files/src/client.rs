@@ -3,7 +3,8 @@
 use crate::stubs::Files::{Directory as directory, File as file, Joined as joined, PagedFile as paged};
 use crate::watch::Watch;
 use crate::wire::{
-    BYTES_MAX, attributes_from_wire, entry_from_wire, failed, how_to_bits, not_narrowed, space_from_wire,
+    BYTES_MAX, attributes_from_wire, before_to_wire, entry_from_wire, failed, how_to_bits, not_narrowed,
+    space_from_wire,
 };
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -14,7 +15,7 @@ use rt::door::Reference;
 use rt::module::ask;
 use rt::page::{PAGE, Window};
 use rt::sys::Fpage;
-use vfs::{Attributes, Changes, Entry, How, Space};
+use vfs::{Attributes, Before, Changes, Entry, How, Space};
 
 /// File systems that make one directory, at most.
 const MOUNTS_MAX: u32 = 256;
@@ -44,11 +45,48 @@ macro_rules! change {
     }};
 }
 
+/// Calls that concern extended attributes of an object of that interface.
+macro_rules! xattrs {
+    ($interface:ident) => {
+        /// Value of an extended attribute, such as `user.comment`.
+        pub fn xattr(&self, name: &[u8]) -> Result<Vec<u8>> {
+            let mut replies = Box::new($interface::Replies::new());
+            let found = stub::Inbox::open(&mut *replies, |inbox| {
+                self.0.xattr(inbox, name).map(|value| value.to_vec())
+            });
+            found.and_then(|found| found).map_err(failed)
+        }
+
+        /// Names of all extended attributes, with a zero behind each.
+        pub fn xattrs(&self) -> Result<Vec<u8>> {
+            let mut replies = Box::new($interface::Replies::new());
+            let found =
+                stub::Inbox::open(&mut *replies, |inbox| self.0.xattrs(inbox).map(|names| names.to_vec()));
+            found.and_then(|found| found).map_err(failed)
+        }
+
+        /// Gives it an extended attribute of at most [`BYTES_MAX`] bytes.
+        pub fn set_xattr(&self, name: &[u8], value: &[u8], before: Before) -> Result<()> {
+            if value.len() > BYTES_MAX {
+                return Err(Failure::Refused(Status::Full));
+            }
+            self.0.set_xattr(name, value, before_to_wire(before)).map_err(failed)
+        }
+
+        /// Takes an extended attribute from it.
+        pub fn remove_xattr(&self, name: &[u8]) -> Result<()> {
+            self.0.remove_xattr(name).map_err(failed)
+        }
+    };
+}
+
 /// A directory that the program has a reference to. Paths begin there, and no path leads out of it.
 #[derive(Debug)]
 pub struct Directory(Reference<directory::Client<View>>);
 
 impl Directory {
+    xattrs!(directory);
+
     /// The directory that a server hands out.
     pub fn of(server: &str) -> Result<Directory> {
         ask(server).map(|door| Directory(door.into()))
@@ -260,6 +298,8 @@ pub fn reading<T>(with: impl FnOnce(&mut Inbox) -> Result<T>) -> Result<T> {
 pub struct File(Reference<file::Client<View>>);
 
 impl File {
+    xattrs!(file);
+
     /// How many bytes it has.
     pub fn len(&self) -> Result<u64> {
         self.0.len().map_err(failed)

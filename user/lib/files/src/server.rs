@@ -14,8 +14,8 @@ use crate::desk::hand_out_and_wake;
 use crate::stubs::Files::{self as idl, Directory, File, PagedFile, Watcher};
 use crate::stubs::Watches::Waiting;
 use crate::wire::{
-    BYTES_MAX, ENTRIES_MAX, EVENTS_MAX, PATH_MAX, attributes_to_wire, entry_to_wire, event_to_wire,
-    how_from_bits, refused, space_to_wire,
+    BYTES_MAX, ENTRIES_MAX, EVENTS_MAX, PATH_MAX, attributes_to_wire, before_from_wire, entry_to_wire,
+    event_to_wire, how_from_bits, refused, space_to_wire,
 };
 use alloc::collections::BTreeMap;
 use alloc::collections::btree_map::Entry;
@@ -320,7 +320,7 @@ fn exhausted(_: rt::sys::Error) -> Failure {
 
 /// Methods of [`idl::Node`], which files and directories have alike.
 macro_rules! node {
-    () => {
+    ($interface:ident) => {
         fn stat(&self) -> Result<idl::Attributes, Failure> {
             Open::stat(self)
         }
@@ -351,11 +351,43 @@ macro_rules! node {
                 Ok(())
             })
         }
+
+        fn xattr<'a>(
+            &'a self,
+            hold: &'a mut Hold<'a, $interface::Replies>,
+            attribute: &[u8],
+        ) -> Result<&'a [u8], Failure> {
+            let value = self.with(|volume, inode| volume.xattr(inode, attribute))?;
+            // One that is longer somebody else has set, who has used the disk.
+            hold.keep(value.get(..BYTES_MAX).unwrap_or(&value))
+        }
+
+        fn xattrs<'a>(&'a self, hold: &'a mut Hold<'a, $interface::Replies>) -> Result<&'a [u8], Failure> {
+            let names = self.with(Volume::xattrs)?;
+            hold.keep(whole_names(&names))
+        }
+
+        fn set_xattr(&self, attribute: &[u8], value: &[u8], wanted: idl::Before) -> Result<(), Failure> {
+            let before = before_from_wire(wanted);
+            self.safely(|volume, inode| volume.set_xattr(inode, attribute, value, before))
+        }
+
+        fn remove_xattr(&self, attribute: &[u8]) -> Result<(), Failure> {
+            self.safely(|volume, inode| volume.remove_xattr(inode, attribute))
+        }
     };
 }
 
+/// Names, with a zero behind each, as far as they fit into a message.
+fn whole_names(names: &[u8]) -> &[u8] {
+    match names.get(..BYTES_MAX) {
+        Some(some) => &some[..some.iter().rposition(|&byte| byte == 0).map_or(0, |end| end + 1)],
+        None => names,
+    }
+}
+
 impl<F: Paged<Page = OwnPage> + Send + 'static> PagedFile::Relay for Open<F> {
-    node!();
+    node!(PagedFile);
 
     fn read<'a>(
         &'a self,
@@ -431,7 +463,7 @@ impl<F: Paged<Page = OwnPage> + Send + 'static> PagedFile::Relay for Open<F> {
 }
 
 impl<F: Paged<Page = OwnPage> + Send + 'static> Directory::Relay for Open<F> {
-    node!();
+    node!(Directory);
 
     fn open(
         &self,

@@ -5,7 +5,7 @@ use rt::api::stub::{Failure, List};
 use rt::api::{self, Status};
 use rt::door::NotNarrowed;
 use vfs::watch::{Change, Event};
-use vfs::{Attributes, Entry, Error, How, Inode, Kind, Space};
+use vfs::{Attributes, Before, Entry, Error, How, Inode, Kind, Space};
 
 /// Most bytes of one read or write.
 pub const BYTES_MAX: usize = idl::BYTES_MAX as usize;
@@ -108,6 +108,24 @@ fn kind_from_wire(kind: idl::Kind) -> Kind {
         idl::Kind::KIND_DIRECTORY => Kind::Directory,
         idl::Kind::KIND_SYMLINK => Kind::Symlink,
         idl::Kind::KIND_SPECIAL => Kind::Special,
+    }
+}
+
+/// What is to be there before an extended attribute is set, in a message.
+pub fn before_to_wire(before: Before) -> idl::Before {
+    match before {
+        Before::Any => idl::Before::BEFORE_ANY,
+        Before::None => idl::Before::BEFORE_NONE,
+        Before::One => idl::Before::BEFORE_ONE,
+    }
+}
+
+/// That of a message.
+pub fn before_from_wire(before: idl::Before) -> Before {
+    match before {
+        idl::Before::BEFORE_ANY => Before::Any,
+        idl::Before::BEFORE_NONE => Before::None,
+        idl::Before::BEFORE_ONE => Before::One,
     }
 }
 

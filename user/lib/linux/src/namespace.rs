@@ -7,7 +7,7 @@ use alloc::format;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::RefCell;
-use vfs::{Attributes, Changes, Entry, Error, FileSystem, Inode, Kind, Name, New, Result, Space};
+use vfs::{Attributes, Before, Changes, Entry, Error, FileSystem, Inode, Kind, Name, New, Result, Space};
 
 /// Names in `/proc` that depend on processes.
 #[derive(Default, Debug)]
@@ -217,6 +217,22 @@ impl<F: FileSystem> FileSystem for Namespace<F> {
     fn change(&mut self, inode: Inode, changes: &Changes) -> Result<()> {
         // Times and modes of devices are nobody's concern.
         if Special::of(inode).is_some() { Ok(()) } else { self.files.change(inode, changes) }
+    }
+
+    fn xattr(&mut self, inode: Inode, name: &[u8]) -> Result<Vec<u8>> {
+        refuse(inode).unwrap_or_else(|| self.files.xattr(inode, name))
+    }
+
+    fn xattrs(&mut self, inode: Inode) -> Result<Vec<u8>> {
+        if Special::of(inode).is_some() { Ok(Vec::new()) } else { self.files.xattrs(inode) }
+    }
+
+    fn set_xattr(&mut self, inode: Inode, name: &[u8], value: &[u8], before: Before) -> Result<()> {
+        refuse(inode).unwrap_or_else(|| self.files.set_xattr(inode, name, value, before))
+    }
+
+    fn remove_xattr(&mut self, inode: Inode, name: &[u8]) -> Result<()> {
+        refuse(inode).unwrap_or_else(|| self.files.remove_xattr(inode, name))
     }
 
     fn lookup(&mut self, directory: Inode, name: Name) -> Result<Inode> {

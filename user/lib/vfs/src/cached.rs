@@ -9,7 +9,7 @@
 mod store;
 
 use crate::page::{PAGE, Page, Paged, parts};
-use crate::{Attributes, Changes, Entry, Error, FileSystem, Inode, Kind, Name, New, Result, Space};
+use crate::{Attributes, Before, Changes, Entry, Error, FileSystem, Inode, Kind, Name, New, Result, Space};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::AtomicU64;
@@ -320,6 +320,22 @@ impl<F: FileSystem, P: Page> FileSystem for Cached<F, P> {
             contents.is_marked = false;
         }
         self.fs.change(inode, changes)
+    }
+
+    fn xattr(&mut self, inode: Inode, name: &[u8]) -> Result<Vec<u8>> {
+        self.fs.xattr(inode, name)
+    }
+
+    fn xattrs(&mut self, inode: Inode) -> Result<Vec<u8>> {
+        self.fs.xattrs(inode)
+    }
+
+    fn set_xattr(&mut self, inode: Inode, name: &[u8], value: &[u8], before: Before) -> Result<()> {
+        self.fs.set_xattr(inode, name, value, before)
+    }
+
+    fn remove_xattr(&mut self, inode: Inode, name: &[u8]) -> Result<()> {
+        self.fs.remove_xattr(inode, name)
     }
 
     fn lookup(&mut self, directory: Inode, name: Name) -> Result<Inode> {

@@ -46,6 +46,12 @@ use core::fmt;
 /// Most bytes of a name.
 pub const NAME_MAX: usize = 255;
 
+/// Most bytes of the name of an extended attribute.
+pub const XATTR_NAME_MAX: usize = 255;
+
+/// Most bytes that the names of an inode's extended attributes have, a zero behind each counted, and most bytes of a value. No file system needs to have room for as many.
+pub const XATTR_BYTES_MAX: usize = 4096;
+
 /// Why an operation fails. Nothing has changed then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Error {
@@ -151,6 +157,18 @@ impl Changes {
     }
 }
 
+/// What is to be there before an extended attribute is set.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Before {
+    /// One of that name, or none.
+    #[default]
+    Any,
+    /// None of that name, or it is [`Error::Exists`].
+    None,
+    /// One of that name, or it is [`Error::NotFound`].
+    One,
+}
+
 /// An entry of a directory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
@@ -240,6 +258,27 @@ pub trait FileSystem {
 
     /// Changes some of them.
     fn change(&mut self, inode: Inode, changes: &Changes) -> Result<()>;
+
+    /// Value of an extended attribute: something that users attach to a file or directory by a name, such as `user.comment`. The name has 1 to [`XATTR_NAME_MAX`] bytes without
+    /// zeros. One that is not there is [`Error::NotFound`]; a file system that has none at all, or none with such a name, says [`Error::Unsupported`].
+    fn xattr(&mut self, _inode: Inode, _name: &[u8]) -> Result<Vec<u8>> {
+        Err(Error::Unsupported)
+    }
+
+    /// Names of all extended attributes, with a zero behind each.
+    fn xattrs(&mut self, _inode: Inode) -> Result<Vec<u8>> {
+        Ok(Vec::new())
+    }
+
+    /// Gives an inode an extended attribute. [`Error::NoSpace`]: there is no room for it, which may be so though there is room for files.
+    fn set_xattr(&mut self, _inode: Inode, _name: &[u8], _value: &[u8], _before: Before) -> Result<()> {
+        Err(Error::Unsupported)
+    }
+
+    /// Takes an extended attribute from an inode.
+    fn remove_xattr(&mut self, _inode: Inode, _name: &[u8]) -> Result<()> {
+        Err(Error::Unsupported)
+    }
 
     /// The inode of a name.
     fn lookup(&mut self, directory: Inode, name: Name) -> Result<Inode>;

@@ -17,7 +17,9 @@ mod raise;
 mod rename;
 mod seen;
 
-use crate::{Attributes, Changes, Entry, Error, FileSystem, Inode, Kind, Name, New, Places, Result, Space};
+use crate::{
+    Attributes, Before, Changes, Entry, Error, FileSystem, Inode, Kind, Name, New, Places, Result, Space,
+};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -238,6 +240,32 @@ impl<U: FileSystem, L: FileSystem> FileSystem for Merge<U, L> {
     fn change(&mut self, inode: Inode, changes: &Changes) -> Result<()> {
         let upper = self.raise(inode)?;
         self.upper.change(upper, changes)
+    }
+
+    fn xattr(&mut self, inode: Inode, name: &[u8]) -> Result<Vec<u8>> {
+        match self.places.get(inode)?.clone() {
+            Sides { upper: Some(upper), .. } => self.upper.xattr(upper, name),
+            Sides { lower: Some(lower), .. } => self.lower.xattr(lower, name),
+            _ => Err(Error::NotFound),
+        }
+    }
+
+    fn xattrs(&mut self, inode: Inode) -> Result<Vec<u8>> {
+        match self.places.get(inode)?.clone() {
+            Sides { upper: Some(upper), .. } => self.upper.xattrs(upper),
+            Sides { lower: Some(lower), .. } => self.lower.xattrs(lower),
+            _ => Err(Error::NotFound),
+        }
+    }
+
+    fn set_xattr(&mut self, inode: Inode, name: &[u8], value: &[u8], before: Before) -> Result<()> {
+        let upper = self.raise(inode)?;
+        self.upper.set_xattr(upper, name, value, before)
+    }
+
+    fn remove_xattr(&mut self, inode: Inode, name: &[u8]) -> Result<()> {
+        let upper = self.raise(inode)?;
+        self.upper.remove_xattr(upper, name)
     }
 
     fn lookup(&mut self, directory: Inode, name: Name) -> Result<Inode> {

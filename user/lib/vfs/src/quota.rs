@@ -9,7 +9,7 @@
 //!
 //! The surprise: a name takes a block that is free, though its directory may have room for it. To remove one never does.
 
-use crate::{Attributes, Changes, Entry, Error, FileSystem, Inode, Kind, Name, New, Result, Space};
+use crate::{Attributes, Before, Changes, Entry, Error, FileSystem, Inode, Kind, Name, New, Result, Space};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::mem;
@@ -299,6 +299,23 @@ impl Books {
         done
     }
 
+    /// Changes extended attributes of an inode, if there is room for blocks of so many bytes.
+    fn attaching<F: FileSystem>(
+        &mut self,
+        fs: &mut F,
+        inode: Inode,
+        bytes: u64,
+        run: impl FnOnce(&mut F) -> Result<()>,
+    ) -> Result<()> {
+        if !self.has_room(fs, bytes) {
+            return Err(Error::NoSpace);
+        }
+        self.charge(fs, inode)?;
+        let done = run(fs);
+        self.look(fs, inode)?;
+        done
+    }
+
     /// Makes a name in the last of these directories, if there is room for blocks of so many bytes.
     fn naming<F: FileSystem, T>(
         &mut self,
@@ -385,6 +402,30 @@ impl<F: FileSystem> FileSystem for Quota<F> {
 
     fn change(&mut self, inode: Inode, changes: &Changes) -> Result<()> {
         self.fs.change(inode, changes)
+    }
+
+    fn xattr(&mut self, inode: Inode, name: &[u8]) -> Result<Vec<u8>> {
+        self.fs.xattr(inode, name)
+    }
+
+    fn xattrs(&mut self, inode: Inode) -> Result<Vec<u8>> {
+        self.fs.xattrs(inode)
+    }
+
+    fn set_xattr(&mut self, inode: Inode, name: &[u8], value: &[u8], before: Before) -> Result<()> {
+        match &mut self.books {
+            Some(books) => {
+                books.attaching(&mut self.fs, inode, BLOCK, |fs| fs.set_xattr(inode, name, value, before))
+            }
+            None => self.fs.set_xattr(inode, name, value, before),
+        }
+    }
+
+    fn remove_xattr(&mut self, inode: Inode, name: &[u8]) -> Result<()> {
+        match &mut self.books {
+            Some(books) => books.attaching(&mut self.fs, inode, 0, |fs| fs.remove_xattr(inode, name)),
+            None => self.fs.remove_xattr(inode, name),
+        }
     }
 
     fn lookup(&mut self, directory: Inode, name: Name) -> Result<Inode> {

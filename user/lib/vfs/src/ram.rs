@@ -5,14 +5,20 @@
 //!
 //! Bytes that are being sent from a page stay as they are: whoever writes there meanwhile gets the file another page. The one before is not counted, since few are sent at a time.
 
+mod nodes;
+mod xattrs;
+
 use crate::page::{PAGE, Page, Paged, parts};
-use crate::{self as vfs, Attributes, Changes, Error, FileSystem, Inode, Kind, Name, New, Result, Space};
+use crate::{
+    self as vfs, Attributes, Before, Changes, Error, FileSystem, Inode, Kind, Name, New, Result, Space,
+};
 use alloc::collections::BTreeMap;
 use alloc::collections::btree_map::Entry;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::mem::replace;
 use core::sync::atomic::{AtomicU64, Ordering};
+use nodes::Nodes;
+use xattrs::Xattrs;
 
 /// Bytes that an inode counts for, beside its pages. A name, too, beside its bytes.
 const OVERHEAD: u64 = 256;
@@ -38,100 +44,11 @@ pub struct Ram<P> {
 /// Pages of a file, by their numbers. Those that are not there are zeros.
 type Pages<P> = BTreeMap<u64, P>;
 
-/// Inodes in a list. Each call looks for one, so it is found without a search: the lower half of its number is its place, counted from 1, and the upper half says how
-/// many have been there before. So no number comes again.
-#[derive(Debug)]
-struct Nodes<P> {
-    places: Vec<Place<P>>,
-    /// The first free place, or the end of the list.
-    free: usize,
-    count: usize,
-}
-
-#[derive(Debug)]
-enum Place<P> {
-    Used(Node<P>),
-    Free {
-        /// The next free place, or the end of the list.
-        next: usize,
-        /// Inodes that were here.
-        before: u32,
-    },
-}
-
-/// Where an inode with that number is, if it is there.
-fn place_of(inode: Inode) -> usize {
-    // No inode is in place 0, so its number leads to none.
-    (inode.0 as u32).wrapping_sub(1) as usize
-}
-
-impl<P> Nodes<P> {
-    const fn new() -> Nodes<P> {
-        Nodes { places: Vec::new(), free: 0, count: 0 }
-    }
-
-    fn get(&self, inode: Inode) -> Option<&Node<P>> {
-        match self.places.get(place_of(inode)) {
-            Some(Place::Used(node)) if node.attributes.inode == inode => Some(node),
-            _ => None,
-        }
-    }
-
-    fn get_mut(&mut self, inode: Inode) -> Option<&mut Node<P>> {
-        match self.places.get_mut(place_of(inode)) {
-            Some(Place::Used(node)) if node.attributes.inode == inode => Some(node),
-            _ => None,
-        }
-    }
-
-    /// There is a place for one more, if there is memory.
-    fn make_room(&mut self) -> Result<()> {
-        if self.free == self.places.len() {
-            if self.free >= u32::MAX as usize {
-                return Err(Error::NoSpace);
-            }
-            self.places.try_reserve(1).map_err(|_| Error::NoSpace)?;
-            self.places.push(Place::Free { next: self.free + 1, before: 0 });
-        }
-        Ok(())
-    }
-
-    /// Puts an inode there, and says its number to it. There is [room](Nodes::make_room).
-    fn insert(&mut self, mut node: Node<P>) -> Inode {
-        let number = self.free as u64 + 1;
-        let Some(place) = self.places.get_mut(self.free) else { return Inode(number) };
-        let Place::Free { next, before } = *place else { return Inode(number) };
-        let inode = Inode(u64::from(before) << 32 | number);
-        node.attributes.inode = inode;
-        *place = Place::Used(node);
-        self.free = next;
-        self.count += 1;
-        inode
-    }
-
-    fn remove(&mut self, inode: Inode) -> Option<Node<P>> {
-        self.get(inode)?;
-        let number = place_of(inode);
-        let before = (inode.0 >> 32) as u32;
-        let place = self.places.get_mut(number)?;
-        let Place::Used(node) =
-            replace(place, Place::Free { next: self.free, before: before.wrapping_add(1) })
-        else {
-            return None;
-        };
-        self.count -= 1;
-        // A place that has had all numbers is not used any more.
-        if before < u32::MAX {
-            self.free = number;
-        }
-        Some(node)
-    }
-}
-
 #[derive(Debug)]
 struct Node<P> {
     attributes: Attributes,
     content: Content<P>,
+    xattrs: Xattrs,
 }
 
 #[derive(Debug)]
@@ -207,7 +124,7 @@ impl<P: Page> Ram<P> {
             modified: now,
             changed: now,
         };
-        Node { attributes, content }
+        Node { attributes, content, xattrs: Xattrs::default() }
     }
 
     fn get(&mut self, inode: Inode) -> Result<&mut Node<P>> {
@@ -290,6 +207,18 @@ impl<P: Page> Ram<P> {
             self.linked(inode, -1)?;
             self.touched(directory, 0)
         }
+    }
+
+    /// Changes extended attributes, and counts the bytes that they weigh then.
+    fn change_xattrs(&mut self, inode: Inode, change: impl FnOnce(&mut Xattrs) -> Result<()>) -> Result<()> {
+        let now = (self.clock)();
+        let node = self.get(inode)?;
+        let before = node.xattrs.weight();
+        change(&mut node.xattrs)?;
+        node.attributes.changed = now;
+        let after = node.xattrs.weight();
+        self.used = self.used - before + after;
+        Ok(())
     }
 
     fn check_empty(&mut self, inode: Inode) -> Result<()> {
@@ -382,6 +311,23 @@ impl<P: Page> FileSystem for Ram<P> {
         }
         attributes.changed = now;
         Ok(())
+    }
+
+    fn xattr(&mut self, inode: Inode, name: &[u8]) -> Result<Vec<u8>> {
+        self.get(inode)?.xattrs.get(name)
+    }
+
+    fn xattrs(&mut self, inode: Inode) -> Result<Vec<u8>> {
+        Ok(self.get(inode)?.xattrs.names())
+    }
+
+    fn set_xattr(&mut self, inode: Inode, name: &[u8], value: &[u8], before: Before) -> Result<()> {
+        let free = self.free();
+        self.change_xattrs(inode, |xattrs| xattrs.set(name, value, before, free))
+    }
+
+    fn remove_xattr(&mut self, inode: Inode, name: &[u8]) -> Result<()> {
+        self.change_xattrs(inode, |xattrs| xattrs.remove(name))
     }
 
     fn lookup(&mut self, directory: Inode, name: Name) -> Result<Inode> {
@@ -484,11 +430,12 @@ impl<P: Page> FileSystem for Ram<P> {
         if self.get(inode)?.attributes.links > 0 {
             return Err(Error::Busy);
         }
-        self.give(OVERHEAD);
-        match self.nodes.remove(inode).map(|node| node.content) {
-            Some(Content::File(pages, _)) => self.let_go(pages),
-            Some(Content::Symlink(target)) => self.give(target.len() as u64),
-            _ => {}
+        let node = self.nodes.remove(inode).ok_or(Error::NotFound)?;
+        self.give(OVERHEAD + node.xattrs.weight());
+        match node.content {
+            Content::File(pages, _) => self.let_go(pages),
+            Content::Symlink(target) => self.give(target.len() as u64),
+            Content::Directory(_) => {}
         }
         Ok(())
     }

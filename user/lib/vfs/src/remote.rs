@@ -14,7 +14,7 @@ pub use server::{Answer, Directory, Failure, File, Server};
 
 use crate::found::Found;
 use crate::{
-    Attributes, Changes, Entry, Error, FileSystem, How, Inode, Kind, Name, New, Places, Result, Space,
+    Attributes, Before, Changes, Entry, Error, FileSystem, How, Inode, Kind, Name, New, Places, Result, Space,
 };
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -134,15 +134,10 @@ impl<S: Server> FileSystem for Remote<S> {
     }
 
     fn change(&mut self, inode: Inode, changes: &Changes) -> Result<()> {
-        let done = match self.attributes(inode)?.kind {
-            Kind::Symlink | Kind::Special => return Err(Error::Unsupported),
-            Kind::File => self.with_file(inode, false, |file| file.change(changes)),
-            Kind::Directory => self.path(inode).and_then(|path| {
-                self.opening(true, |base| {
-                    if path.is_empty() { base.change(changes) } else { base.enter(&path)?.change(changes) }
-                })
-            }),
-        };
+        if matches!(self.attributes(inode)?.kind, Kind::Symlink | Kind::Special) {
+            return Err(Error::Unsupported);
+        }
+        let done = self.of_node(inode, |directory| directory.change(changes), |file| file.change(changes));
         match done {
             Ok(()) => {
                 self.found.forget_attributes(inode);
@@ -151,6 +146,32 @@ impl<S: Server> FileSystem for Remote<S> {
             Err(_) => self.forget_found(),
         }
         done
+    }
+
+    fn xattr(&mut self, inode: Inode, name: &[u8]) -> Result<Vec<u8>> {
+        self.of_node(inode, |directory| directory.xattr(name), |file| file.xattr(name))
+    }
+
+    fn xattrs(&mut self, inode: Inode) -> Result<Vec<u8>> {
+        match self.of_node(inode, Directory::xattrs, File::xattrs) {
+            // Neither a file nor a directory: it has none.
+            Err(Error::Unsupported) => Ok(Vec::new()),
+            found => found,
+        }
+    }
+
+    fn set_xattr(&mut self, inode: Inode, name: &[u8], value: &[u8], before: Before) -> Result<()> {
+        let set = |file: &FileOf<S>| file.set_xattr(name, value, before);
+        let done = self.of_node(inode, |directory| directory.set_xattr(name, value, before), set);
+        self.found.forget_attributes(inode);
+        self.counts(done)
+    }
+
+    fn remove_xattr(&mut self, inode: Inode, name: &[u8]) -> Result<()> {
+        let done =
+            self.of_node(inode, |directory| directory.remove_xattr(name), |file| file.remove_xattr(name));
+        self.found.forget_attributes(inode);
+        self.counts(done)
     }
 
     fn lookup(&mut self, directory: Inode, name: Name) -> Result<Inode> {

@@ -10,7 +10,7 @@ mod links;
 use crate::page::{PAGE, Paged, Sent};
 use crate::path::{self, Last, Place};
 use crate::watch::{Change, Event, Watches};
-use crate::{Attributes, Changes, Entry, Error, FileSystem, Inode, Kind, Name, New, Result, Space};
+use crate::{Attributes, Before, Changes, Entry, Error, FileSystem, Inode, Kind, Name, New, Result, Space};
 use alloc::collections::BTreeMap;
 use alloc::collections::btree_map::Entry as MapEntry;
 use alloc::sync::Arc;
@@ -182,6 +182,30 @@ impl<F: FileSystem> Volume<F> {
     /// Changes attributes of what is open.
     pub fn change(&mut self, inode: Inode, changes: &Changes) -> Result<()> {
         self.fs.change(inode, changes)?;
+        self.touched(inode, Change::Attributes);
+        Ok(())
+    }
+
+    /// Value of an extended attribute of what is open.
+    pub fn xattr(&mut self, inode: Inode, name: &[u8]) -> Result<Vec<u8>> {
+        self.fs.xattr(inode, name)
+    }
+
+    /// Names of all extended attributes of what is open, with a zero behind each.
+    pub fn xattrs(&mut self, inode: Inode) -> Result<Vec<u8>> {
+        self.fs.xattrs(inode)
+    }
+
+    /// Gives what is open an extended attribute.
+    pub fn set_xattr(&mut self, inode: Inode, name: &[u8], value: &[u8], before: Before) -> Result<()> {
+        self.fs.set_xattr(inode, name, value, before)?;
+        self.touched(inode, Change::Attributes);
+        Ok(())
+    }
+
+    /// Takes an extended attribute from what is open.
+    pub fn remove_xattr(&mut self, inode: Inode, name: &[u8]) -> Result<()> {
+        self.fs.remove_xattr(inode, name)?;
         self.touched(inode, Change::Attributes);
         Ok(())
     }

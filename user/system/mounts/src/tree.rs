@@ -260,6 +260,38 @@ impl Joined::Relay for Tree {
         self.itself(|directory| directory.utimes(accessed, modified))
     }
 
+    fn xattr<'a>(
+        &'a self,
+        hold: &'a mut Hold<'a, Joined::Replies>,
+        attribute: &[u8],
+    ) -> Result<&'a [u8], Failure> {
+        let value = self.itself(|directory| {
+            let mut replies = alloc::boxed::Box::new(Directory::Replies::new());
+            rt::api::stub::Inbox::open(&mut *replies, |inbox| {
+                directory.xattr(inbox, attribute).map(|value| value.to_vec())
+            })?
+        })?;
+        hold.keep(value.as_slice())
+    }
+
+    fn xattrs<'a>(&'a self, hold: &'a mut Hold<'a, Joined::Replies>) -> Result<&'a [u8], Failure> {
+        let names = self.itself(|directory| {
+            let mut replies = alloc::boxed::Box::new(Directory::Replies::new());
+            rt::api::stub::Inbox::open(&mut *replies, |inbox| {
+                directory.xattrs(inbox).map(|names| names.to_vec())
+            })?
+        })?;
+        hold.keep(names.as_slice())
+    }
+
+    fn set_xattr(&self, attribute: &[u8], value: &[u8], wanted: idl::Before) -> Result<(), Failure> {
+        self.itself(|directory| directory.set_xattr(attribute, value, wanted))
+    }
+
+    fn remove_xattr(&self, attribute: &[u8]) -> Result<(), Failure> {
+        self.itself(|directory| directory.remove_xattr(attribute))
+    }
+
     fn sync(&self) -> Result<(), Failure> {
         let mounts = self.all.table.mounts();
         for number in mounts.others_below(&self.path) {

@@ -46,6 +46,8 @@ pub struct Stat {
     blocks: u64,
     /// Accessed, modified, changed, in nanoseconds since 1970.
     times: [u64; 3],
+    /// Its inode, if it is in the file system.
+    pub(super) file: Option<Inode>,
 }
 
 /// Length that a queue of messages has as a file.
@@ -71,6 +73,7 @@ impl Stat {
             len: found.len,
             blocks: found.allocated / 512,
             times: [found.accessed, found.modified, found.changed],
+            file: if special.is_none() { Some(found.inode) } else { None },
         }
     }
 
@@ -78,7 +81,7 @@ impl Stat {
     fn nameless(mode: u32, inode: u64, number: u64) -> Stat {
         let (owner, group, len, blocks) = (0, 0, 0, 0);
         let (device, links, times) = (0xf, 1, [0; 3]);
-        Stat { device, inode, links, mode, owner, group, number, len, blocks, times }
+        Stat { device, inode, links, mode, owner, group, number, len, blocks, times, file: None }
     }
 
     /// Words of `struct stat`.

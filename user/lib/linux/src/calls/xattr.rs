@@ -1,20 +1,27 @@
-//! Extended attributes: no file has any, and none is given one. Calls answer as those of Linux do on a file system without them, so there is something to look at first: the
-//! file, the name of the attribute, its value, and who may do what with names of that kind. A list of attributes is empty.
+//! Extended attributes of files, as far as their file system has them. There is something to look at first: the file, the name of the attribute, its value, and who may do what with names
+//! of that kind.
+//!
+//! Lists of who may do what (`system.posix_acl_access`) are not there, as on a file system that is mounted without them.
 
 use super::HERE;
 use super::permissions::Subject;
 use super::stat::Stat;
-use crate::errno::{E2BIG, EACCES, EINVAL, ENAMETOOLONG, ENODATA, EOPNOTSUPP, EPERM, ERANGE, Result};
+use crate::errno::{E2BIG, EACCES, EINVAL, ENAMETOOLONG, ENODATA, EOPNOTSUPP, EPERM, ERANGE, Errno, Result};
 use crate::frames::Bytes;
 use crate::machine::{Machine, Tid};
-use crate::system::{Answer, DONE, System};
+use crate::system::{Answer, DONE, Outcome, System};
 use alloc::vec;
 use alloc::vec::Vec;
 use linux_raw_sys::general::{
     AT_SYMLINK_NOFOLLOW, CAP_SYS_ADMIN, R_OK, S_IFDIR, S_IFMT, S_IFREG, S_ISVTX, W_OK, XATTR_CREATE,
     XATTR_NAME_MAX, XATTR_REPLACE, XATTR_SIZE_MAX,
 };
-use vfs::FileSystem;
+use vfs::{Before, Error, FileSystem, Inode};
+
+/// Error of a file system that is asked for an attribute.
+fn errno(error: Error) -> Errno {
+    if error == Error::NotFound { ENODATA } else { error.into() }
+}
 
 /// Bytes of the longest name, with the zero behind it.
 const NAME_BYTES: usize = XATTR_NAME_MAX as usize + 1;
@@ -72,14 +79,44 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if subject.as_ref().is_none_or(may) { Ok(()) } else { Err(EACCES) }
     }
 
-    /// Reads the attribute of a file: there is none.
-    fn get_attribute(&mut self, tid: Tid, stat: &Stat, name: u64) -> Answer {
-        let name = self.attribute_name(tid, name)?;
-        self.may_access_attribute(tid, stat, &name, R_OK)?;
-        Err(EOPNOTSUPP)
+    /// The inode of a file whose attribute has this name.
+    fn file_with(stat: &Stat, name: &[u8]) -> Result<Inode> {
+        let is_kept = [OF_USER, TRUSTED, OF_SECURITY].iter().any(|kind| name.starts_with(kind));
+        stat.file.filter(|_| is_kept).ok_or(EOPNOTSUPP)
     }
 
-    /// Gives a file an attribute: it does not get it.
+    /// Gives a process as many bytes as it has room for, which is all of them. Without any room it asks how many there are.
+    fn give_whole(&mut self, tid: Tid, bytes: &[u8], [at, room]: [u64; 2]) -> Answer {
+        if room != 0 {
+            if room < bytes.len() as u64 {
+                return Err(ERANGE);
+            }
+            self.write(tid, at, bytes)?;
+        }
+        Ok(Outcome::Value(bytes.len() as u64))
+    }
+
+    /// Reads the attribute of a file.
+    fn get_attribute(&mut self, tid: Tid, stat: &Stat, [name, at, room]: [u64; 3]) -> Answer {
+        let name = self.attribute_name(tid, name)?;
+        self.may_access_attribute(tid, stat, &name, R_OK)?;
+        let file = Self::file_with(stat, &name)?;
+        let value = self.store.volume.xattr(file, &name).map_err(errno)?;
+        self.give_whole(tid, &value, [at, room])
+    }
+
+    /// Lists the names of attributes that a thread may read: those for `root` are shown to nobody else.
+    fn list_attributes(&mut self, tid: Tid, stat: &Stat, [at, room]: [u64; 2]) -> Answer {
+        let Some(file) = stat.file else { return DONE };
+        let names = self.store.volume.xattrs(file)?;
+        let sees_all = self.can(tid, CAP_SYS_ADMIN);
+        let shown = names.split_inclusive(|&byte| byte == 0);
+        let shown: Vec<u8> =
+            shown.filter(|name| sees_all || !name.starts_with(TRUSTED)).flatten().copied().collect();
+        self.give_whole(tid, &shown, [at, room])
+    }
+
+    /// Gives a file an attribute.
     fn set_attribute(&mut self, tid: Tid, stat: &Stat, [name, value, len, flags]: [u64; 4]) -> Answer {
         if flags as u32 & !(XATTR_CREATE | XATTR_REPLACE) != 0 {
             return Err(EINVAL);
@@ -88,31 +125,48 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if len > XATTR_SIZE_MAX.into() {
             return Err(E2BIG);
         }
-        self.read(tid, value, &mut vec![0; len as usize])?;
+        let mut bytes = vec![0; len as usize];
+        self.read(tid, value, &mut bytes)?;
         self.may_access_attribute(tid, stat, &name, W_OK)?;
-        Err(EOPNOTSUPP)
+        let file = Self::file_with(stat, &name)?;
+        let before = match flags as u32 {
+            0 => Before::Any,
+            XATTR_CREATE => Before::None,
+            XATTR_REPLACE => Before::One,
+            _ => self.before_both(file, &name)?,
+        };
+        self.store.volume.set_xattr(file, &name, &bytes, before).map_err(errno)?;
+        DONE
     }
 
-    /// Takes an attribute from a file, which has none.
+    /// Both is wanted: that there is one, and that there is none. The error is that of the first which is not so.
+    fn before_both(&mut self, file: Inode, name: &[u8]) -> Result<Before> {
+        self.store.volume.xattr(file, name).map_err(errno)?;
+        Ok(Before::None)
+    }
+
+    /// Takes an attribute from a file.
     fn remove_attribute(&mut self, tid: Tid, stat: &Stat, name: u64) -> Answer {
         let name = self.attribute_name(tid, name)?;
         self.may_access_attribute(tid, stat, &name, W_OK)?;
-        Err(EOPNOTSUPP)
+        let file = Self::file_with(stat, &name)?;
+        self.store.volume.remove_xattr(file, &name).map_err(errno)?;
+        DONE
     }
 
-    pub(crate) fn sys_getxattr(&mut self, tid: Tid, [path, name, ..]: [u64; 6]) -> Answer {
+    pub(crate) fn sys_getxattr(&mut self, tid: Tid, [path, name, at, room, ..]: [u64; 6]) -> Answer {
         let stat = self.stat_at(tid, HERE, path, 0)?;
-        self.get_attribute(tid, &stat, name)
+        self.get_attribute(tid, &stat, [name, at, room])
     }
 
-    pub(crate) fn sys_lgetxattr(&mut self, tid: Tid, [path, name, ..]: [u64; 6]) -> Answer {
+    pub(crate) fn sys_lgetxattr(&mut self, tid: Tid, [path, name, at, room, ..]: [u64; 6]) -> Answer {
         let stat = self.stat_at(tid, HERE, path, AT_SYMLINK_NOFOLLOW)?;
-        self.get_attribute(tid, &stat, name)
+        self.get_attribute(tid, &stat, [name, at, room])
     }
 
-    pub(crate) fn sys_fgetxattr(&mut self, tid: Tid, [fd, name, ..]: [u64; 6]) -> Answer {
+    pub(crate) fn sys_fgetxattr(&mut self, tid: Tid, [fd, name, at, room, ..]: [u64; 6]) -> Answer {
         let stat = self.stat_file(tid, fd)?;
-        self.get_attribute(tid, &stat, name)
+        self.get_attribute(tid, &stat, [name, at, room])
     }
 
     pub(crate) fn sys_setxattr(&mut self, tid: Tid, [path, name, value, len, flags, _]: [u64; 6]) -> Answer {
@@ -130,19 +184,19 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         self.set_attribute(tid, &stat, [name, value, len, flags])
     }
 
-    pub(crate) fn sys_listxattr(&mut self, tid: Tid, [path, ..]: [u64; 6]) -> Answer {
-        self.stat_at(tid, HERE, path, 0)?;
-        DONE
+    pub(crate) fn sys_listxattr(&mut self, tid: Tid, [path, at, room, ..]: [u64; 6]) -> Answer {
+        let stat = self.stat_at(tid, HERE, path, 0)?;
+        self.list_attributes(tid, &stat, [at, room])
     }
 
-    pub(crate) fn sys_llistxattr(&mut self, tid: Tid, [path, ..]: [u64; 6]) -> Answer {
-        self.stat_at(tid, HERE, path, AT_SYMLINK_NOFOLLOW)?;
-        DONE
+    pub(crate) fn sys_llistxattr(&mut self, tid: Tid, [path, at, room, ..]: [u64; 6]) -> Answer {
+        let stat = self.stat_at(tid, HERE, path, AT_SYMLINK_NOFOLLOW)?;
+        self.list_attributes(tid, &stat, [at, room])
     }
 
-    pub(crate) fn sys_flistxattr(&mut self, tid: Tid, [fd, ..]: [u64; 6]) -> Answer {
-        self.stat_file(tid, fd)?;
-        DONE
+    pub(crate) fn sys_flistxattr(&mut self, tid: Tid, [fd, at, room, ..]: [u64; 6]) -> Answer {
+        let stat = self.stat_file(tid, fd)?;
+        self.list_attributes(tid, &stat, [at, room])
     }
 
     pub(crate) fn sys_removexattr(&mut self, tid: Tid, [path, name, ..]: [u64; 6]) -> Answer {

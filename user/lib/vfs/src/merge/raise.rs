@@ -1,7 +1,7 @@
 //! Copies in the upper file system of what is to be changed in the lower one, with the directories above it.
 
 use super::{COUNT, Merge, OWN_TARGET, PIECE, SHARED_MAX, Shared, copied, copy_name, number_of_lower};
-use crate::{Attributes, Error, FileSystem, Inode, Kind, Name, New, Result};
+use crate::{Attributes, Before, Error, FileSystem, Inode, Kind, Name, New, Result};
 use alloc::format;
 use alloc::vec;
 
@@ -48,6 +48,7 @@ impl<U: FileSystem, L: FileSystem> Merge<U, L> {
             upper = self.upper.create(upper, name, New::Directory, found.permissions)?;
             // A directory without them is one all the same.
             let _ = self.upper.change(upper, &copied(&found));
+            let _ = self.copy_xattrs(lower, upper);
             self.places.get_mut(inode)?.upper = Some(upper);
             self.of_upper.insert(upper, inode);
             if self.places.is_held(inode) {
@@ -137,8 +138,22 @@ impl<U: FileSystem, L: FileSystem> Merge<U, L> {
         if self.upper.len(copy)? != end {
             self.upper.truncate(copy, end)?;
         }
+        self.copy_xattrs(found.inode, copy)?;
         self.upper.change(copy, &copied(found))?;
         self.upper.sync(copy)
+    }
+
+    /// Copies extended attributes of an inode of the lower one, unless the upper one has none of the kind.
+    fn copy_xattrs(&mut self, lower: Inode, upper: Inode) -> Result<()> {
+        let names = self.lower.xattrs(lower)?;
+        for name in names.split(|&byte| byte == 0).filter(|name| !name.is_empty()) {
+            let value = self.lower.xattr(lower, name)?;
+            match self.upper.set_xattr(upper, name, &value, Before::Any) {
+                Ok(()) | Err(Error::Unsupported) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// A file of the lower one has several names there, and it matters from now on.

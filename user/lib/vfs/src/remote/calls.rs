@@ -235,6 +235,25 @@ impl<S: Server> Remote<S> {
         Err(Error::Io)
     }
 
+    /// Makes a call of a file or directory, which can be made twice. Nothing else is an object that could be called.
+    pub(super) fn of_node<T>(
+        &mut self,
+        inode: Inode,
+        of_directory: impl Fn(&S::Directory) -> Answer<T>,
+        of_file: impl Fn(&FileOf<S>) -> Answer<T>,
+    ) -> Result<T> {
+        match self.attributes(inode)?.kind {
+            Kind::Symlink | Kind::Special => Err(Error::Unsupported),
+            Kind::File => self.with_file(inode, false, of_file),
+            Kind::Directory => {
+                let path = self.path(inode)?;
+                self.opening(true, |base| {
+                    if path.is_empty() { of_directory(base) } else { of_directory(&base.enter(&path)?) }
+                })
+            }
+        }
+    }
+
     /// A file that is held is to be open before its name goes.
     pub(super) fn keep(&mut self, inode: Inode) {
         if self.files.get(&inode).is_some_and(|open| open.is_held) {

@@ -1,6 +1,6 @@
 //! The other side: what a server of files is asked, and how calls of it fail.
 
-use crate::{Attributes, Changes, Entry, Error, How, Result, Space};
+use crate::{Attributes, Before, Changes, Entry, Error, How, Result, Space};
 use alloc::vec::Vec;
 
 /// Why a call fails.
@@ -55,6 +55,14 @@ pub trait Directory: Sized {
     fn rmdir(&self, path: &[u8]) -> Answer<()>;
     /// Changes attributes of this directory.
     fn change(&self, changes: &Changes) -> Answer<()>;
+    /// Value of an extended attribute of this directory.
+    fn xattr(&self, name: &[u8]) -> Answer<Vec<u8>>;
+    /// Names of all extended attributes of this directory, with a zero behind each.
+    fn xattrs(&self) -> Answer<Vec<u8>>;
+    /// Sets an extended attribute of this directory.
+    fn set_xattr(&self, name: &[u8], value: &[u8], before: Before) -> Answer<()>;
+    /// Removes an extended attribute of this directory.
+    fn remove_xattr(&self, name: &[u8]) -> Answer<()>;
     /// Done when all of the file system survives a loss of power.
     fn sync(&self) -> Answer<()>;
     /// How much there is.
@@ -76,6 +84,14 @@ pub trait File {
     fn truncate(&self, len: u64) -> Answer<()>;
     /// Changes attributes.
     fn change(&self, changes: &Changes) -> Answer<()>;
+    /// Value of an extended attribute.
+    fn xattr(&self, name: &[u8]) -> Answer<Vec<u8>>;
+    /// Names of all extended attributes, with a zero behind each.
+    fn xattrs(&self) -> Answer<Vec<u8>>;
+    /// Sets an extended attribute.
+    fn set_xattr(&self, name: &[u8], value: &[u8], before: Before) -> Answer<()>;
+    /// Removes an extended attribute.
+    fn remove_xattr(&self, name: &[u8]) -> Answer<()>;
     /// Done when all of it survives a loss of power.
     fn sync(&self) -> Answer<()>;
 }
