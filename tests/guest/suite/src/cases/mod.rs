@@ -26,6 +26,7 @@ pub mod meanwhile;
 pub mod pager;
 pub mod random;
 pub mod realtime;
+mod redirected;
 pub mod sched;
 pub mod state;
 pub mod strings;

@@ -16,6 +16,7 @@
 //! or received over that memory, apart from what [`ARENA`] is; registers are changed and single steps
 //! ordered only for [`Player::echoes`], which have no memory; and no thread starts at a made-up address.
 
+use super::redirected::{self, Redirected};
 use super::warden::{self, Wards};
 use crate::kit::{Agent, Child, Frame, Outcome, Random, guarded, image, pager};
 use crate::{check, check_eq};
@@ -26,7 +27,7 @@ use rt::println;
 use sys::abi::call::{
     ABSOLUTE_END, Call, DOOR_CALL, DOOR_ITEM_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL, DOOR_LONG_RETURN,
     DOOR_RETURN, DOORS_LOG2, DOORS_MAX, FLUSH_SELF, FOREIGN_RETURN, IPC_LONG_REPLY_WAIT, IPC_REPLY_WAIT,
-    NO_BLOCK, NOT_DIVERTED, NULL, REFUSE, RESUME_AS_IS, door_op, task_op, thread_op, timeouts,
+    NO_BLOCK, NOT_DIVERTED, NULL, REFUSE, RESUME_AS_IS, door_op, task_op, thread_op, timeouts, vector,
 };
 use sys::abi::op::{self, Form, Op};
 use sys::abi::state::{IMAGE_HEADER, IMAGE_MXCSR};
@@ -65,12 +66,19 @@ static FINE: [AtomicU64; 7] = [const { AtomicU64::new(0) }; 7];
 static DOORS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 /// Attempts at ipc with a block, and at any other.
 static TRIED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+/// Whole states that players got, and set.
+static STATES: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 static SEED: AtomicU64 = AtomicU64::new(1);
 
 /// Whom the warden stops, and worse.
 static WARDS: Wards = Wards { spared: &SPARED, others: &ECHOES, pager: &FICKLE };
-static SPARED: [&[AtomicU64]; 3] =
-    [KNOWN.split_at(PLAYERS).0, KNOWN.split_at(PLAYERS).0, core::slice::from_ref(&FICKLE)];
+static SPARED: [&[AtomicU64]; 5] = [
+    KNOWN.split_at(PLAYERS).0,
+    KNOWN.split_at(PLAYERS).0,
+    core::slice::from_ref(&FICKLE),
+    &redirected::NAMES,
+    &redirected::DOERS,
+];
 // `suite_end` ends its own thread, `suite_echo` answers whoever sends.
 unsafe extern "C" {
     fn suite_end();
@@ -100,6 +108,9 @@ struct Book {
     send: [AtomicU64; WORDS],
     receive: [AtomicU64; WORDS],
 }
+
+/// Index in the image of the first vector register.
+const IMAGE_VECTORS: usize = 20;
 
 /// How long who answers waits for the other side's pager.
 const STAND_PATIENCE: Timeout = Timeout::from_us(5000);
@@ -133,6 +144,9 @@ static ARENA: Arena = Arena {
     fence: [0; FENCE_LEN],
 };
 
+/// Room for states of others, which name places of the program: nobody takes it for a block.
+static LOOKED_AT: [Stand; PLAYERS] = [const { Stand([const { AtomicU64::new(0) }; WORDS]) }; PLAYERS];
+
 fn ground() -> u64 {
     addr_of!(ARENA.ground) as u64
 }
@@ -161,8 +175,10 @@ struct Player {
 
 impl Player {
     fn known(&mut self) -> u64 {
-        if self.random.below(4) == 0 {
-            return self.echoes();
+        match self.random.below(16) {
+            0..4 => return self.echoes(),
+            4 => return redirected::anybody(&mut self.random),
+            _ => {}
         }
         let value = KNOWN[self.random.below(KNOWN.len() as u64) as usize].load(Ordering::Relaxed);
         match self.random.below(16) {
@@ -191,6 +207,7 @@ impl Player {
             1 | 2 => self.known(),
             3 | 4 => self.echoes(),
             5..10 => HIDDEN.load(Ordering::Relaxed),
+            10 | 11 => redirected::partner(&mut self.random),
             _ => ECHOES[self.random.below(STANDS as u64) as usize].load(Ordering::Relaxed),
         }
     }
@@ -506,7 +523,13 @@ impl Player {
             thread_op::SET_REGISTERS | thread_op::SET_STATE | thread_op::STEP | thread_op::BREAKPOINT
         );
         let op = if spared || upsets && !is_echo { thread_op::INFO } else { op };
-        let [second, third, fourth, fifth, sixth] = self.thread_arguments(op);
+        // Whoever is in a foreign call stands still, so that it has a state.
+        let looks = op == thread_op::GET_STATE && self.random.below(2) == 0;
+        let target = if looks { redirected::anybody(&mut self.random) } else { target };
+        let [mut second, third, fourth, fifth, sixth] = self.thread_arguments(op);
+        if op == thread_op::GET_STATE && (target == 0 || redirected::is_one(target)) {
+            second = LOOKED_AT[self.index].0.as_ptr() as u64;
+        }
         self.control(Call::ThreadControl as u32 | op << 8, [target, second, third, fourth, fifth, sixth])
     }
 
@@ -525,7 +548,8 @@ impl Player {
             thread_op::START => [self.start(), self.place(), noise[0]],
             thread_op::SET_PAGER => [pager, self.known(), noise[0]],
             thread_op::SET_PRIORITY => [self.random.below(70), self.random.below(20_000), noise[0]],
-            thread_op::DENY_NATIVE | thread_op::STEP | thread_op::TRACE | thread_op::ALERT => {
+            thread_op::DENY_NATIVE => [self.random.below(3), redirected::label(&mut self.random), noise[0]],
+            thread_op::STEP | thread_op::TRACE | thread_op::ALERT => {
                 [self.random.below(3), noise[0], noise[1]]
             }
             thread_op::SET_WINDOW => [self.window().0, noise[0], noise[1]],
@@ -560,6 +584,8 @@ impl Player {
         for (at, words) in [(0, &header[..]), (bases_at, &bases[..]), (image + IMAGE_HEADER, &xsave[..])] {
             book[at..].iter().zip(words).for_each(|(cell, word)| cell.store(*word, Ordering::Relaxed));
         }
+        let vector = self.random.next() & !0xff | u64::from(redirected::MARKED);
+        book[image + IMAGE_VECTORS].store(vector, Ordering::Relaxed);
         book[image + IMAGE_MXCSR].store(0x1f80 | self.random.next() & 0x603f, Ordering::Relaxed);
         if self.random.below(3) == 0 {
             let word =
@@ -597,28 +623,39 @@ impl Player {
         self.control(Call::Flush as u32, [fpage.with_rights(rights).0, flags, 0, 0, 0, 0])
     }
 
-    /// What is done with a thread that was just made: it gets a block, and starts.
+    /// What is done with a thread that was just made: it gets a block, and starts; or it gets a whole state, which is looked at, and goes on with that.
     fn raise(&mut self, thread: u64, step: u32) -> Frame {
-        if step == 1 {
-            let [address, room, patience] = self.set_block();
-            return self.control(
-                Call::ThreadControl as u32 | thread_op::SET_BLOCK << 8,
-                [thread, address, room, patience, 0, 0],
-            );
-        }
+        let room = LOOKED_AT[self.index].0.as_ptr() as u64;
+        let (op, [second, third, fourth]) = match step {
+            1 => (thread_op::SET_BLOCK, self.set_block()),
+            2 => (thread_op::START, [self.beginning(thread), SHOWN, 0]),
+            3 => (thread_op::SET_STATE, [self.state(), ThreadState::LEN_BYTES, 0]),
+            4 => (thread_op::GET_STATE, [room, ThreadState::LEN_BYTES, 0]),
+            _ => {
+                self.beginning(thread);
+                (thread_op::RESUME, [0; 3])
+            }
+        };
+        self.control(Call::ThreadControl as u32 | op << 8, [thread, second, third, fourth, 0, 0])
+    }
+
+    /// Where a thread that was just made starts: to serve, or to answer, which others learn.
+    fn beginning(&mut self, thread: u64) -> u64 {
         let place = STANDS + self.random.below((ECHOES.len() - STANDS) as u64) as usize;
-        let serves = self.random.below(3) == 0;
-        if !serves {
-            ECHOES[place].store(thread, Ordering::Relaxed);
+        if self.random.below(3) == 0 {
+            return suite_server as *const () as usize as u64;
         }
-        let entry = if serves { suite_server as *const () as usize as u64 } else { echo() };
-        let start = [thread, entry, SHOWN, 0, 0, 0];
-        self.control(Call::ThreadControl as u32 | thread_op::START << 8, start)
+        ECHOES[place].store(thread, Ordering::Relaxed);
+        echo()
     }
 
     fn frame(&mut self) -> Frame {
         if let Some((thread, step @ 1..)) = self.made {
-            self.made = (step < 2).then_some((thread, step + 1));
+            self.made = match step {
+                1 if self.random.below(2) == 0 => Some((thread, 3)),
+                1 | 3 | 4 => Some((thread, step + 1)),
+                _ => None,
+            };
             return self.raise(thread, step);
         }
         match self.random.below(36) {
@@ -671,6 +708,9 @@ impl Player {
         if let Some(counter) = FINE.get(counter) {
             counter.fetch_add(1, Ordering::Relaxed);
         }
+        for (op, counter) in [thread_op::GET_STATE, thread_op::SET_STATE].into_iter().zip(&STATES) {
+            counter.fetch_add(u64::from(eax == Call::ThreadControl as u32 | op << 8), Ordering::Relaxed);
+        }
         let creates =
             [Call::ThreadControl, Call::TaskControl].map(|call| call as u32).contains(&(eax & !0xff00));
         if creates && frame.rax == 0 {
@@ -715,6 +755,11 @@ extern "C" fn play(argument: u64) -> u64 {
         }
         it.made = it.made.filter(|(thread, _)| *thread != 0);
     }
+}
+
+/// Somebody who answers whoever sends.
+pub fn answerer(random: &mut Random) -> u64 {
+    ECHOES[random.below(STANDS as u64) as usize].load(Ordering::Relaxed)
 }
 
 /// Puts what those who answer receive into in order.
@@ -774,6 +819,10 @@ extern "C" fn page(seed: u64) -> u64 {
 
 fn page_in(random: &mut Random, message: Message) -> sys::Result<Message> {
     let to = message.sender;
+    if message.kind == Kind::Exception && message.words[0] == vector::SYSCALL {
+        // Who was denied native calls would make the denied one again, for ever.
+        return sys::receive(Uid::ANY, Timeout::NEVER);
+    }
     if message.kind != Kind::Fault {
         let label = if message.kind == Kind::Exception { RESUME_AS_IS } else { 0 };
         return sys::ipc_reply_wait(to, label, [0; 8]);
@@ -857,6 +906,7 @@ impl Clan {
 /// The fickle pager, its players and their tasks. What comes first ends first.
 struct Troupe {
     _warden: Agent,
+    redirected: Redirected,
     players: [Agent; PLAYERS],
     clan: Clan,
     pager: Agent,
@@ -882,8 +932,10 @@ impl Troupe {
         (0..STANDS).for_each(|index| Troupe::answerer(&tasks, index));
         let clan = Clan::new()?;
         let players = [player(0)?, player(1)?, player(2)?, player(3)?, player(4)?, player(5)?];
-        let _warden = warden::new(&WARDS, SEED.load(Ordering::Relaxed) ^ made())?;
-        Ok(Troupe { _warden, players, clan, pager, tasks, pager_task })
+        let seed = SEED.load(Ordering::Relaxed) ^ made();
+        let redirected = Redirected::new([tasks[0].0, tasks[1].0], seed)?;
+        let _warden = warden::new(&WARDS, seed)?;
+        Ok(Troupe { _warden, redirected, players, clan, pager, tasks, pager_task })
     }
 
     /// Makes somebody who answers, as far as the task can pay for that.
@@ -915,6 +967,29 @@ impl Troupe {
     /// Another clan in the place of the old one, in the middle of whatever its threads do.
     fn replace_clan(&mut self) -> Outcome {
         self.clan = Clan::new()?;
+        Ok(())
+    }
+
+    /// What is done every few rounds: memory is taken away, and whoever is gone, hangs or is in the middle of anything is replaced.
+    fn tend(&mut self, round: u64, random: &mut Random) -> Outcome {
+        if round % 8 == 0 {
+            let rights = if round % 16 == 0 { Rights::W } else { Rights::RWX };
+            sys::flush(Fpage::memory(ground(), GROUND_LOG2, rights))?;
+        }
+        if round % 4 == 0 {
+            describe_stands(random);
+            self.review_answerers();
+            self.redirected.review()?;
+        }
+        if round % 100 == 0 {
+            self.replace_pager()?;
+        }
+        if round % 100 == 50 {
+            self.replace_clan()?;
+        }
+        if round % 100 == 75 {
+            self.redirected.replace_handler()?;
+        }
         Ok(())
     }
 
@@ -957,7 +1032,12 @@ impl Troupe {
 /// Watches the players until they made `calls` calls: ends what waits for ever, replaces who is gone.
 fn supervise(calls: u64, seed: u64) -> Outcome {
     SEED.store(seed, Ordering::Relaxed);
-    MADE.iter().chain(&FINE).chain(&TRIED).for_each(|count| count.store(0, Ordering::Relaxed));
+    MADE.iter()
+        .chain(&FINE)
+        .chain(&TRIED)
+        .chain(&DOORS)
+        .chain(&STATES)
+        .for_each(|count| count.store(0, Ordering::Relaxed));
     pager::fence(addr_of!(ARENA.fence) as u64, FENCE_LEN as u64);
     let mut random = Random::new(seed);
     describe_stands(&mut random);
@@ -977,20 +1057,7 @@ fn supervise(calls: u64, seed: u64) -> Outcome {
         still = if all == last { still + 1 } else { 0 };
         last = all;
         check!(still < STILL_ROUNDS, "nobody makes calls any more, after {all}");
-        if round % 8 == 0 {
-            let rights = if round % 16 == 0 { Rights::W } else { Rights::RWX };
-            sys::flush(Fpage::memory(ground(), GROUND_LOG2, rights))?;
-        }
-        if round % 4 == 0 {
-            describe_stands(&mut random);
-            troupe.review_answerers();
-        }
-        if round % 100 == 0 {
-            troupe.replace_pager()?;
-        }
-        if round % 100 == 50 {
-            troupe.replace_clan()?;
-        }
+        troupe.tend(round, &mut random)?;
         for index in 0..PLAYERS {
             let now = MADE[index].load(Ordering::Relaxed);
             let state = sys::thread_info(troupe.players[index].uid).map(|info| info.state);
@@ -1031,6 +1098,7 @@ pub fn random_system_calls() -> Outcome {
     let (calls, seed) = (crate::random_calls(), crate::random_seed());
     let since = sys::clock();
     warden::forget();
+    redirected::forget();
     supervise(calls, seed)?;
     let [long, ipc, flush, thread, task, switch, _] =
         FINE.each_ref().map(|counter| counter.load(Ordering::Relaxed));
@@ -1041,7 +1109,12 @@ pub fn random_system_calls() -> Outcome {
          thread_control={thread} task_control={task} thread_switch={switch} door={door}/{door_tried}",
         (sys::clock() - since) / 1_000_000
     );
+    let [got, set] = STATES.each_ref().map(|counter| counter.load(Ordering::Relaxed));
+    println!("STATES got={got} set={set}");
+    redirected::tell();
     let warded = warden::tell();
+    redirected::judge(calls)?;
+    check!(got > calls / 50_000, "players got next to no whole states: {got}");
     check!(warded > calls / 1000, "the warden did next to nothing: {warded}");
     let after = sys::task_info(TaskId::NIL)?;
     check_eq!((after.quota, after.threads), (before.quota, before.threads));

@@ -1,12 +1,18 @@
-//! A random program of ipcs among a few threads, told step by step.
+//! A random program of ipcs among a few threads, told step by step, with foreign calls of [others](callers) that some of them take.
 //!
 //! Equal seeds give equal steps; what happens in them must not depend on time, on addresses, or on which
 //! of the kernel's two paths a message took. `init=suite args=transcript,seed=N` prints a hash of the story and
 //! counts; with `verbose`, the story.
 
+mod callers;
+
+use crate::check;
 use crate::kit::{Agent, Child, Frame, Outcome, Random};
+use callers::{CALLERS, Caller};
 use core::fmt::{self, Write};
 use rt::println;
+use sys::abi::call::{Call, FOREIGN, FOREIGN_RETURN, RESUME_AS_IS, thread_op};
+use sys::abi::op;
 use sys::{Error, Kind, TaskId, Timeout, Uid, thread_state};
 
 const AGENTS: usize = 6;
@@ -35,10 +41,18 @@ struct Story {
     hash: u64,
     lines: u64,
     fine: u64,
+    /// Foreign calls that came, and exceptions.
+    foreign: u64,
+    exceptions: u64,
     failed: [u64; 16],
 }
 
 impl Story {
+    fn new(verbose: bool) -> Story {
+        let hash = 0xcbf2_9ce4_8422_2325;
+        Story { verbose, hash, lines: 0, fine: 0, foreign: 0, exceptions: 0, failed: [0; 16] }
+    }
+
     fn tell(&mut self, text: fmt::Arguments) {
         let mut line = Line { text: [0; 600], len: 0 };
         let _ = line.write_fmt(text);
@@ -53,6 +67,7 @@ impl Story {
 }
 
 struct Cast {
+    callers: [Caller; CALLERS],
     children: [Child; 2],
     agents: [Agent; AGENTS],
     busy: [bool; AGENTS],
@@ -60,6 +75,12 @@ struct Cast {
     old: Uid,
     /// Who waits for an answer from each agent, as far as it knows.
     asked: [Uid; AGENTS],
+    /// Whose foreign call each agent does, as far as it knows.
+    does: [Option<usize>; AGENTS],
+    /// Whose exception it has.
+    has_exception: [Option<usize>; AGENTS],
+    /// Who has taken each caller's call, and may have left it unanswered.
+    taken_by: [Option<usize>; CALLERS],
 }
 
 impl Cast {
@@ -78,8 +99,13 @@ impl Cast {
             None if uid == self.old.0 => Name::Old,
             None if uid == 0 => Name::Nil,
             None if uid == u64::MAX => Name::Any,
-            None => Name::Other,
+            None => self.caller(Uid(uid)).map_or(Name::Other, Name::Caller),
         }
+    }
+
+    /// Which caller that is.
+    fn caller(&self, uid: Uid) -> Option<usize> {
+        self.callers.iter().position(|caller| caller.uid == uid)
     }
 
     /// Somebody to send to: as a rule one who waits to receive, so that something happens.
@@ -117,6 +143,11 @@ impl Cast {
                     return Ok(false);
                 }
             }
+            for caller in &self.callers {
+                if !caller.rests()? {
+                    return Ok(false);
+                }
+            }
         }
         Ok(true)
     }
@@ -128,6 +159,9 @@ impl Cast {
             for index in (0..AGENTS).filter(|index| self.busy[*index]) {
                 self.agents[index].settle()?;
             }
+            for caller in &self.callers {
+                caller.settle()?;
+            }
         }
         for index in 0..AGENTS {
             if !self.busy[index] || !self.agents[index].is_done() {
@@ -135,12 +169,29 @@ impl Cast {
             }
             self.busy[index] = false;
             let frame = self.agents[index].wait()?;
-            self.asked[index] = if frame.kind() == Some(Kind::Request) { frame.sender() } else { Uid::NIL };
+            if frame.r11 & FOREIGN != 0 {
+                self.take(story, index, &frame);
+                continue;
+            }
+            (self.asked[index], self.does[index], self.has_exception[index]) = (Uid::NIL, None, None);
+            match frame.kind() {
+                Some(Kind::Request) => self.asked[index] = frame.sender(),
+                Some(Kind::Exception) => {
+                    story.exceptions += 1;
+                    self.has_exception[index] = self.caller(frame.sender());
+                }
+                _ => {}
+            }
             match frame.error() {
                 Some(error) => story.failed[error as usize] += 1,
                 None => story.fine += 1,
             }
-            let words = frame.words().map(|word| Word(word, self.name(word)));
+            let mut words = frame.words();
+            if frame.kind() == Some(Kind::Exception) {
+                // The task's name is another one in each story.
+                words[6] = 0;
+            }
+            let words = words.map(|word| Word(word, self.name(word)));
             let sender = self.name(frame.rdx);
             let flags = frame.flags;
             story.tell(format_args!(
@@ -156,6 +207,7 @@ impl Cast {
 #[derive(Clone, Copy)]
 enum Name {
     Agent(usize),
+    Caller(usize),
     Old,
     Nil,
     Any,
@@ -166,6 +218,7 @@ impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Name::Agent(index) => write!(f, "a{index}"),
+            Name::Caller(index) => write!(f, "c{index}"),
             Name::Old => f.write_str("old"),
             Name::Nil => f.write_str("nil"),
             Name::Any => f.write_str("any"),
@@ -184,7 +237,7 @@ impl fmt::Display for Words<'_> {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         for Word(word, name) in self.0 {
             match name {
-                Name::Agent(_) | Name::Old => write!(f, " {name}")?,
+                Name::Agent(_) | Name::Caller(_) | Name::Old => write!(f, " {name}")?,
                 _ => write!(f, " {word:x}")?,
             }
         }
@@ -194,16 +247,19 @@ impl fmt::Display for Words<'_> {
 
 /// Runs it and prints the summary.
 pub fn run(seed: u64, steps: u64, verbose: bool) -> Outcome {
-    let mut story = Story { verbose, hash: 0xcbf2_9ce4_8422_2325, lines: 0, fine: 0, failed: [0; 16] };
+    let mut story = Story::new(verbose);
     tell(&mut story, seed, steps)?;
     println!("TRANSCRIPT seed={seed} steps={steps} lines={} hash={:016x}", story.lines, story.hash);
     println!("TRANSCRIPT messages and empty results: {}", story.fine);
+    println!("TRANSCRIPT foreign calls: {}, exceptions: {}", story.foreign, story.exceptions);
     for (error, text) in Error::ALL {
         let count = story.failed[error as usize];
         if count > 0 {
             println!("TRANSCRIPT {text}: {count}");
         }
     }
+    check!(story.foreign > steps / 100, "only {} foreign calls came", story.foreign);
+    check!(story.exceptions > steps / 500, "only {} exceptions came", story.exceptions);
     Ok(())
 }
 
@@ -221,7 +277,14 @@ fn tell(story: &mut Story, seed: u64, steps: u64) -> Outcome {
         let gone = children[0].agent()?;
         gone.uid
     };
-    let mut cast = Cast { children, agents, busy: [false; AGENTS], old, asked: [Uid::NIL; AGENTS] };
+    let caller = |index: usize, handler: usize| {
+        Caller::new(children[index % 2].0, agents[handler].uid, index as u32 + 1)
+    };
+    let callers = [caller(0, 0)?, caller(1, 5)?, caller(2, 1)?, caller(3, 3)?];
+    let (busy, asked, does, has_exception) =
+        ([false; AGENTS], [Uid::NIL; AGENTS], [None; AGENTS], [None; AGENTS]);
+    let taken_by = [None; CALLERS];
+    let mut cast = Cast { callers, children, agents, busy, old, asked, does, has_exception, taken_by };
     let mut random = Random::new(seed);
     for step in 0..steps {
         crate::kit::progress();
@@ -229,7 +292,9 @@ fn tell(story: &mut Story, seed: u64, steps: u64) -> Outcome {
         // As a rule somebody who is free.
         let free = (0..AGENTS).map(|index| (first + index) % AGENTS).find(|&index| !cast.busy[index]);
         let index = if random.below(8) == 0 { first } else { free.unwrap_or(first) };
-        if cast.busy[index] {
+        if random.below(12) == 0 {
+            cast.disturb_caller(story, &mut random, step)?;
+        } else if cast.busy[index] {
             cast.disturb(story, &mut random, step, index)?;
         } else {
             cast.act(story, &mut random, step, index)?;
@@ -259,10 +324,101 @@ impl Cast {
                 sys::thread_destroy(thread)?;
                 self.agents[index] = Cast::make(&self.children, index)?;
                 (self.busy[index], self.asked[index]) = (false, Uid::NIL);
+                (self.does[index], self.has_exception[index]) = (None, None);
             }
             _ => {}
         }
         Ok(())
+    }
+
+    /// Does something to a caller, which is blocked or stopped: its calls go to somebody else from now on, or it ends.
+    fn disturb_caller(&mut self, story: &mut Story, random: &mut Random, step: u64) -> Outcome {
+        let which = random.below(CALLERS as u64) as usize;
+        // As a rule somebody who may have its calls.
+        let may = [[0, 1, 5, 5], [2, 3, 4, 5]][which % 2];
+        let anybody = random.below(AGENTS as u64) as usize;
+        let handler = if random.below(8) == 0 { anybody } else { random.pick(&may) };
+        let label = random.next() as u32 >> 1;
+        let thread = self.callers[which].uid;
+        let (what, result) = match random.below(8) {
+            0 => ("abort", sys::thread_abort(thread)),
+            1 => ("stop and resume", sys::thread_stop(thread).and_then(|()| sys::thread_resume(thread))),
+            2 => {
+                self.callers[which] =
+                    Caller::new(self.children[which % 2].0, self.agents[handler].uid, label)?;
+                ("replace", Ok(()))
+            }
+            3 => ("allow", sys::thread_deny_native(thread, 0)),
+            kind => {
+                if kind % 2 == 0 {
+                    // Whoever has its call has forgotten that, perhaps.
+                    let _ = sys::thread_abort(thread);
+                }
+                self.callers[which].redirect(self.agents[handler].uid, label)?;
+                ("redirect", sys::thread_resume(thread))
+            }
+        };
+        story.tell(format_args!("{step}: {what} c{which}, handler {handler}, label {label:x}: {result:?}"));
+        Ok(())
+    }
+
+    /// Tells what an agent got with a foreign call.
+    fn take(&mut self, story: &mut Story, index: usize, frame: &Frame) {
+        let label = (frame.r11 >> 32) as u32 & !(1 << 31);
+        self.asked[index] = Uid::NIL;
+        self.does[index] = self.callers.iter().position(|caller| caller.label.get() == label);
+        if let Some(which) = self.does[index] {
+            self.taken_by[which] = Some(index);
+        }
+        story.foreign += 1;
+        let (Frame { rax, rdx, flags, .. }, words) = (*frame, frame.words());
+        story.tell(format_args!(
+            "  {index} takes {label:x} rax {rax:x} rdx {rdx:x} flags {flags:x} words {words:x?}"
+        ));
+    }
+
+    /// A frame that has to do with foreign calls: an agent takes them, returns from one, or lets a caller go on in another way.
+    fn act_on_calls(&mut self, random: &mut Random, index: usize, words: [u64; 11]) -> (&'static str, Frame) {
+        const TAKE: u8 = 0;
+        const REPLY: u8 = 1;
+        const RETURN: u8 = 2;
+        const LATE: u8 = 3;
+        const GO_ON: u8 = 4;
+        let flags = op::TAKES_BLOCK | op::TAKES_FOREIGN;
+        let some = random.below(CALLERS as u64) as usize;
+        let left = self.taken_by.iter().position(|by| *by == Some(index));
+        let (which, kinds): (usize, &[u8]) = match (self.does[index], self.has_exception[index], left) {
+            (Some(which), ..) => (which, &[TAKE, REPLY, RETURN, RETURN, RETURN, RETURN, LATE, LATE, GO_ON]),
+            (_, Some(which), _) => (which, &[TAKE, LATE, GO_ON, GO_ON, GO_ON]),
+            (.., Some(which)) => (which, &[TAKE, RETURN, LATE, LATE, LATE, GO_ON]),
+            _ => (some, &[TAKE, TAKE, TAKE, TAKE, REPLY, REPLY, RETURN, LATE, GO_ON]),
+        };
+        let thread = self.callers[which].uid;
+        let never = Timeout::NEVER;
+        let kind = random.pick(kinds);
+        if matches!(kind, RETURN | LATE | GO_ON) && self.taken_by[which] == Some(index) {
+            self.taken_by[which] = None;
+        }
+        match kind {
+            TAKE => ("take calls", Frame::receive(Uid::ANY, never).flags(flags)),
+            REPLY => {
+                let client = self.client(index, random);
+                ("reply and take calls", Frame::ipc(client, Uid::ANY, Timeout::ZERO, never).flags(flags))
+            }
+            RETURN => {
+                let frame = Frame::call(Uid(words[0]), 0, words);
+                ("return from a call", Frame { rax: FOREIGN_RETURN.into(), ..frame })
+            }
+            LATE => {
+                let operation = Call::ThreadControl as u32 | thread_op::FOREIGN_RETURN << 8;
+                let block = callers::registers(words);
+                ("return late", Frame::control(operation, [thread.0, block, 0, 0, 0, 0]))
+            }
+            _ => {
+                let send = Frame::send(thread, Timeout::ZERO).label(RESUME_AS_IS);
+                ("let a caller go on", send)
+            }
+        }
     }
 
     /// Lets an agent do an ipc.
@@ -271,7 +427,20 @@ impl Cast {
         let label = random.next() as u32;
         let (to, from, client) = (self.receiver(random), self.sender(random), self.client(index, random));
         let never = Timeout::NEVER;
-        let (what, to, frame) = match random.below(20) {
+        let has_one = self.does[index].is_some() || self.has_exception[index].is_some();
+        let may_have = self.callers.iter().any(|caller| caller.handler.get() == self.agents[index].uid);
+        let kinds = if has_one {
+            80
+        } else if may_have {
+            60
+        } else {
+            22
+        };
+        let (what, to, frame) = match random.below(kinds) {
+            20.. => {
+                let (what, frame) = self.act_on_calls(random, index, words);
+                (what, Uid::NIL, frame)
+            }
             0..6 => ("call", to, Frame::call(to, label, words)),
             6..12 => ("reply and wait", client, Frame::reply_wait(client, label, words)),
             12 => ("send, no wait", to, Frame::send(to, Timeout::ZERO).label(label)),
@@ -297,7 +466,7 @@ impl Cast {
 pub fn stories_repeat() -> Outcome {
     let mut hashes = [0; 2];
     for hash in &mut hashes {
-        let mut story = Story { verbose: false, hash: 0, lines: 0, fine: 0, failed: [0; 16] };
+        let mut story = Story::new(false);
         tell(&mut story, 42, 400)?;
         *hash = story.hash;
     }

@@ -551,7 +551,7 @@ impl Agent {
 }
 
 /// Whether a thread waits or is stopped, and not only until the suite's pager has dealt with a fault of it.
-fn is_blocked(thread: Uid) -> sys::Result<bool> {
+pub fn is_blocked(thread: Uid) -> sys::Result<bool> {
     const RUNNING: [u8; 3] = [INACTIVE, READY, BUSY];
     let before = sys::thread_info(thread)?;
     if RUNNING.contains(&before.state) || sys::thread_info(pager::uid())?.state != RECEIVING {

@@ -10,7 +10,7 @@ pub mod seen;
 pub mod source;
 mod stage;
 
-pub use agent::{Agent, Attempt, Attempted, Thread, door_entry, guarded, spawn};
+pub use agent::{Agent, Attempt, Attempted, Thread, caught, door_entry, guarded, is_blocked, spawn};
 pub use check::{Failure, Outcome};
 pub use frame::{Frame, PLAIN_FLAGS, WORDS};
 pub use later::{abort_later, stop_later};
