@@ -13,12 +13,13 @@ use sys::{TaskId, Uid};
 /// Number of callers.
 pub const CALLERS: usize = 4;
 
-// Its own name, in rdx, is another one in each story. Of the result only what is left of an agent's stack pointer without the place of the stack; numbers are those of no error.
+// Its own name, in rsi, and that of its task, in rdx, are others in each story. Of the result only what is left of an agent's stack pointer without the place of the stack; numbers are those of no error.
 global_asm!(
     "
     .section .text.suite_transcript, \"ax\", @progbits
     .globl suite_transcript_caller
 suite_transcript_caller:
+    xor esi, esi
     xor edx, edx
     xor r11d, r11d
 1:  and eax, 0xfff
