@@ -749,6 +749,7 @@ extern "C" fn play(argument: u64) -> u64 {
         let call = frame.rax;
         made.fetch_add(1, Ordering::Relaxed);
         count_attempt(call as u32);
+        redirected::mark_vectors();
         // SAFETY: the module's text says why nothing that the suite needs is taken away.
         if unsafe { guarded(mailbox, &mut frame) } {
             it.learn_from(call, &frame);

@@ -283,6 +283,12 @@ fn is_carrier(index: usize) -> bool {
     index >= CALLERS / 2
 }
 
+/// Marks the vector registers of a thread that calls others: what a carrier left there is not the caller's any more, and goes to no other carrier.
+pub fn mark_vectors() {
+    // SAFETY: programs of the suite are compiled for a target without these registers, so nothing else is in them.
+    unsafe { core::arch::asm!("movq xmm0, {}", in(reg) u64::from(MARKED), options(nomem, nostack, preserves_flags)) }
+}
+
 /// A label for anybody's foreign calls: mostly one that fits, and at times a caller's.
 pub fn label(random: &mut Random) -> u64 {
     match random.below(16) {

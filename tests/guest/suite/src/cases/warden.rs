@@ -90,10 +90,12 @@ impl Warden {
             self.wards.spared[self.random.below(self.wards.spared.len() as u64) as usize]
         };
         let first = Uid(list[self.random.below(list.len() as u64) as usize].load(Ordering::Relaxed));
-        // Some of those that nobody knows by name: whoever was made after it in its task. Nil would be this program itself.
+        // Some of those that nobody knows by name: whoever was made after it in its task, unless that is the warden's own. Nil would be this
+        // program itself.
         if !first.is_nil()
             && self.random.below(4) == 0
             && let Ok(info) = sys::thread_info(first)
+            && Ok(info.task) != sys::thread_info(Uid::NIL).map(|own| own.task)
             && let Ok(next) = sys::thread_next(info.task, first)
             && !next.is_nil()
         {
