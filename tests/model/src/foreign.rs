@@ -564,6 +564,34 @@ fn a_late_return_gives_extended_state_back() {
     }
 }
 
+/// A handler faults in the middle of a foreign call, and the thread is taken from its call while the handler's pager works on its shuttle. Nothing of the pager's stays there:
+/// the thread begins anew, and the handler goes on with its own.
+#[test]
+fn a_thread_has_nothing_of_its_handlers_pager() {
+    let world = world();
+    let pager = handler(&world, TaskId::NIL);
+    let handler = handler(&world, TaskId::NIL);
+    world.thread_control(thread_op::SET_PAGER, [handler.uid().0, pager.uid().0, 0, 0]).expect("it is ours");
+    let ward = ward(&world, TaskId::NIL, 5, handler);
+    set_registers(2);
+    call(&world);
+    assert_eq!((world.current(), registers()), (handler, 2));
+    world.page_fault(0x7000_0000, Rights::R);
+    assert_eq!(world.current(), pager);
+    set_registers(9);
+    world.thread_control(thread_op::ABORT, [ward.uid().0, 0, 0, 0]).expect("it waits");
+    assert!(ward.is_stopped() && ward.is_ready());
+    let label = u64::from(RESUME_AS_IS) << 32;
+    world.system_call(abi::call::IPC_REPLY_WAIT as u64 | label, handler.uid().0, [0; WORDS]);
+    world.settle();
+    assert_eq!((world.current(), registers()), (handler, 2));
+    world.thread_control(thread_op::RESUME, [ward.uid().0, 0, 0, 0]).expect("it is stopped");
+    set_registers(3);
+    wait(&world);
+    assert_eq!((world.current(), registers()), (ward, 0));
+    world.check();
+}
+
 /// A server that makes a foreign call for an urgent client, which its handler answers late, goes on as urgent as that.
 #[test]
 fn a_late_return_gives_a_clients_shuttle_back() {

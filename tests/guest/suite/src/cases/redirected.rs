@@ -69,6 +69,9 @@ struct Words {
     /// Answers that came with vector registers of a third party. A caller has its own, which a carrier has lost if its client has given up; and a
     /// carrier, or a caller whose handler asked somebody, may have those of the partner, which are zero or marked.
     vectors: AtomicU64,
+    /// Answers of other callers that came with initial vector registers. Such a caller was aborted when its handler, which the warden lets single-step, was in an exception of
+    /// its own, so that somebody else was on the shuttle; and then it had a whole state from that handler.
+    initial: AtomicU64,
     elsewhere: AtomicU64,
     /// Labels that were refused.
     labels: AtomicU64,
@@ -97,6 +100,7 @@ static BLOCKS: [Block; CALLERS] = [const {
             otherwise: AtomicU64::new(0),
             astray: AtomicU64::new(0),
             vectors: AtomicU64::new(0),
+            initial: AtomicU64::new(0),
             elsewhere: AtomicU64::new(0),
             labels: AtomicU64::new(0),
         },
@@ -194,8 +198,12 @@ suite_redirected_behind:
     jz 4f
     cmp cl, {marked}
     je 4f
-6:  inc qword ptr [rsp + 8 + {vectors}]
+6:  test rcx, rcx
+    jz 8f
+    inc qword ptr [rsp + 8 + {vectors}]
 4:  ret
+8:  inc qword ptr [rsp + 8 + {initial}]
+    ret
 1:  inc qword ptr [rsp + 8 + {otherwise}]
     ret
 2:  cmp rax, [rsp + 8 + {number}]
@@ -252,6 +260,7 @@ suite_redirected_carrier:
     otherwise = const offset_of!(Words, otherwise),
     astray = const offset_of!(Words, astray),
     vectors = const offset_of!(Words, vectors),
+    initial = const offset_of!(Words, initial),
     elsewhere = const offset_of!(Words, elsewhere),
     labels = const offset_of!(Words, labels),
     callers = const CALLERS,
@@ -286,7 +295,9 @@ fn is_carrier(index: usize) -> bool {
 /// Marks the vector registers of a thread that calls others: what a carrier left there is not the caller's any more, and goes to no other carrier.
 pub fn mark_vectors() {
     // SAFETY: programs of the suite are compiled for a target without these registers, so nothing else is in them.
-    unsafe { core::arch::asm!("movq xmm0, {}", in(reg) u64::from(MARKED), options(nomem, nostack, preserves_flags)) }
+    unsafe {
+        core::arch::asm!("movq xmm0, {}", in(reg) u64::from(MARKED), options(nomem, nostack, preserves_flags))
+    }
 }
 
 /// A label for anybody's foreign calls: mostly one that fits, and at times a caller's.
@@ -443,7 +454,7 @@ impl Redirected {
 }
 
 /// Counts of calls, as they are printed.
-const COUNTS: usize = 8;
+const COUNTS: usize = 9;
 
 fn counts() -> [u64; COUNTS] {
     let sum = |of: fn(&Words) -> &AtomicU64| (0..CALLERS).map(|index| of(words(index)).load(Relaxed)).sum();
@@ -454,6 +465,7 @@ fn counts() -> [u64; COUNTS] {
         sum(|words| &words.otherwise),
         sum(|words| &words.astray),
         sum(|words| &words.vectors),
+        sum(|words| &words.initial),
         sum(|words| &words.elsewhere),
         sum(|words| &words.labels),
     ]
@@ -462,8 +474,9 @@ fn counts() -> [u64; COUNTS] {
 /// Forgets what was counted.
 pub fn forget() {
     for index in 0..CALLERS {
-        let Words { made, answered, as_is, otherwise, astray, vectors, elsewhere, labels, .. } = words(index);
-        let all = [made, answered, as_is, otherwise, astray, vectors, elsewhere, labels];
+        let Words { made, answered, as_is, otherwise, astray, vectors, initial, elsewhere, labels, .. } =
+            words(index);
+        let all = [made, answered, as_is, otherwise, astray, vectors, initial, elsewhere, labels];
         all.iter().for_each(|count| count.store(0, Relaxed));
     }
     handler::forget();
@@ -471,17 +484,17 @@ pub fn forget() {
 
 /// Says what came of the foreign calls.
 pub fn tell() {
-    let [made, answered, as_is, otherwise, astray, vectors, elsewhere, labels] = counts();
+    let [made, answered, as_is, otherwise, astray, vectors, initial, elsewhere, labels] = counts();
     println!(
         "FOREIGN made={made} answered={answered} as_is={as_is} otherwise={otherwise} astray={astray} vectors={vectors} \
-         elsewhere={elsewhere} labels_refused={labels}"
+         initial={initial} elsewhere={elsewhere} labels_refused={labels}"
     );
     handler::tell();
 }
 
 /// Judges what came of the foreign calls beside `calls` of the players.
 pub fn judge(calls: u64) -> Outcome {
-    let [made, answered, as_is, otherwise, astray, vectors, elsewhere, labels] = counts();
+    let [made, answered, as_is, otherwise, astray, vectors, initial, elsewhere, labels] = counts();
     let in_doubt = handler::judge(calls)?;
     check!(made > calls / 100 && answered > calls / 200, "next to nobody made foreign calls");
     let _ = labels;
@@ -490,5 +503,6 @@ pub fn judge(calls: u64) -> Outcome {
     }
     check!(astray <= in_doubt, "{astray} answers went to other calls, of which {in_doubt} may");
     check_eq!(vectors, 0);
+    check!(initial <= 1 + calls / 100_000, "{initial} answers came with initial vector registers");
     Ok(())
 }
