@@ -262,6 +262,7 @@ pub fn boot(system: &System, plugin: &str, suite: &str, options: &str) -> Result
     let report = paths::out()?.join(format!("bench-{suite}-{name}-{}.csv", std::process::id()));
     let report = report.display().to_string();
     let wanted = Wanted::read(options)?;
+    let system = &wanted.system(system)?;
     let machine = match suite {
         linux::SUITE => linux::machine(system)?.with(&wanted.options),
         _ => Machine::new(system).with(&format!("init=bench args={suite} {}", wanted.options)),
@@ -283,6 +284,9 @@ pub fn boot(system: &System, plugin: &str, suite: &str, options: &str) -> Result
     }
     let csv = fs::read_to_string(&report).context(|| format!("read {report}"))?;
     let _ = fs::remove_file(&report);
+    if wanted.has_own_system() {
+        let _ = fs::remove_file(&system.archive);
+    }
     Ok(medians(&csv))
 }
 

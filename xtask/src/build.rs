@@ -34,6 +34,28 @@ pub struct System {
     pub archive: PathBuf,
 }
 
+impl System {
+    /// The boot archive's files.
+    pub fn entries(&self) -> Result<Vec<Entry>> {
+        let bytes = paths::read(&self.archive)?;
+        let files = abi::archive::files(&bytes).filter_map(std::result::Result::ok);
+        Ok(files.map(|file| Entry { name: file.name.into(), data: file.data.to_vec() }).collect())
+    }
+
+    /// The boot archive's files with another description, which `describe` makes for them.
+    pub fn entries_of(
+        &self,
+        describe: impl FnOnce(&[&str]) -> Result<description::System>,
+    ) -> Result<Vec<Entry>> {
+        let mut entries = self.entries()?;
+        entries.retain(|entry| entry.name != description::FILE);
+        let files: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+        let data = describe(&files)?.pack();
+        entries.push(Entry { name: description::FILE.into(), data });
+        Ok(entries)
+    }
+}
+
 /// The verb `build`.
 pub fn perform() -> Result<u8> {
     let system = system()?;

@@ -127,11 +127,7 @@ impl World {
 
     /// The boot archive's files.
     pub fn entries(&self) -> xtask::Result<Vec<Entry>> {
-        let bytes = paths::read(&self.system.archive)?;
-        Ok(abi::archive::files(&bytes)
-            .filter_map(Result::ok)
-            .map(|file| Entry { name: file.name.into(), data: file.data.to_vec() })
-            .collect())
+        self.system.entries()
     }
 
     /// The boot archive with another description, which `describe` makes for these files.
@@ -139,12 +135,7 @@ impl World {
         &self,
         describe: impl FnOnce(&[&str]) -> xtask::Result<description::System>,
     ) -> xtask::Result<Vec<Entry>> {
-        let mut entries = self.entries()?;
-        entries.retain(|entry| entry.name != description::FILE);
-        let files: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
-        let data = describe(&files)?.pack();
-        entries.push(Entry { name: description::FILE.into(), data });
-        Ok(entries)
+        self.system.entries_of(describe)
     }
 }
 

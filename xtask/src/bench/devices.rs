@@ -1,9 +1,10 @@
-//! The machine of a row beside its boot options: a model of processor, a disk, a network card.
+//! The machine of a row beside its boot options: a model of processor, a disk, a network card, and another system than the default one.
 
-use crate::build::run_builder;
+use crate::archive::pack;
+use crate::build::{System, run_builder};
 use crate::machine::{Forward, Machine};
 use crate::peripherals::ext4_tool;
-use crate::{Error, Result, paths};
+use crate::{Context, Error, Result, paths, system};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -21,24 +22,34 @@ pub(super) const NULL_DISK: [&str; 2] =
 /// Device of that disk.
 pub(super) const NULL_DISK_DEVICE: &str = "virtio-blk-pci,drive=disk";
 
+/// Device of such a disk at the machine's SATA controller.
+const NULL_DISK_SATA: &str = "ide-hd,bus=ide.0,drive=disk";
+
+/// Folder with the descriptions of systems of rows.
+const SYSTEMS: &str = "bench/systems";
+
 /// A disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Disk {
     /// One behind which there is nothing.
     Null,
+    /// Such a one at a SATA controller.
+    Sata,
     /// One with an empty file system.
     Ext4,
 }
 
 /// Words of a row that are no boot options, and those that are.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Wanted {
     /// Boot options.
     pub options: String,
     /// Model of the processor: `cpu=EPYC`.
     cpu: Option<String>,
-    /// `disk=null` or `disk=ext4`.
+    /// `disk=null`, `disk=sata` or `disk=ext4`.
     disk: Option<Disk>,
+    /// `system=stacked`: a file in [`SYSTEMS`].
+    system: Option<String>,
     /// `card=on`: a network card.
     card: bool,
 }
@@ -46,12 +57,14 @@ pub(super) struct Wanted {
 impl Wanted {
     /// Reads the words of a row.
     pub fn read(words: &str) -> Result<Wanted> {
-        let mut wanted = Wanted { options: String::new(), cpu: None, disk: None, card: false };
+        let mut wanted = Wanted::default();
         let mut options = Vec::new();
         for word in words.split_whitespace() {
             match word.split_once('=') {
                 Some(("cpu", model)) => wanted.cpu = Some(model.into()),
                 Some(("disk", "null")) => wanted.disk = Some(Disk::Null),
+                Some(("disk", "sata")) => wanted.disk = Some(Disk::Sata),
+                Some(("system", name)) => wanted.system = Some(name.into()),
                 Some(("disk", "ext4")) => wanted.disk = Some(Disk::Ext4),
                 Some(("card", "on")) => wanted.card = true,
                 Some(("disk" | "card", _)) => {
@@ -69,6 +82,23 @@ impl Wanted {
         self.disk.is_some() || self.card
     }
 
+    /// Whether [`Wanted::system`] makes an archive for the row.
+    pub fn has_own_system(&self) -> bool {
+        self.system.is_some()
+    }
+
+    /// The system to boot: the default one that is given, or it with another description.
+    pub fn system(&self, usual: &System) -> Result<System> {
+        let Some(name) = &self.system else { return Ok(usual.clone()) };
+        let source = format!("{SYSTEMS}/{name}.toml");
+        let text = paths::read(&paths::root().join(&source))?;
+        let text = String::from_utf8(text).context(|| format!("read {source}"))?;
+        let entries = usual.entries_of(|files| system::of_text(&source, &text, files))?;
+        let archive = paths::out()?.join(format!("bench-{name}-{}.cpio", std::process::id()));
+        paths::write(&archive, &pack(&entries))?;
+        Ok(System { archive, ..usual.clone() })
+    }
+
     /// Gives a machine that counts all of it.
     pub fn plug_into(&self, machine: &mut Machine) -> Result<()> {
         if let Some(cpu) = &self.cpu {
@@ -79,6 +109,10 @@ impl Wanted {
                 let device = machine.virtio(NULL_DISK_DEVICE);
                 machine.extra.extend(NULL_DISK.map(String::from));
                 machine.extra.extend(["-device".into(), device]);
+            }
+            Some(Disk::Sata) => {
+                machine.extra.extend(NULL_DISK.map(String::from));
+                machine.extra.extend(["-device", NULL_DISK_SATA].map(String::from));
             }
             Some(Disk::Ext4) => {
                 let image = paths::out()?.join("bench-ext4.img");
@@ -117,9 +151,16 @@ mod tests {
     fn words_are_parted() {
         let wanted = Wanted::read("pti=off cpu=EPYC disk=null kmem=1M card=on").unwrap();
         let disk = Some(Disk::Null);
-        let expected =
-            Wanted { options: "pti=off kmem=1M".into(), cpu: Some("EPYC".into()), disk, card: true };
+        let expected = Wanted {
+            options: "pti=off kmem=1M".into(),
+            cpu: Some("EPYC".into()),
+            disk,
+            card: true,
+            system: None,
+        };
         assert_eq!(wanted, expected);
+        let wanted = Wanted::read("disk=sata system=stacked").unwrap();
+        assert_eq!((wanted.disk, wanted.system.as_deref()), (Some(Disk::Sata), Some("stacked")));
         assert!(wanted.has_devices() && !Wanted::read("cpu=EPYC pti=off").unwrap().has_devices());
         assert!(Wanted::read("disk=floppy").is_err() && Wanted::read("card=off").is_err());
         assert_eq!(Wanted::read("").unwrap().options, "");

@@ -1,12 +1,13 @@
 //! The suite `memory`: what everything takes in memory when the default system has booted and its shell can be typed at.
 //!
-//! The figures are the shell's own: `ps` tells of tasks, `mem` of all together. The machine counts instead of timing and has no disk and no card, so they are
-//! nearly the same in each run; and since a change of any program moves some, they are compared with a margin.
+//! The figures are the shell's own: `ps` tells of tasks, `mem` of all together. The system is booted on a machine without a disk and a card, and on one that has both. The
+//! machines count instead of timing, so figures are nearly the same in each run; and since a change of any program moves some, they are compared with a margin.
 
+use super::devices::make_disk;
 use super::rows_of;
 use crate::build::System;
 use crate::guest::{End, Guest};
-use crate::machine::Machine;
+use crate::machine::{Forward, Machine};
 use crate::{Context, Error, Result, paths};
 use object::{Object, ObjectSegment};
 use serde_json::{Value, json};
@@ -18,6 +19,9 @@ pub const SUITE: &str = "memory";
 
 /// Beginning of the rows' names.
 pub const PREFIX: &str = "memory.";
+
+/// Beginning of the names of those rows, behind [`PREFIX`], for which the machine has a disk with a file system and a card.
+pub const DEVICES: &str = "devices.";
 
 /// Figures of a row: its pages of 4 KiB, the frames of kernel memory that are used for it, its threads.
 pub const FIGURES: [&str; 3] = ["pages", "frames", "threads"];
@@ -37,10 +41,26 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// Figures may differ by this part of the committed one, or by so many pages, frames or threads, whatever is more.
 const MARGIN: (u64, u64) = (8, 4);
 
-/// Boots the system and looks.
+/// Boots the system on both machines and looks.
 pub fn table(system: &System) -> Result<Value> {
-    let machine = Machine::new(system).with("init=shell args=script").counting();
-    let mut guest = Guest::start(&machine)?;
+    let bare = Machine::new(system).with("init=shell args=script").counting();
+    let mut equipped = bare.clone();
+    let image = paths::out()?.join("bench-memory.img");
+    make_disk(&image, None)?;
+    equipped.disk = Some(image);
+    // Nobody connects to the port, which is any.
+    equipped.net = Some(Forward { host: 0, guest: 1 });
+    let mut rows = rows_on(&bare, "")?;
+    rows.extend(rows_on(&equipped, DEVICES)?);
+    rows.push(row("image", [pages(image_bytes(system)?), 0, 0]));
+    let archive = fs::metadata(&system.archive).context(|| format!("read {}", system.archive.display()))?;
+    rows.push(row("archive", [pages(archive.len()), 0, 0]));
+    Ok(json!({ "suite": SUITE, "rows": rows }))
+}
+
+/// Boots a machine and looks. `group`: the beginning of its rows' names.
+fn rows_on(machine: &Machine, group: &str) -> Result<Vec<Value>> {
+    let mut guest = Guest::start(machine)?;
     guest.limit(Some(LIMIT));
     if guest.expect_begin() {
         guest.send(SCRIPT);
@@ -52,14 +72,11 @@ pub fn table(system: &System) -> Result<Value> {
             return Err(Error::machine(format!("the system ended: {end:?}")));
         }
     }
-    let mut rows = rows_from(&guest.text());
+    let rows = rows_from(&guest.text(), group);
     if rows.len() < TOTALS.len() + 2 {
         return Err(Error::machine(format!("the shell did not tell of memory:\n{}", guest.text())));
     }
-    rows.push(row("image", [pages(image_bytes(system)?), 0, 0]));
-    let archive = fs::metadata(&system.archive).context(|| format!("read {}", system.archive.display()))?;
-    rows.push(row("archive", [pages(archive.len()), 0, 0]));
-    Ok(json!({ "suite": SUITE, "rows": rows }))
+    Ok(rows)
 }
 
 fn row(name: &str, figures: [u64; 3]) -> Value {
@@ -86,8 +103,8 @@ fn image_bytes(system: &System) -> Result<u64> {
 const TOTALS: [(&str, &str); 3] =
     [("machine (sigma0)", "machine"), ("programs (mm)", "programs"), ("kernel memory (root)", "kernel")];
 
-/// The rows that the shell's answers are.
-fn rows_from(text: &str) -> Vec<Value> {
+/// The rows that the shell's answers are, in this group.
+fn rows_from(text: &str, group: &str) -> Vec<Value> {
     let mut tasks: Vec<(&str, [u64; 3])> = Vec::new();
     for line in text.lines() {
         tasks.extend(task_of(line));
@@ -96,9 +113,9 @@ fn rows_from(text: &str) -> Vec<Value> {
             *threads += u64::from(is_thread(line));
         }
     }
-    let tasks = tasks.iter().map(|(name, figures)| row(name, *figures));
-    let totals = text.lines().filter_map(total_of).map(|(name, used)| row(name, [used, 0, 0]));
-    tasks.chain(totals).collect()
+    let totals = text.lines().filter_map(total_of).map(|(name, used)| (name, [used, 0, 0]));
+    let all = tasks.into_iter().chain(totals);
+    all.map(|(name, figures)| row(&format!("{group}{name}"), figures)).collect()
 }
 
 /// A line of `ps` in which a task begins: its name, pages and frames.
@@ -202,8 +219,9 @@ kernel memory (root)               8192       4096       4096
             row("programs", [1500, 0, 0]),
             row("kernel", [1024, 0, 0]),
         ];
-        assert_eq!(rows_from(SAID), expected);
-        assert!(rows_from("ps: the server refused").is_empty());
+        assert_eq!(rows_from(SAID, ""), expected);
+        assert_eq!(rows_from(SAID, DEVICES)[1], row("devices.network", [88, 20, 2]));
+        assert!(rows_from("ps: the server refused", "").is_empty());
     }
 
     #[test]

@@ -144,13 +144,28 @@ fn of_linux() -> Result<String> {
     Ok(out)
 }
 
-/// Memory of everything, as a table.
+/// Memory of everything, as a table: on a machine without devices, and beside it on one with them.
 fn of_memory(table: &Value) -> String {
-    let mut out = String::from("| what | pages | kernel pages | threads |\n|---|--:|--:|--:|\n");
+    let mut out = String::from(
+        "| what | pages | kernel pages | threads | with devices: pages | kernel pages | threads |\n\
+         |---|--:|--:|--:|--:|--:|--:|\n",
+    );
+    let mut names: Vec<&str> = Vec::new();
     for row in rows_of(table) {
-        let name = row["name"].as_str().unwrap_or("?");
-        let name = name.strip_prefix(memory::PREFIX).unwrap_or(name);
-        let cells = memory::FIGURES.map(|figure| grouped(row[figure].as_u64().unwrap_or(0)));
+        let name = row["name"].as_str().and_then(|name| name.strip_prefix(memory::PREFIX)).unwrap_or("?");
+        let name = name.strip_prefix(memory::DEVICES).unwrap_or(name);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    for name in names {
+        let cells = ["", memory::DEVICES].map(|group| {
+            let own = format!("{}{group}{name}", memory::PREFIX);
+            let row = rows_of(table).iter().find(|row| row["name"] == own.as_str());
+            let cell =
+                |figure: &str| row.map_or(String::new(), |row| grouped(row[figure].as_u64().unwrap_or(0)));
+            memory::FIGURES.map(cell).join(" | ")
+        });
         out += &format!("| {name} | {} |\n", cells.join(" | "));
     }
     out

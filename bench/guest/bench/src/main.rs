@@ -609,6 +609,7 @@ fn main() -> i32 {
         "door" => Chief::door_suite,
         "servers" if has("disk") => Chief::disk_suite,
         "servers" if has("block") => Chief::block_suite,
+        "servers" if has("stacked") => Chief::stacked_suite,
         "servers" => Chief::servers_suite,
         _ => {
             println!("BENCH {suite} FAILED: no such suite");

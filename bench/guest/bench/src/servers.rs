@@ -83,6 +83,19 @@ impl Chief {
         measure::<217, _>(|| reread(&file, &mapped))
     }
 
+    /// Rows of the suite `servers` for which there are file systems over another one.
+    pub fn stacked_suite(&self) -> Result<()> {
+        let root = Directory::root().map_err(Failure::Server)?;
+        let file = |path: &str| {
+            root.write(path, &[7; PAGE])
+                .and_then(|()| root.open(path, How::default()))
+                .map_err(Failure::Server)
+        };
+        let (merged, secret) = (file("/merged/file")?, file("/secret/file")?);
+        measure::<218, _>(|| merged.len())?;
+        measure::<219, _>(|| secret.len())
+    }
+
     /// Rows of the suite `servers` for which the machine has a disk behind which there is nothing, and a network card.
     pub fn block_suite(&self) -> Result<()> {
         let disk = server(block::NAME).map_err(Failure::Server)?;
