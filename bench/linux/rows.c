@@ -3,58 +3,11 @@
  * rows [FILE]: with a file it ends when it is done; without one it is the first process of a machine with a disk behind which there is nothing, and
  * switches that off. */
 
-#include "../../tools/ipcscope/markers/ipcscope.h"
+#include "calls.h"
 
 enum {
-	ROUNDS = 110, PAGE = 4096, DESCRIPTORS = 100, FAULTING_BYTES = 3, DATAGRAM = 64, TRANSFER = 64 << 10, STREAM = 256 << 10, MODULES = 6,
+	PAGE = 4096, DESCRIPTORS = 100, FAULTING_BYTES = 3, DATAGRAM = 64, TRANSFER = 64 << 10, STREAM = 256 << 10, MODULES = 6,
 };
-
-enum {
-	READ = 0, WRITE = 1, OPEN = 2, CLOSE = 3, STAT = 4, FSTAT = 5, POLL = 7, MMAP = 9, MUNMAP = 11, SIGACTION = 13, SIGRETURN = 15,
-	IOCTL = 16, PREAD = 17, PWRITE = 18, PIPE = 22, DUP = 32, GETPID = 39, SOCKET = 41, CONNECT = 42, ACCEPT = 43, SENDTO = 44,
-	RECVFROM = 45, BIND = 49, LISTEN = 50, SOCKETPAIR = 53, FORK = 57, EXECVE = 59, EXIT = 60, WAIT4 = 61, KILL = 62, FSYNC = 74, MKDIR = 83,
-	GETPPID = 110, MOUNT = 165, REBOOT = 169, FUTEX = 202, CLOCK_GETTIME = 228, FINIT_MODULE = 313, SYSINFO_EHDR = 33,
-};
-
-enum {
-	READ_ONLY = 1, READ_WRITE = 3, SHARED = 1, PRIVATE = 2, ANONYMOUS = 32, CREATE = 0102, DIRECT = 040000, SIGUSR1 = 10, SIGSEGV = 11,
-	WAIT = 0, WAKE = 1, LOCAL = 1, INTERNET = 2, STREAMS = 1, DATAGRAMS = 2, GET_FLAGS = 0x8913, SET_FLAGS = 0x8914, UP = 1,
-};
-
-static inline long call(long number, long a, long b, long c, long d, long e, long f)
-{
-	register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
-	__asm__ volatile("syscall" : "+a"(number) : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
-	return number;
-}
-
-#define CALL1(number, a) call(number, (long)(a), 0, 0, 0, 0, 0)
-#define CALL2(number, a, b) call(number, (long)(a), (long)(b), 0, 0, 0, 0)
-#define CALL3(number, a, b, c) call(number, (long)(a), (long)(b), (long)(c), 0, 0, 0)
-#define CALL4(number, a, b, c, d) call(number, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
-
-/* An operation, measured. Its result is used: what fails ends the program with the number of the row. */
-#define ROW(region, right, operation)                                        \
-	for (int round = 0; round < ROUNDS; round++) {                       \
-		IPCSCOPE_START(region);                                      \
-		long result = (operation);                                   \
-		IPCSCOPE_END(region);                                        \
-		if (!(right)) end(100 + region);                             \
-	}
-
-static int is_machine;
-
-static void __attribute__((noreturn)) end(int status)
-{
-	char said[] = "rows: ended with 000\n";
-	for (long place = sizeof said - 3, left = status; left > 0; left /= 10)
-		said[place--] = (char)('0' + left % 10);
-	if (status) CALL3(WRITE, 1, said, sizeof said - 1);
-	if (is_machine && CALL1(GETPID, 0) == 1)
-		CALL4(REBOOT, 0xfee1dead, 672274793, 0x4321fedc, 0);
-	for (;;)
-		CALL1(EXIT, status);
-}
 
 struct action { void *handler; unsigned long flags; void *restorer; unsigned long mask; };
 
@@ -199,13 +152,6 @@ static void streams(void)
 	CALL4(WAIT4, child, 0, 0, 0);
 }
 
-struct address { unsigned short family; unsigned char port[2], host[4]; char none[8]; };
-
-static struct address local(int port)
-{
-	return (struct address){ INTERNET, { (unsigned char)(port >> 8), (unsigned char)port }, { 127, 0, 0, 1 }, { 0 } };
-}
-
 static long socket(int kind, int port)
 {
 	long fd = CALL3(SOCKET, INTERNET, kind, 0);
@@ -263,20 +209,14 @@ static void sockets(void)
 /* Brings up a machine: its loopback interface, and its disk. */
 static void prepare(void)
 {
-	struct { char name[16]; short flags; char none[22]; } request = { "lo", 0, { 0 } };
-	long fd = CALL3(SOCKET, INTERNET, DATAGRAMS, 0);
-	CALL3(IOCTL, fd, GET_FLAGS, &request);
-	request.flags |= UP;
-	if (CALL3(IOCTL, fd, SET_FLAGS, &request)) end(93);
-	CALL1(CLOSE, fd);
+	bring_up_loopback();
 	char name[] = "/module.0";
 	for (int module = 0; module < MODULES; module++, name[sizeof name - 2]++) {
-		fd = CALL2(OPEN, name, 0);
+		long fd = CALL2(OPEN, name, 0);
 		if (fd < 0 || CALL3(FINIT_MODULE, fd, "", 0)) end(92);
 		CALL1(CLOSE, fd);
 	}
-	CALL2(MKDIR, "/dev", 0755);
-	if (call(MOUNT, (long)"none", (long)"/dev", (long)"devtmpfs", 0, 0, 0)) end(91);
+	mount_devices();
 }
 
 /* Two processes hand a word over to each other and back. */
@@ -321,12 +261,6 @@ typedef int clock_function(long, long *);
 static int ask_clock(long clock, long *time)
 {
 	return (int)CALL2(CLOCK_GETTIME, clock, time);
-}
-
-static int is_equal(const char *one, const char *other)
-{
-	while (*one && *one == *other) one++, other++;
-	return *one == *other;
 }
 
 /* The function by which C libraries learn the time, in the shared object that the system maps into each program; else the call. */
@@ -382,7 +316,7 @@ static void memory(void)
 	ROW(11, result == 0, CALL2(CLOCK_GETTIME, 1, time));
 }
 
-void __attribute__((noreturn, used)) begin(long *stack)
+void begin(long *stack)
 {
 	char **words = (char **)(stack + 1);
 	/* A program that row 13 begins ends at once. */
@@ -402,5 +336,3 @@ void __attribute__((noreturn, used)) begin(long *stack)
 	if (is_machine) disk();
 	end(0);
 }
-
-__asm__(".globl _start\n_start: xor %ebp, %ebp; mov %rsp, %rdi; and $-16, %rsp; call begin");

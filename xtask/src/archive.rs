@@ -1,9 +1,19 @@
 //! Packs the boot archive: the cpio format "newc" that [`abi::archive`](../../abi) reads.
 
+use crate::{Context, Result};
 use std::fmt::Write;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 /// Name of what ends an archive.
 const TRAILER: &str = "TRAILER!!!";
+
+/// Bits of a mode that say what kind of thing it is, and two of these.
+const KIND: u32 = 0o170_000;
+const LINK: u32 = 0o120_000;
+const DIRECTORY: u32 = 0o040_000;
 
 /// A file to be packed.
 #[derive(Clone, Debug)]
@@ -16,21 +26,46 @@ pub struct Entry {
 
 /// Packs files into an archive. Nothing of the host gets in: no dates, no owners.
 pub fn pack(entries: &[Entry]) -> Vec<u8> {
-    pack_with(0o100_644, entries)
-}
-
-/// Packs files that Linux unpacks when it begins: all can be executed, as its first program has to be.
-pub fn pack_initial(entries: &[Entry]) -> Vec<u8> {
-    pack_with(0o100_755, entries)
-}
-
-fn pack_with(mode: u32, entries: &[Entry]) -> Vec<u8> {
     let mut out = Vec::new();
     for (inode, entry) in entries.iter().enumerate() {
-        append(&mut out, inode as u32 + 1, mode, &entry.name, &entry.data);
+        append(&mut out, inode as u32 + 1, 0o100_644, &entry.name, &entry.data);
     }
     append(&mut out, 0, 0, TRAILER, &[]);
     out
+}
+
+/// Packs what is in a folder for Linux, which unpacks it when it begins: files, directories and symbolic links, with their permissions.
+pub fn pack_initial(folder: &Path) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    for (inode, path) in below(folder)?.iter().enumerate() {
+        let why = || format!("pack {}", path.display());
+        let mode = fs::symlink_metadata(path).context(why)?.mode();
+        let data = match mode & KIND {
+            LINK => fs::read_link(path).context(why)?.as_os_str().as_bytes().to_vec(),
+            DIRECTORY => Vec::new(),
+            _ => fs::read(path).context(why)?,
+        };
+        let name = path.strip_prefix(folder).unwrap_or(path).to_string_lossy();
+        append(&mut out, inode as u32 + 1, mode, &name, &data);
+    }
+    append(&mut out, 0, 0, TRAILER, &[]);
+    Ok(out)
+}
+
+/// All paths below a folder by their names, each directory in front of what is in it.
+fn below(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).context(|| format!("read {}", folder.display()))?;
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    let mut all = Vec::new();
+    for path in paths {
+        let is_directory = path.is_dir() && !path.is_symlink();
+        all.push(path.clone());
+        if is_directory {
+            all.extend(below(&path)?);
+        }
+    }
+    Ok(all)
 }
 
 fn append(out: &mut Vec<u8>, inode: u32, mode: u32, name: &str, data: &[u8]) {
@@ -80,6 +115,7 @@ fn loaded_end(program: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::paths::{self, Scratch};
 
     #[test]
     fn packs_what_cpio_packs() {
@@ -88,6 +124,23 @@ mod tests {
         assert!(archive.starts_with(b"07070100000001000081a4"));
         assert!(archive.windows(4).any(|window| window == b"one\0"));
         assert!(archive.windows(10).any(|window| window == b"TRAILER!!!"));
+    }
+
+    #[test]
+    fn folders_are_packed_with_links_and_modes() {
+        let folder = Scratch::create("archive").unwrap();
+        let inside = paths::create(&folder.0.join("b")).unwrap();
+        std::os::unix::fs::symlink("b/c", folder.0.join("a")).unwrap();
+        paths::write(&inside.join("c"), b"three").unwrap();
+        for (path, mode) in [(inside.join("c"), 0o700), (inside, 0o750)] {
+            fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+        }
+        let mut expected = Vec::new();
+        append(&mut expected, 1, 0o120_777, "a", b"b/c");
+        append(&mut expected, 2, 0o040_750, "b", b"");
+        append(&mut expected, 3, 0o100_700, "b/c", b"three");
+        append(&mut expected, 0, 0, TRAILER, b"");
+        assert_eq!(pack_initial(&folder.0).unwrap(), expected);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! the same on every host and in every run, compared exactly with the committed table by [`difference`].
 
 mod cells;
+mod compare;
 mod devices;
 mod limits;
 mod linux;
@@ -19,6 +20,7 @@ use crate::l4v4::{self, Counted};
 use crate::machine::{MEMORY_MIB, Machine};
 use crate::{Context, Error, Result, colours, paths, peers, tlb};
 pub use cells::is_comment;
+use compare::{compare, is_of_same_program, with_rows_of_other_hosts};
 use devices::Wanted;
 pub use page::{Figures, PAGES_WITH_CELLS, committed_figures};
 use rows::{Row, rows, suites};
@@ -72,6 +74,8 @@ struct Measured {
     figures: Vec<u64>,
     /// For a row that copies: how often the copy instruction went over its bytes.
     passes: Option<u64>,
+    /// For a row that measures a program of Debian's: which one, with its version.
+    program: Option<String>,
 }
 
 /// A measured suite.
@@ -164,6 +168,10 @@ pub fn difference(system: &System, suite: &str) -> Result<Option<String>> {
             "tern: rows of the host in suite {suite} are not compared: counted with {old}, here is {new}"
         );
     }
+    for row in rows_of(&committed).iter().filter(|row| !is_of_same_program(row, &measured)) {
+        let (name, program) = (row["name"].as_str().unwrap_or("?"), &row[linux::MEASURED]);
+        eprintln!("tern: {name} is not compared: it was counted with {program}");
+    }
     let mut lines = limits::over(&rows, &measured, &committed);
     let rough_part =
         |name: &str| rows.iter().find(|row| row.suite == suite && row.name == name)?.rough_part();
@@ -208,6 +216,13 @@ fn measure(system: &System, rows: &[Row], suite: &str) -> Result<Measurement> {
     let rows = || rows.iter().filter(|row| row.suite == suite && !row.is_of_linux_alone());
     let counted = if rows().any(|row| row.region == HOST.0) { counted()? } else { None };
     for row in rows() {
+        let program = match linux::measured_program(row, false) {
+            Ok(program) => program,
+            Err(why) => {
+                eprintln!("tern: {} is left out: {}", row.name, why.message);
+                continue;
+            }
+        };
         let (figures, passes) = if row.region == HOST.0 {
             let Some(counted) = &counted else { continue };
             (host_figures(row, counted)?, None)
@@ -218,7 +233,7 @@ fn measure(system: &System, rows: &[Row], suite: &str) -> Result<Measurement> {
             let medians = &boots[row.boot.as_str()];
             (figures(row, medians)?, passes(row, medians)?)
         };
-        measured.push(Measured { figures, passes, row: row.clone() });
+        measured.push(Measured { figures, passes, program, row: row.clone() });
     }
     Ok(Measurement { rows: measured, compiler: counted.map(|counted| counted.compiler) })
 }
@@ -264,7 +279,7 @@ pub fn boot(system: &System, plugin: &str, suite: &str, options: &str) -> Result
     let wanted = Wanted::read(options)?;
     let system = &wanted.system(system)?;
     let machine = match suite {
-        linux::SUITE => linux::machine(system)?.with(&wanted.options),
+        linux::SUITE => linux::machine(system, wanted.program.as_deref())?.with(&wanted.options),
         _ => Machine::new(system).with(&format!("init=bench args={suite} {}", wanted.options)),
     };
     let mut machine = machine.counting();
@@ -387,6 +402,9 @@ fn table(suite: &str, measured: &Measurement) -> Value {
             object.insert("bytes".into(), bytes.into());
             object.insert("passes".into(), passes.into());
         }
+        if let Some(program) = &measured.program {
+            object.insert(linux::MEASURED.into(), program.clone().into());
+        }
         Value::Object(object)
     });
     let mut table = json!({ "suite": suite });
@@ -394,23 +412,6 @@ fn table(suite: &str, measured: &Measurement) -> Value {
         table[COMPILER] = compiler.clone().into();
     }
     table["rows"] = rows.collect::<Vec<Value>>().into();
-    table
-}
-
-/// Whether a row of a table was counted on the host.
-fn is_of_host(row: &Value) -> bool {
-    row["name"].as_str().is_some_and(|name| name.starts_with(HOST.1))
-}
-
-/// A host that cannot count does not remove what another one has counted.
-fn with_rows_of_other_hosts(mut table: Value, committed: &Value) -> Value {
-    if table[COMPILER].is_null() && !committed[COMPILER].is_null() {
-        let old = committed["rows"].as_array().into_iter().flatten().filter(|row| is_of_host(row)).cloned();
-        table[COMPILER] = committed[COMPILER].clone();
-        if let Some(rows) = table["rows"].as_array_mut() {
-            rows.extend(old);
-        }
-    }
     table
 }
 
@@ -433,7 +434,7 @@ fn for_people(suite: &str, measurement: &Measurement) -> String {
         out += &format!(" {name:>7}");
     }
     out += &format!(" {:>7}\n", "limit");
-    for Measured { row, figures, passes } in measured {
+    for Measured { row, figures, passes, .. } in measured {
         out += &format!("{:<width$}", row.name);
         for value in figures {
             out += &format!(" {value:>7}");
@@ -459,51 +460,10 @@ fn for_people(suite: &str, measurement: &Measurement) -> String {
     out
 }
 
-/// One line for each figure that differs between two tables. Rows of the host are compared if the compiler is the same, and of rough rows the instructions, which
-/// may differ by a [part](rows::Row::rough_part): a device of the emulator has a say in them, whose interrupts come when the host has done its part.
-fn compare(committed: &Value, measured: &Value, rough_part: impl Fn(&str) -> Option<u64>) -> Vec<String> {
-    let same_compiler = committed[COMPILER] == measured[COMPILER];
-    let rows = |table: &Value| -> Vec<Value> {
-        let all = table["rows"].as_array().into_iter().flatten();
-        all.filter(|row| same_compiler || !is_of_host(row)).cloned().collect()
-    };
-    let find = |table: &Value, name: &Value| rows(table).into_iter().find(|row| row["name"] == *name);
-    let mut lines = Vec::new();
-    for old in rows(committed) {
-        let name = old["name"].as_str().unwrap_or("?").to_string();
-        let Some(new) = find(measured, &old["name"]) else {
-            lines.push(format!("{name}: no longer measured"));
-            continue;
-        };
-        let all = FIGURES.iter().map(|(figure, _)| *figure).chain(["bytes", "passes"]);
-        let all = all.chain(tlb::figures()).chain(colours::figures());
-        let part = rough_part(&name);
-        let figures = all.filter(|figure| part.is_none() || *figure == FIGURES[0].0);
-        for figure in figures.filter(|figure| old[*figure] != new[*figure]) {
-            if !part.is_some_and(|part| is_near(&old[figure], &new[figure], part)) {
-                lines.push(format!("{name}: {figure} {} -> {}", old[figure], new[figure]));
-            }
-        }
-    }
-    for new in rows(measured).iter().filter(|row| find(committed, &row["name"]).is_none()) {
-        lines.push(format!("{}: not in the committed table", new["name"].as_str().unwrap_or("?")));
-    }
-    lines
-}
-
-/// Whether two figures differ by such a part of the old one at most.
-fn is_near(old: &Value, new: &Value, part: u64) -> bool {
-    matches!((old.as_u64(), new.as_u64()), (Some(old), Some(new)) if old.abs_diff(new) * part <= old)
-}
-
 #[cfg(test)]
 mod tests {
     use super::rows::read_row;
     use super::*;
-
-    fn compare(old: &Value, new: &Value) -> String {
-        super::compare(old, new, |_| None).join("\n")
-    }
 
     #[test]
     fn the_partner_is_taken_off() {
@@ -526,38 +486,5 @@ mod tests {
         let medians = medians(csv);
         assert_eq!(medians[&("3".into(), "wrmsr".into())], 2);
         assert_eq!(medians[&("3".into(), "iterations".into())], 200);
-    }
-
-    #[test]
-    fn differences_are_named() {
-        let old = json!({"rows": [{"name": "a", "insns": 1}, {"name": "b"}]});
-        let new = json!({"rows": [{"name": "a", "insns": 2}, {"name": "c"}]});
-        let expected = "a: insns 1 -> 2\nb: no longer measured\nc: not in the committed table";
-        assert_eq!(compare(&old, &new), expected);
-        assert_eq!(compare(&old, &old), "");
-    }
-
-    #[test]
-    fn a_part_is_no_difference_of_a_rough_row() {
-        let table = |insns: u64| json!({"rows": [{"name": "a", "insns": insns, "user": insns}]});
-        let compare = |new: &Value| super::compare(&table(1000), new, |name| (name == "a").then_some(20));
-        assert!(compare(&table(1050)).is_empty());
-        assert_eq!(compare(&table(1051)), ["a: insns 1000 -> 1051"]);
-        assert_eq!(compare(&json!({"rows": [{"name": "a"}]})), ["a: insns 1000 -> null"]);
-        assert_eq!(compare(&json!({"rows": []})), ["a: no longer measured"]);
-    }
-
-    #[test]
-    fn another_compiler_is_no_difference() {
-        let rows = |insns: u64| json!([{"name": "a", "insns": 1}, {"name": "idl.l4v4.x", "insns": insns}]);
-        let old = json!({"l4v4_compiler": "one", "rows": rows(1)});
-        let same = json!({"l4v4_compiler": "one", "rows": rows(2)});
-        let other = json!({"l4v4_compiler": "two", "rows": rows(2)});
-        let none = json!({"rows": [{"name": "a", "insns": 1}]});
-        assert_eq!(compare(&old, &same), "idl.l4v4.x: insns 1 -> 2");
-        assert_eq!(compare(&old, &other), "");
-        assert_eq!(compare(&old, &none), "");
-        assert_eq!(with_rows_of_other_hosts(none, &old)["rows"], old["rows"]);
-        assert_eq!(with_rows_of_other_hosts(same.clone(), &old), same);
     }
 }

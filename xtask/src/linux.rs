@@ -40,6 +40,9 @@ const DISK_MIB: u32 = 1024;
 /// descriptions of terminals, which no program misses with a message that helps.
 const ALWAYS: [&str; 1] = ["ncurses-base"];
 
+/// Package of the C library.
+const C_LIBRARY: &str = "libc6";
+
 /// Bytes of a boot command line, at most, as the kernel has it (`COMMAND_LINE_MAX` in `kernel/src/boot.rs`).
 const COMMAND_LINE_MAX: usize = 512;
 
@@ -78,6 +81,33 @@ pub fn fetch_dependency(name: &str, beginning: &str) -> Result<PathBuf> {
     packages.truncate(1);
     let missing = || Error::new(format!("{name} depends on no package {beginning}…"));
     apt.fetch(&packages)?.pop().ok_or_else(missing)
+}
+
+/// A package and all that it needs, from Debian.
+#[derive(Debug)]
+pub struct Program {
+    archives: Vec<PathBuf>,
+    /// The package and the C library with their versions, which say what it costs to run.
+    pub version: String,
+}
+
+/// Finds a package, with all that it needs, among those that were fetched before; or fetches it.
+pub fn program(name: &str, is_fetched: bool) -> Result<Program> {
+    let apt = Apt::new(paths::out()?.join("linux"));
+    let packages = apt.resolve(&[name.to_string()], "")?;
+    let archives = if is_fetched { apt.fetch(&packages)? } else { apt.kept(&packages)? };
+    let wanted = |wanted: &str| packages.iter().find(|package| package.name == wanted);
+    let versions = [name, C_LIBRARY].into_iter().filter_map(wanted);
+    let versions: Vec<String> =
+        versions.map(|package| format!("{} {}", package.name, package.version)).collect();
+    Ok(Program { archives, version: versions.join(", ") })
+}
+
+impl Program {
+    /// Unpacks it into an empty folder, which is a root of Linux then.
+    pub fn unpack(&self, folder: &Path) -> Result<()> {
+        stage::unpack(&self.archives, folder).map(|_| ())
+    }
 }
 
 /// A root of Linux: a directory of a disk.

@@ -52,6 +52,8 @@ pub(super) struct Wanted {
     system: Option<String>,
     /// `card=on`: a network card.
     card: bool,
+    /// `program=PACKAGE`: for a row of the suite `linux`, the package of the program that it measures.
+    pub program: Option<String>,
 }
 
 impl Wanted {
@@ -67,6 +69,7 @@ impl Wanted {
                 Some(("system", name)) => wanted.system = Some(name.into()),
                 Some(("disk", "ext4")) => wanted.disk = Some(Disk::Ext4),
                 Some(("card", "on")) => wanted.card = true,
+                Some(("program", package)) => wanted.program = Some(package.into()),
                 Some(("disk" | "card", _)) => {
                     return Err(Error::new(format!("bench/rows.tsv: there is no {word}")));
                 }
@@ -116,7 +119,7 @@ impl Wanted {
             }
             Some(Disk::Ext4) => {
                 let image = paths::out()?.join("bench-ext4.img");
-                make_disk(&image, None)?;
+                make_disk(&image, None, "16M")?;
                 machine.disk = Some(image);
             }
             None => {}
@@ -129,8 +132,8 @@ impl Wanted {
     }
 }
 
-/// Makes a disk with an ext4 file system, empty or with what is in a folder. Nothing of the host gets in: no dates, no owners, no random numbers.
-pub(super) fn make_disk(image: &Path, from: Option<&Path>) -> Result<()> {
+/// Makes a disk of that size with an ext4 file system, empty or with what is in a folder. Nothing of the host gets in: no dates, no owners, no random numbers.
+pub(super) fn make_disk(image: &Path, from: Option<&Path>, size: &str) -> Result<()> {
     let _ = fs::remove_file(image);
     let mut builder = ext4_tool("mke2fs");
     builder.env("E2FSPROGS_FAKE_TIME", DATE.as_secs().to_string());
@@ -139,7 +142,7 @@ pub(super) fn make_disk(image: &Path, from: Option<&Path>) -> Result<()> {
     if let Some(folder) = from {
         builder.arg("-d").arg(folder);
     }
-    builder.arg(image).arg("16M");
+    builder.arg(image).arg(size);
     run_builder(&mut builder, "a disk for rows")
 }
 
@@ -151,18 +154,15 @@ mod tests {
     fn words_are_parted() {
         let wanted = Wanted::read("pti=off cpu=EPYC disk=null kmem=1M card=on").unwrap();
         let disk = Some(Disk::Null);
-        let expected = Wanted {
-            options: "pti=off kmem=1M".into(),
-            cpu: Some("EPYC".into()),
-            disk,
-            card: true,
-            system: None,
-        };
+        let (options, cpu) = ("pti=off kmem=1M".into(), Some("EPYC".into()));
+        let expected = Wanted { options, cpu, disk, card: true, ..Wanted::default() };
         assert_eq!(wanted, expected);
         let wanted = Wanted::read("disk=sata system=stacked").unwrap();
         assert_eq!((wanted.disk, wanted.system.as_deref()), (Some(Disk::Sata), Some("stacked")));
         assert!(wanted.has_devices() && !Wanted::read("cpu=EPYC pti=off").unwrap().has_devices());
         assert!(Wanted::read("disk=floppy").is_err() && Wanted::read("card=off").is_err());
         assert_eq!(Wanted::read("").unwrap().options, "");
+        let wanted = Wanted::read("program=lua5.4").unwrap();
+        assert_eq!((wanted.program.as_deref(), wanted.options.as_str()), (Some("lua5.4"), ""));
     }
 }

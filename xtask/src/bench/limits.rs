@@ -1,6 +1,7 @@
 //! The limits of rows: what `./tern bench` and the test of the tables fail above.
 
-use super::{COMPILER, Row, is_of_host, rows_of};
+use super::compare::is_of_host;
+use super::{COMPILER, Row, rows_of};
 use serde_json::Value;
 
 /// One line for each row of a table that is over its limit. Rows of the host have theirs with the committed table's compiler.

@@ -35,6 +35,11 @@ impl Row {
         self.boot == LINUX_ALONE
     }
 
+    /// The package of the program that it measures, if it measures one of Debian's.
+    pub fn program(&self) -> Option<&str> {
+        self.boot.split_whitespace().find_map(|word| word.strip_prefix("program="))
+    }
+
     /// The part of its figures by which they may differ from run to run, since a device of the emulator has a say in them; none if they are the same in each run. An interrupt
     /// comes before a driver sleeps or afterwards, which is a fifth of a short operation; a program that merely lies on a disk hardly notices.
     pub fn rough_part(&self) -> Option<u64> {
@@ -105,6 +110,15 @@ mod tests {
         assert_eq!((row.linux.as_deref(), row.bytes), (Some("call"), None));
         assert!(read_row("ipc\tx").is_err());
         assert!(read_row("ipc\tx\t0\t-\tmany\t-\t").is_err());
+    }
+
+    #[test]
+    fn rows_name_programs() {
+        let program = |boot: &str| {
+            let row = read_row(&format!("linux\tx\t0\t{boot}\t-\t-\t")).unwrap();
+            row.program().map(String::from)
+        };
+        assert_eq!((program("a=b program=lua5.4"), program("-")), (Some("lua5.4".into()), None));
     }
 
     #[test]

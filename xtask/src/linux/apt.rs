@@ -90,6 +90,18 @@ impl Apt {
         Ok(packages.iter().map(|package| folder.join(package.file_name())).collect())
     }
 
+    /// Files of packages that were all fetched before; else the first one that was not.
+    pub fn kept(&self, packages: &[Package]) -> Result<Vec<PathBuf>> {
+        let folder = self.folder.join("packages");
+        let files: Vec<PathBuf> = packages.iter().map(|package| folder.join(package.file_name())).collect();
+        match packages.iter().zip(&files).find(|(_, file)| !file.is_file()) {
+            Some((Package { name, version, .. }, _)) => {
+                Err(Error::new(format!("{name} {version} was not fetched")))
+            }
+            None => Ok(files),
+        }
+    }
+
     /// Downloads packages. Only what is there as a whole gets its name.
     fn download(&self, packages: &[&Package], folder: &Path) -> Result<()> {
         let versions: Vec<String> =
