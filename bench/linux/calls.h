@@ -1,4 +1,4 @@
-/* What both programs of the suite `linux` share: calls of Linux without a C library, measured operations, how a machine of Linux begins and ends. */
+/* Shared parts of both programs of the suite `linux`: calls of Linux without a C library, measured operations, how a machine of Linux begins and ends. */
 #pragma once
 #include "../../tools/ipcscope/markers/ipcscope.h"
 
@@ -29,8 +29,10 @@ static inline long call(long number, long a, long b, long c, long d, long e, lon
 #define CALL4(number, a, b, c, d) call(number, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
 
 /* An operation, measured. Its result is used: what fails ends the program with the number of the row. */
-#define ROW(region, right, operation)                                        \
-	for (int round = 0; round < ROUNDS; round++) {                       \
+#define ROW(region, right, operation) ROW_OF(ROUNDS, region, right, operation)
+
+#define ROW_OF(rounds, region, right, operation)                             \
+	for (int round = 0; round < rounds; round++) {                       \
 		IPCSCOPE_START(region);                                      \
 		long result = (operation);                                   \
 		IPCSCOPE_END(region);                                        \

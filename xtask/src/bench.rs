@@ -37,6 +37,9 @@ const WARM_UP: u64 = 4;
 /// Fewest iterations that a row needs.
 const ITERATIONS_MIN: u64 = 100;
 
+/// Fewest iterations that a row about a program of Debian's needs.
+const STARTS_MIN: u64 = 20;
+
 /// Longest time for one boot of the benchmark.
 const LIMIT: Duration = Duration::from_secs(300);
 
@@ -283,6 +286,9 @@ pub fn boot(system: &System, plugin: &str, suite: &str, options: &str) -> Result
         _ => Machine::new(system).with(&format!("init=bench args={suite} {}", wanted.options)),
     };
     let mut machine = machine.counting();
+    if wanted.program.is_some() {
+        machine = machine.waiting();
+    }
     machine.memory_mib = memory_mib(&wanted.options);
     wanted.plug_into(&mut machine)?;
     let plugin = format!("{plugin},csv={report},out=/dev/null,warmup={WARM_UP}");
@@ -346,9 +352,10 @@ fn figures(row: &Row, medians: &Medians) -> Result<Vec<u64>> {
         None => of_region(region, name),
     };
     let iterations = metric("iterations").unwrap_or(0);
-    if iterations < ITERATIONS_MIN {
+    let wanted = row.iterations_min();
+    if iterations < wanted {
         return Err(Error::new(format!(
-            "{}: {iterations} warm iterations were measured, {ITERATIONS_MIN} are needed",
+            "{}: {iterations} warm iterations were measured, {wanted} are needed",
             row.name
         )));
     }

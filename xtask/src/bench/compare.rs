@@ -1,7 +1,7 @@
 //! Compares a measured table with the committed one.
 //!
-//! What another host cannot have is no difference: rows that were counted with another compiler of the host, and those of a program of Debian's that is not there, or is there in
-//! another version.
+//! Rows that another host cannot have are no difference: those that were counted with another compiler of the host, and those of a program of Debian's that is not there, or is
+//! there in another version.
 
 use super::{COMPILER, FIGURES, HOST, linux, rows_of};
 use crate::{colours, tlb};

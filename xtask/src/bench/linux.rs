@@ -92,7 +92,7 @@ impl Measuring {
     }
 }
 
-/// Which program of Debian's a row measures, with its version, if it measures one; an error says why it is not there.
+/// The program of Debian's that a row measures, with its version, if it measures one; an error says why it is not there.
 pub fn measured_program(row: &Row, is_fetched: bool) -> Result<Option<String>> {
     let Some(package) = row.program() else { return Ok(None) };
     match linux::program(package, is_fetched) {
@@ -147,7 +147,7 @@ pub fn figure(peer: &Value, row: &Row) -> Option<u64> {
 struct Peer<'a> {
     plugin: &'a Path,
     kernel: PathBuf,
-    /// What was unpacked of the kernel's package.
+    /// Folder of the unpacked package of the kernel.
     unpacked: &'a Path,
 }
 
@@ -205,8 +205,11 @@ impl Peer<'_> {
         let warm_up = super::WARM_UP;
         let plugin = format!("{plugin},csv={},out=/dev/null,warmup={warm_up}", report.display());
         run_builder(emulator.args(["-plugin", &plugin]), "figures of Linux")?;
-        // Of a program that could not go on the machine says where that was.
-        eprint!("{}", fs::read_to_string(&said).unwrap_or_default());
+        // Of a program that could not go on it has said where that was.
+        let said = fs::read_to_string(&said).unwrap_or_default();
+        if let Some(line) = said.lines().find(|line| line.contains("rows: ended with")) {
+            return Err(Error::machine(format!("on Linux, {line}")));
+        }
         Ok(medians(&fs::read_to_string(&report).context(|| "read the figures of Linux".into())?))
     }
 

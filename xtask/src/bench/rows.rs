@@ -1,7 +1,7 @@
 //! The lines of `bench/rows.tsv`: what is measured.
 
 use super::devices::Wanted;
-use super::{linux, memory};
+use super::{ITERATIONS_MIN, STARTS_MIN, linux, memory};
 use crate::{Context, Error, Result, colours, paths, tlb};
 use std::fs;
 
@@ -38,6 +38,11 @@ impl Row {
     /// The package of the program that it measures, if it measures one of Debian's.
     pub fn program(&self) -> Option<&str> {
         self.boot.split_whitespace().find_map(|word| word.strip_prefix("program="))
+    }
+
+    /// Warm iterations that it needs at least: fewer of a whole process, which is a thousand times as long as a call.
+    pub fn iterations_min(&self) -> u64 {
+        if self.program().is_some() { STARTS_MIN } else { ITERATIONS_MIN }
     }
 
     /// The part of its figures by which they may differ from run to run, since a device of the emulator has a say in them; none if they are the same in each run. An interrupt
