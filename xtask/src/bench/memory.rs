@@ -46,7 +46,7 @@ pub fn table(system: &System) -> Result<Value> {
     let bare = Machine::new(system).with("init=shell args=script").counting();
     let mut equipped = bare.clone();
     let image = paths::out()?.join("bench-memory.img");
-    make_disk(&image, None)?;
+    make_disk(&image, None, "16M")?;
     equipped.disk = Some(image);
     // Nobody connects to the port, which is any.
     equipped.net = Some(Forward { host: 0, guest: 1 });
