@@ -12,12 +12,13 @@ use std::process::Command;
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 10] = [
+    let trials: [Named; 11] = [
         ("a_terminal_edits_lines", a_terminal_edits_lines),
         ("what_is_no_program_is_told", what_is_no_program_is_told),
         ("a_program_is_known_by_its_header", a_program_is_known_by_its_header),
         ("registers_are_what_they_were", registers_are_what_they_were),
         ("corners_are_those_of_linux", corners_are_those_of_linux),
+        ("attributes_of_files_are_those_of_linux", attributes_of_files_are_those_of_linux),
         ("threads_and_code_that_is_made", threads_and_code_that_is_made),
         ("what_the_standard_library_of_rust_does", what_the_standard_library_of_rust_does),
         ("classes_of_stress_ng_end_well", classes_of_stress_ng_end_well),
@@ -174,6 +175,33 @@ fn registers_are_what_they_were(world: &'static World) -> Verdict {
     let disk = root.disk()?;
     let reply = linux(world, &disk, &["registers"], b"")?;
     reply.check_contains(&wanted)?;
+    reply.check_code(0)
+}
+
+/// Extended attributes that a program sets are read from the disk by Linux's `debugfs`, and those that this sets by the program.
+fn attributes_of_files_are_those_of_linux(world: &'static World) -> Verdict {
+    let root = Root::new()?;
+    let program = root.folder().join("bin/attributes").display().to_string();
+    tool("/usr/bin/gcc", &["-O1", "-static", "-s", "-o", &program, &source("attributes.c")])?;
+    let disk = root.disk()?;
+    let reply = linux(world, &disk, &["attributes", "set"], b"")?;
+    reply.check_contains("/tmp/f user.nothing: No data available\n")?;
+    let set = "/tmp/f user.comment = by a program\n/tmp/f user.large: 1000 bytes, the last of them x\n\
+               /tmp/d user.comment = of a directory\n";
+    if !reply.out.replace('\r', "").contains(set) {
+        return Err(reply.failed(&format!("expected\n{set}")));
+    }
+    check_disk(&disk)?;
+    for (path, value) in [("f", "by a program"), ("d", "of a directory")] {
+        let said = tool("debugfs", &["-R", &format!("ea_get -V /linux/tmp/{path} user.comment"), &disk])?;
+        if !said.contains(value) {
+            return Err(format!("debugfs finds {said:?} at {path}").into());
+        }
+    }
+    tool("debugfs", &["-w", "-R", "ea_set /linux/tmp/f user.host by-linux", &disk])?;
+    let reply = linux(world, &disk, &["attributes", "get"], b"")?;
+    reply.check_contains("/tmp/f user.host = by-linux")?;
+    reply.check_contains("/tmp/f user.comment = by a program")?;
     reply.check_code(0)
 }
 
