@@ -647,6 +647,18 @@ impl<F: FileSystem> FileSystem for Fixed<F> {
     fn change(&mut self, inode: Inode, _: &Changes) -> vfs::Result<()> {
         panic!("{inode:?} is changed")
     }
+    fn xattr(&mut self, inode: Inode, name: &[u8]) -> vfs::Result<Vec<u8>> {
+        self.fs.xattr(inode, name)
+    }
+    fn xattrs(&mut self, inode: Inode) -> vfs::Result<Vec<u8>> {
+        self.fs.xattrs(inode)
+    }
+    fn set_xattr(&mut self, inode: Inode, _: &[u8], _: &[u8], _: vfs::Before) -> vfs::Result<()> {
+        panic!("{inode:?} is changed")
+    }
+    fn remove_xattr(&mut self, inode: Inode, _: &[u8]) -> vfs::Result<()> {
+        panic!("{inode:?} is changed")
+    }
     fn lookup(&mut self, directory: Inode, name: Name) -> vfs::Result<Inode> {
         self.lookups += 1;
         self.fs.lookup(directory, name)

@@ -18,3 +18,4 @@ mod stacked;
 mod sums;
 mod two_clients;
 mod watches;
+mod xattrs;

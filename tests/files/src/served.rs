@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use vfs::path::Last;
 use vfs::remote::{Answer, Directory, Failure, File, Server};
-use vfs::{Attributes, Changes, Entry, Error, FileSystem, How, Inode, Result, Space, Volume};
+use vfs::{Attributes, Before, Changes, Entry, Error, FileSystem, How, Inode, Result, Space, Volume};
 
 /// The server. A clone is the server itself.
 pub struct Served<F>(Rc<State<F>>);
@@ -183,6 +183,18 @@ impl<F: FileSystem> Directory for Object<F> {
     fn change(&self, changes: &Changes) -> Answer<()> {
         self.changing_by(changes.count(), |volume, base| volume.change(base, changes))
     }
+    fn xattr(&self, name: &[u8]) -> Answer<Vec<u8>> {
+        self.with(|volume, inode| volume.xattr(inode, name))
+    }
+    fn xattrs(&self) -> Answer<Vec<u8>> {
+        self.with(Volume::xattrs)
+    }
+    fn set_xattr(&self, name: &[u8], value: &[u8], before: Before) -> Answer<()> {
+        self.changing(|volume, inode| volume.set_xattr(inode, name, value, before))
+    }
+    fn remove_xattr(&self, name: &[u8]) -> Answer<()> {
+        self.changing(|volume, inode| volume.remove_xattr(inode, name))
+    }
     fn sync(&self) -> Answer<()> {
         self.with(|volume, base| volume.sync(base))
     }
@@ -210,6 +222,18 @@ impl<F: FileSystem> File for Object<F> {
     }
     fn change(&self, changes: &Changes) -> Answer<()> {
         self.changing_by(changes.count(), |volume, file| volume.change(file, changes))
+    }
+    fn xattr(&self, name: &[u8]) -> Answer<Vec<u8>> {
+        self.with(|volume, inode| volume.xattr(inode, name))
+    }
+    fn xattrs(&self) -> Answer<Vec<u8>> {
+        self.with(Volume::xattrs)
+    }
+    fn set_xattr(&self, name: &[u8], value: &[u8], before: Before) -> Answer<()> {
+        self.changing(|volume, inode| volume.set_xattr(inode, name, value, before))
+    }
+    fn remove_xattr(&self, name: &[u8]) -> Answer<()> {
+        self.changing(|volume, inode| volume.remove_xattr(inode, name))
     }
     fn sync(&self) -> Answer<()> {
         self.with(|volume, file| volume.sync(file))
