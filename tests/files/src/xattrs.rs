@@ -18,7 +18,7 @@ const NODES: [&str; 3] = ["file", "other", "directory"];
 const NAMES: [&str; 5] =
     ["user.a", "user.comment", "trusted.c", "security.d", "user.with-a-name-that-is-longer"];
 
-/// As many bytes of attributes each file system has room for, in the smallest block.
+/// Bytes of attributes for which each file system has room, in the smallest block.
 const ROOM: usize = 700;
 
 /// Attributes of a node.
@@ -115,7 +115,7 @@ fn memory_has_what_was_set() {
     }
 }
 
-/// What another file system serves is asked there, for files and directories alike.
+/// Attributes of a file system that is served elsewhere are asked for there, those of files and directories alike.
 #[test]
 fn a_server_has_what_was_set() {
     for seed in 1..10 {
@@ -148,7 +148,7 @@ fn a_merge_has_what_was_set_below() {
     }
 }
 
-/// What is set is on the disk, in the inode or in a block beside it, and Linux finds it there, and no mistake.
+/// Attributes that are set are on the disk, in the inode or in a block beside it; Linux finds them there, and no mistake.
 #[test]
 fn linux_reads_attributes_that_were_set() {
     for (number, options) in KINDS.into_iter().enumerate() {

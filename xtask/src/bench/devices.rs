@@ -22,8 +22,8 @@ pub(super) const NULL_DISK: [&str; 2] =
 /// Device of that disk.
 pub(super) const NULL_DISK_DEVICE: &str = "virtio-blk-pci,drive=disk";
 
-/// Device of such a disk at the machine's SATA controller.
-const NULL_DISK_SATA: &str = "ide-hd,bus=ide.0,drive=disk";
+/// Devices of such a disk at a SATA controller.
+const NULL_DISK_SATA: [&str; 4] = ["-device", "ahci,id=sata", "-device", "ide-hd,bus=sata.0,drive=disk"];
 
 /// Folder with the descriptions of systems of rows.
 const SYSTEMS: &str = "bench/systems";
@@ -115,7 +115,7 @@ impl Wanted {
             }
             Some(Disk::Sata) => {
                 machine.extra.extend(NULL_DISK.map(String::from));
-                machine.extra.extend(["-device", NULL_DISK_SATA].map(String::from));
+                machine.extra.extend(NULL_DISK_SATA.map(String::from));
             }
             Some(Disk::Ext4) => {
                 let image = paths::out()?.join("bench-ext4.img");

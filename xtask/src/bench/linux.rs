@@ -15,6 +15,7 @@ use crate::paths::{self, Scratch};
 use crate::{Context, Error, Result};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -168,10 +169,11 @@ pub fn measure_peer<'a>(plugin: &Path, rows: impl Iterator<Item = &'a Row>) -> R
                 continue;
             }
         };
-        if !boots.contains_key(&row.program()) {
-            boots.insert(row.program(), peer.measure(row.program())?);
-        }
-        table.push(kept(row, &boots[&row.program()], program)?);
+        let medians = match boots.entry(row.program()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => place.insert(peer.measure(row.program())?),
+        };
+        table.push(kept(row, medians, program)?);
     }
     let table = json!({ "suite": version, "rows": table });
     paths::write(&committed_path(), for_git(&table).as_bytes())

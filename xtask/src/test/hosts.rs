@@ -129,7 +129,7 @@ mod tests {
             directory: "/tree/kernel".into(),
             executable: "/built/kernel-1".into(),
         };
-        assert_eq!(programs("host", &said), [program.clone()]);
+        assert_eq!(programs("host", &said), std::slice::from_ref(&program));
         let list = serde_json::to_vec(&[&program]).unwrap();
         assert_eq!(serde_json::from_slice::<Vec<Program>>(&list).unwrap(), [program]);
     }

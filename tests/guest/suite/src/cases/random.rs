@@ -523,7 +523,7 @@ impl Player {
             thread_op::SET_REGISTERS | thread_op::SET_STATE | thread_op::STEP | thread_op::BREAKPOINT
         );
         let op = if spared || upsets && !is_echo { thread_op::INFO } else { op };
-        // Whoever is in a foreign call stands still, so that it has a state.
+        // A thread in a foreign call stands still, so that it has a state.
         let looks = op == thread_op::GET_STATE && self.random.below(2) == 0;
         let target = if looks { redirected::anybody(&mut self.random) } else { target };
         let [mut second, third, fourth, fifth, sixth] = self.thread_arguments(op);
@@ -623,7 +623,7 @@ impl Player {
         self.control(Call::Flush as u32, [fpage.with_rights(rights).0, flags, 0, 0, 0, 0])
     }
 
-    /// What is done with a thread that was just made: it gets a block, and starts; or it gets a whole state, which is looked at, and goes on with that.
+    /// A thread that was just made gets a block, and starts; or it gets a whole state, which is looked at, and goes on with that.
     fn raise(&mut self, thread: u64, step: u32) -> Frame {
         let room = LOOKED_AT[self.index].0.as_ptr() as u64;
         let (op, [second, third, fourth]) = match step {
@@ -821,7 +821,7 @@ extern "C" fn page(seed: u64) -> u64 {
 fn page_in(random: &mut Random, message: Message) -> sys::Result<Message> {
     let to = message.sender;
     if message.kind == Kind::Exception && message.words[0] == vector::SYSCALL {
-        // Who was denied native calls would make the denied one again, for ever.
+        // A thread that was denied native calls would make the denied one again, for ever.
         return sys::receive(Uid::ANY, Timeout::NEVER);
     }
     if message.kind != Kind::Fault {
@@ -971,18 +971,18 @@ impl Troupe {
         Ok(())
     }
 
-    /// What is done every few rounds: memory is taken away, and whoever is gone, hangs or is in the middle of anything is replaced.
+    /// Takes memory away every few rounds, and replaces whoever is gone, hangs or is in the middle of anything.
     fn tend(&mut self, round: u64, random: &mut Random) -> Outcome {
-        if round % 8 == 0 {
-            let rights = if round % 16 == 0 { Rights::W } else { Rights::RWX };
+        if round.is_multiple_of(8) {
+            let rights = if round.is_multiple_of(16) { Rights::W } else { Rights::RWX };
             sys::flush(Fpage::memory(ground(), GROUND_LOG2, rights))?;
         }
-        if round % 4 == 0 {
+        if round.is_multiple_of(4) {
             describe_stands(random);
             self.review_answerers();
             self.redirected.review()?;
         }
-        if round % 100 == 0 {
+        if round.is_multiple_of(100) {
             self.replace_pager()?;
         }
         if round % 100 == 50 {

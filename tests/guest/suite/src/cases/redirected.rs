@@ -48,7 +48,7 @@ pub static NAMES: [AtomicU64; CALLERS] = [const { AtomicU64::new(0) }; CALLERS];
 /// See [`NAMES`].
 pub static DOERS: [AtomicU64; HANDLERS] = [const { AtomicU64::new(0) }; HANDLERS];
 
-/// What a caller knows and counts.
+/// Knowledge and counts of a caller.
 #[repr(C)]
 struct Words {
     state: AtomicU64,
@@ -407,8 +407,8 @@ impl Redirected {
 
     /// Looks after all of them: whoever is gone or hangs is made anew, or goes on.
     pub fn review(&mut self) -> Outcome {
-        for index in 0..HANDLERS {
-            let uid = Uid(DOERS[index].load(Relaxed));
+        for (index, name) in DOERS.iter().enumerate() {
+            let uid = Uid(name.load(Relaxed));
             match sys::thread_info(uid).map(|info| info.state) {
                 _ if uid.is_nil() => self.make_handler(index)?,
                 // A wait that ends is an occasion to answer.

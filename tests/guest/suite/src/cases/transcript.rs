@@ -75,11 +75,11 @@ struct Cast {
     old: Uid,
     /// Who waits for an answer from each agent, as far as it knows.
     asked: [Uid; AGENTS],
-    /// Whose foreign call each agent does, as far as it knows.
+    /// The caller whose foreign call each agent does, as far as it knows.
     does: [Option<usize>; AGENTS],
-    /// Whose exception it has.
+    /// The caller whose exception it has.
     has_exception: [Option<usize>; AGENTS],
-    /// Who has taken each caller's call, and may have left it unanswered.
+    /// The agent that has taken each caller's call, and may have left it unanswered.
     taken_by: [Option<usize>; CALLERS],
 }
 
@@ -103,7 +103,7 @@ impl Cast {
         }
     }
 
-    /// Which caller that is.
+    /// Number of the caller.
     fn caller(&self, uid: Uid) -> Option<usize> {
         self.callers.iter().position(|caller| caller.uid == uid)
     }
@@ -334,7 +334,7 @@ impl Cast {
     /// Does something to a caller, which is blocked or stopped: its calls go to somebody else from now on, or it ends.
     fn disturb_caller(&mut self, story: &mut Story, random: &mut Random, step: u64) -> Outcome {
         let which = random.below(CALLERS as u64) as usize;
-        // As a rule somebody who may have its calls.
+        // Mostly somebody who may have its calls.
         let may = [[0, 1, 5, 5], [2, 3, 4, 5]][which % 2];
         let anybody = random.below(AGENTS as u64) as usize;
         let handler = if random.below(8) == 0 { anybody } else { random.pick(&may) };
@@ -351,7 +351,7 @@ impl Cast {
             3 => ("allow", sys::thread_deny_native(thread, 0)),
             kind => {
                 if kind % 2 == 0 {
-                    // Whoever has its call has forgotten that, perhaps.
+                    // The agent that has its call has forgotten that, perhaps.
                     let _ = sys::thread_abort(thread);
                 }
                 self.callers[which].redirect(self.agents[handler].uid, label)?;

@@ -67,7 +67,7 @@ pub const ASKS: u64 = 7;
 /// How long a handler waits for somebody whom it asks in the middle of a call.
 const PATIENCE: Timeout = Timeout::from_us(300);
 
-/// What one handler knows.
+/// Knowledge of one handler.
 struct Work {
     random: Random,
     /// Answers to calls that were left unanswered, and the first register of each call.
