@@ -111,7 +111,7 @@ fn kind_from_wire(kind: idl::Kind) -> Kind {
     }
 }
 
-/// What is to be there before an extended attribute is set, in a message.
+/// Condition on which an extended attribute is set, in a message.
 pub fn before_to_wire(before: Before) -> idl::Before {
     match before {
         Before::Any => idl::Before::BEFORE_ANY,

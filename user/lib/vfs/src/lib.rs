@@ -157,7 +157,7 @@ impl Changes {
     }
 }
 
-/// What is to be there before an extended attribute is set.
+/// Condition on which an extended attribute is set.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Before {
     /// One of that name, or none.

@@ -144,7 +144,7 @@ impl NamedQueue {
         input | output
     }
 
-    /// What a read of its descriptor tells: bytes that wait in it, and who hears of the next message, and how.
+    /// Text that a read of its descriptor gives: bytes that wait in it, and who hears of the next message, and how.
     pub(super) fn text(&self) -> String {
         let bytes: usize = self.messages.borrow().values().map(|message| message.text.len()).sum();
         let (way, signal, process) = self.notice.borrow().as_ref().map_or((0, 0, 0), Notice::told);
