@@ -4,16 +4,17 @@
 //! would who means harm; others have none.
 
 use crate::as_on_linux::{Folder, Random, is_full};
-use crate::ext4_on_disk::{KINDS, Memory, Mounted, made_by_linux, mount, run};
+use crate::ext4_on_disk::{KINDS, Memory, Mounted, made_by_linux, mount, run, tool};
 use crate::sums;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fs;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::panic::catch_unwind;
 use std::rc::Rc;
 use vfs::path::Last;
-use vfs::{How, Inode, Result, Volume};
+use vfs::{Before, How, Inode, Result, Volume};
 
 /// Requests to the disk by which all of a sound image is looked at, and changed here and there, times so many are as much as a damaged one may take.
 const TIMES_MORE: u64 = 10;
@@ -28,6 +29,9 @@ const FRONT_END: usize = 8 << 10;
 
 /// Each byte of files' contents.
 const CONTENTS: u8 = 0xaa;
+
+/// Files that have extended attributes.
+const ATTRIBUTES: Range<usize> = 12..24;
 
 /// Whether a byte is one of the file system's own, and says something: no file's, nor one of bitmaps' and of what nobody uses.
 fn is_own(byte: u8) -> bool {
@@ -103,6 +107,10 @@ fn look_at_all(volume: &mut Looked, directory: Inode, entered: &mut BTreeSet<Ino
             } else if let Ok(file) = volume.open(directory, &entry.name, How::default(), 0) {
                 let mut bytes = vec![0; 70_000];
                 let _ = volume.read(file, 0, &mut bytes);
+                let names = volume.xattrs(file).unwrap_or_default();
+                for name in names.split(|&byte| byte == 0) {
+                    let _ = volume.xattr(file, name);
+                }
                 let _ = volume.close(file);
             }
         }
@@ -124,6 +132,8 @@ fn change_some(volume: &mut Looked, root: Inode) {
         }
     }
     if let Ok(file) = volume.open(root, b"inner/file-20", How::default(), 0) {
+        let _ = volume.set_xattr(file, b"user.new", &[CONTENTS; 300], Before::Any);
+        let _ = volume.remove_xattr(file, b"user.large");
         let _ = volume.write(file, 100_000, &[7; 9000]);
         let _ = volume.truncate(file, 5);
         let _ = volume.sync(file);
@@ -194,6 +204,20 @@ fn damage(whole: &[u8], seeds: u64, is_repaired: bool, count_max: u64) -> Counts
     counts
 }
 
+/// Has Linux give files of an image extended attributes: some that fit into an inode, and some that need a block.
+fn attach(folder: &Folder, image: &str) {
+    let value = folder.0.join("value");
+    fs::write(&value, [CONTENTS; 500]).unwrap();
+    for number in ATTRIBUTES {
+        let file = format!("/inner/file-{number}");
+        let set = match number % 3 {
+            0 => format!("ea_set {file} user.small x"),
+            _ => format!("ea_set -f {} {file} user.large", value.display()),
+        };
+        tool("debugfs", &["-w", "-R", &set, image]);
+    }
+}
+
 /// Kinds of file systems whose metadata have no checksums.
 const WITHOUT_SUMS: [&[&str]; 2] = [
     &["-t", "ext4", "-b", "1024", "-O", "^metadata_csum"],
@@ -223,6 +247,7 @@ fn damaged_file_systems_do_no_harm() {
         let image = folder.0.join("indexed");
         fs::write(&image, &*whole.0.borrow()).unwrap();
         run("e2fsck", &["-fyD", image.to_str().unwrap()]);
+        attach(&folder, image.to_str().unwrap());
         let whole = fs::read(&image).unwrap();
         let mut repaired = whole.clone();
         sums::repair(&mut repaired);
