@@ -138,6 +138,24 @@ impl<F: FileSystem> Server for Served<F> {
     }
 }
 
+/// Calls that concern extended attributes, which files and directories have alike.
+macro_rules! xattrs {
+    () => {
+        fn xattr(&self, name: &[u8]) -> Answer<Vec<u8>> {
+            self.with(|volume, inode| volume.xattr(inode, name))
+        }
+        fn xattrs(&self) -> Answer<Vec<u8>> {
+            self.with(Volume::xattrs)
+        }
+        fn set_xattr(&self, name: &[u8], value: &[u8], before: Before) -> Answer<()> {
+            self.changing(|volume, inode| volume.set_xattr(inode, name, value, before))
+        }
+        fn remove_xattr(&self, name: &[u8]) -> Answer<()> {
+            self.changing(|volume, inode| volume.remove_xattr(inode, name))
+        }
+    };
+}
+
 impl<F: FileSystem> Directory for Object<F> {
     type File = Object<F>;
 
@@ -183,18 +201,7 @@ impl<F: FileSystem> Directory for Object<F> {
     fn change(&self, changes: &Changes) -> Answer<()> {
         self.changing_by(changes.count(), |volume, base| volume.change(base, changes))
     }
-    fn xattr(&self, name: &[u8]) -> Answer<Vec<u8>> {
-        self.with(|volume, inode| volume.xattr(inode, name))
-    }
-    fn xattrs(&self) -> Answer<Vec<u8>> {
-        self.with(Volume::xattrs)
-    }
-    fn set_xattr(&self, name: &[u8], value: &[u8], before: Before) -> Answer<()> {
-        self.changing(|volume, inode| volume.set_xattr(inode, name, value, before))
-    }
-    fn remove_xattr(&self, name: &[u8]) -> Answer<()> {
-        self.changing(|volume, inode| volume.remove_xattr(inode, name))
-    }
+    xattrs!();
     fn sync(&self) -> Answer<()> {
         self.with(|volume, base| volume.sync(base))
     }
@@ -223,18 +230,7 @@ impl<F: FileSystem> File for Object<F> {
     fn change(&self, changes: &Changes) -> Answer<()> {
         self.changing_by(changes.count(), |volume, file| volume.change(file, changes))
     }
-    fn xattr(&self, name: &[u8]) -> Answer<Vec<u8>> {
-        self.with(|volume, inode| volume.xattr(inode, name))
-    }
-    fn xattrs(&self) -> Answer<Vec<u8>> {
-        self.with(Volume::xattrs)
-    }
-    fn set_xattr(&self, name: &[u8], value: &[u8], before: Before) -> Answer<()> {
-        self.changing(|volume, inode| volume.set_xattr(inode, name, value, before))
-    }
-    fn remove_xattr(&self, name: &[u8]) -> Answer<()> {
-        self.changing(|volume, inode| volume.remove_xattr(inode, name))
-    }
+    xattrs!();
     fn sync(&self) -> Answer<()> {
         self.with(|volume, file| volume.sync(file))
     }

@@ -22,7 +22,7 @@ pub(super) fn is_of_same_program(row: &Value, other: &Value) -> bool {
 /// A host that cannot count does not remove what another one has counted.
 pub(super) fn with_rows_of_other_hosts(mut table: Value, committed: &Value) -> Value {
     if table[COMPILER].is_null() && !committed[COMPILER].is_null() {
-        let old = committed["rows"].as_array().into_iter().flatten().filter(|row| is_of_host(row)).cloned();
+        let old = rows_of(committed).iter().filter(|row| is_of_host(row)).cloned();
         table[COMPILER] = committed[COMPILER].clone();
         if let Some(rows) = table["rows"].as_array_mut() {
             rows.extend(old);
@@ -46,8 +46,7 @@ pub(super) fn compare(
 ) -> Vec<String> {
     let same_compiler = committed[COMPILER] == measured[COMPILER];
     let rows = |table: &Value| -> Vec<Value> {
-        let all = table["rows"].as_array().into_iter().flatten();
-        all.filter(|row| same_compiler || !is_of_host(row)).cloned().collect()
+        rows_of(table).iter().filter(|row| same_compiler || !is_of_host(row)).cloned().collect()
     };
     let find = |table: &Value, name: &Value| rows(table).into_iter().find(|row| row["name"] == *name);
     let mut lines = Vec::new();
