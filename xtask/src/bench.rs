@@ -18,7 +18,8 @@ use crate::cli::BenchOptions;
 use crate::guest::{End, Guest};
 use crate::l4v4::{self, Counted};
 use crate::machine::{MEMORY_MIB, Machine};
-use crate::{Context, Error, Result, colours, paths, peers, tlb};
+use crate::paths::{self, Scratch};
+use crate::{Context, Error, Result, colours, peers, tlb};
 pub use cells::is_comment;
 use compare::{compare, is_of_same_program, with_rows_of_other_hosts};
 use devices::Wanted;
@@ -276,11 +277,10 @@ pub fn plugin() -> Result<PathBuf> {
 
 /// Boots the benchmark once, with a plugin and its arguments.
 pub fn boot(system: &System, plugin: &str, suite: &str, options: &str) -> Result<Medians> {
-    let name: String = options.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    let report = paths::out()?.join(format!("bench-{suite}-{name}-{}.csv", std::process::id()));
-    let report = report.display().to_string();
+    let scratch = Scratch::create("bench")?;
+    let report = scratch.0.join("report.csv").display().to_string();
     let wanted = Wanted::read(options)?;
-    let system = &wanted.system(system)?;
+    let system = &wanted.system(system, &scratch.0)?;
     let machine = match suite {
         linux::SUITE => linux::machine(system, wanted.program.as_deref())?.with(&wanted.options),
         _ => Machine::new(system).with(&format!("init=bench args={suite} {}", wanted.options)),
@@ -304,10 +304,6 @@ pub fn boot(system: &System, plugin: &str, suite: &str, options: &str) -> Result
         }));
     }
     let csv = fs::read_to_string(&report).context(|| format!("read {report}"))?;
-    let _ = fs::remove_file(&report);
-    if wanted.has_own_system() {
-        let _ = fs::remove_file(&system.archive);
-    }
     Ok(medians(&csv))
 }
 

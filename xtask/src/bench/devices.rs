@@ -85,19 +85,14 @@ impl Wanted {
         self.disk.is_some() || self.card
     }
 
-    /// Whether [`Wanted::system`] makes an archive for the row.
-    pub fn has_own_system(&self) -> bool {
-        self.system.is_some()
-    }
-
-    /// The system to boot: the default one that is given, or it with another description.
-    pub fn system(&self, usual: &System) -> Result<System> {
+    /// The system to boot: the default one that is given, or it with another description, in an archive that is made in `folder`.
+    pub fn system(&self, usual: &System, folder: &Path) -> Result<System> {
         let Some(name) = &self.system else { return Ok(usual.clone()) };
         let source = format!("{SYSTEMS}/{name}.toml");
         let text = paths::read(&paths::root().join(&source))?;
         let text = String::from_utf8(text).context(|| format!("read {source}"))?;
         let entries = usual.entries_of(|files| system::of_text(&source, &text, files))?;
-        let archive = paths::out()?.join(format!("bench-{name}-{}.cpio", std::process::id()));
+        let archive = folder.join("boot.cpio");
         paths::write(&archive, &pack(&entries))?;
         Ok(System { archive, ..usual.clone() })
     }
