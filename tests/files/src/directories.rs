@@ -2,7 +2,10 @@
 
 use crate::as_on_linux::Folder;
 use crate::ext4_on_disk::{self, KINDS, Memory, Mounted, check_by_linux, made_by_linux, run, tool};
+use crate::served::Served;
 use std::fs;
+use vfs::path::Last;
+use vfs::remote::Remote;
 use vfs::{How, Volume};
 
 const CREATE: How = How { create: true, exclusive: false, truncate: false };
@@ -117,4 +120,48 @@ fn blocks_of_directories_are_given_back() {
     assert_eq!(volume.space().unwrap().free, before);
     volume.into_inner().unmount().unwrap();
     check_by_linux(&folder, &disk.0.borrow());
+}
+
+/// A directory that loses its name while a client has it open keeps its number until it is closed, though the disk would give it to the next thing that is made.
+#[test]
+fn an_open_directory_keeps_its_number() {
+    let folder = Folder::new("number");
+    let disk = made_by_linux(&folder, 8, KINDS[0]);
+    let served = Served::new(mount(&disk).into_inner(), 100);
+    let mut client = Volume::new(Remote::new(served.clone()).unwrap());
+    let (root, before) = (client.root(), served.open_count());
+    for is_replaced in [false, true] {
+        client.mkdir(root, b"d", 0o755).unwrap();
+        let directory = client.enter(root, b"d").unwrap();
+        if is_replaced {
+            client.mkdir(root, b"other", 0o755).unwrap();
+            client.rename(root, b"other", b"d").unwrap();
+        } else {
+            client.rmdir(root, b"d").unwrap();
+            // A directory that is not empty keeps its name, and nothing is kept for it.
+            client.mkdir(root, b"d", 0o755).unwrap();
+            client.mkdir(root, b"d/d", 0o755).unwrap();
+            let full = client.enter(root, b"d").unwrap();
+            client.rmdir(root, b"d").unwrap_err();
+            client.close(full).unwrap();
+            client.rmdir(root, b"d/d").unwrap();
+        }
+        let file = client.open(root, b"file", CREATE, 0o644).unwrap();
+        client.mkdir(root, b"e", 0o755).unwrap();
+        client.symlink(root, b"to", b"link").unwrap();
+        for name in [&b"file"[..], b"d", b"e", b"link"] {
+            let found = client.attributes_at(root, name, Last::Stay).unwrap();
+            assert_ne!(found.inode, directory, "{is_replaced}");
+        }
+        assert_eq!(client.attributes(directory).map(|found| found.links), Ok(0));
+        client.close(file).unwrap();
+        client.close(directory).unwrap();
+        for name in [&b"file"[..], b"link"] {
+            client.unlink(root, name).unwrap();
+        }
+        for name in [&b"d"[..], b"e"] {
+            client.rmdir(root, name).unwrap();
+        }
+    }
+    assert!(served.open_count() <= before + 1, "{} objects", served.open_count());
 }

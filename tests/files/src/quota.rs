@@ -6,7 +6,7 @@ use crate::served::Served;
 use vfs::page::Plain;
 use vfs::path::Last;
 use vfs::remote::Remote;
-use vfs::{Amount, Error, FileSystem, How, Inode, Quota, Ram, Volume};
+use vfs::{Amount, Before, Cached, Error, FileSystem, How, Inode, Quota, Ram, Volume};
 
 const CREATE: How = How { create: true, exclusive: false, truncate: false };
 
@@ -18,10 +18,11 @@ const LIMIT: Amount = Amount { bytes: 160 << 10, files: 9 };
 /// Bytes beyond that: of each file one block in which a file system notes where bytes lie.
 const BESIDE: u64 = LIMIT.files * 4096;
 
-/// A part in use, with a few files that are open.
+/// A part in use, with a few files and directories that are open.
 struct Parted<F: FileSystem> {
     volume: Volume<Quota<F>>,
     open: Vec<Inode>,
+    entered: Vec<Inode>,
     random: Random,
     /// Whether something was refused for want of room.
     was_full: bool,
@@ -30,7 +31,7 @@ struct Parted<F: FileSystem> {
 impl<F: FileSystem> Parted<F> {
     fn new(fs: F, seed: u64) -> Parted<F> {
         let volume = Volume::new(Quota::new(fs, LIMIT).unwrap());
-        Parted { volume, open: Vec::new(), random: Random(seed), was_full: false }
+        Parted { volume, open: Vec::new(), entered: Vec::new(), random: Random(seed), was_full: false }
     }
 
     /// Does something at random. Whether it can be done is a matter of the rest.
@@ -38,7 +39,10 @@ impl<F: FileSystem> Parted<F> {
         let root = self.volume.root();
         let mut name = || NAMES[self.random.below(NAMES.len() as u64) as usize].as_bytes();
         let (first, second) = (name(), name());
-        let done = match self.random.below(14) {
+        let done = match self.random.below(18) {
+            14 => self.enter(first),
+            15..17 => self.attach(first),
+            17 => self.fill(),
             0..3 => self.volume.open(root, first, CREATE, 0o600).map(|file| self.open.push(file)),
             3 => self.volume.mkdir(root, first, 0o700),
             4 => self.volume.symlink(root, &[b'x'; 100], first),
@@ -50,6 +54,37 @@ impl<F: FileSystem> Parted<F> {
             choice => self.change(choice),
         };
         self.was_full |= done == Err(Error::NoSpace);
+    }
+
+    /// Sets an extended attribute of a file or directory, or removes it.
+    fn attach(&mut self, path: &[u8]) -> vfs::Result<()> {
+        let root = self.volume.root();
+        let inode = self.volume.attributes_at(root, path, Last::Stay)?.inode;
+        if self.random.chance(3) {
+            return self.volume.remove_xattr(inode, b"user.some");
+        }
+        let value = vec![7; self.random.below(600) as usize];
+        self.volume.set_xattr(inode, b"user.some", &value, Before::Any)
+    }
+
+    /// Makes names in a directory until it takes more room, and removes them again.
+    fn fill(&mut self) -> vfs::Result<()> {
+        let root = self.volume.root();
+        let file = self.volume.open(root, b"d/a", CREATE, 0o600)?;
+        let name = |number| format!("d/{number:0>200}").into_bytes();
+        let made = (0..40).map_while(|number| self.volume.link(root, b"d/a", &name(number)).ok()).count();
+        (0..made).try_for_each(|number| self.volume.unlink(root, &name(number)))?;
+        self.volume.close(file)
+    }
+
+    /// Opens a directory, and closes another one.
+    fn enter(&mut self, path: &[u8]) -> vfs::Result<()> {
+        if self.entered.len() > 2 {
+            let at = self.random.below(self.entered.len() as u64) as usize;
+            self.volume.close(self.entered.swap_remove(at))?;
+        }
+        let root = self.volume.root();
+        self.volume.enter(root, path).map(|directory| self.entered.push(directory))
     }
 
     fn close(&mut self) -> vfs::Result<()> {
@@ -79,8 +114,8 @@ impl<F: FileSystem> Parted<F> {
 
     /// Closes all and counts again.
     fn count_again(mut self, seed: u64) -> F {
-        for file in std::mem::take(&mut self.open) {
-            self.volume.close(file).unwrap();
+        for inode in self.open.drain(..).chain(self.entered.drain(..)) {
+            self.volume.close(inode).unwrap();
         }
         let mut quota = self.volume.into_inner();
         let known = quota.used().unwrap();
@@ -121,6 +156,14 @@ fn a_part_that_somebody_serves() {
 }
 
 #[test]
+fn a_part_of_files_that_have_pages() {
+    let pages = || Cached::<_, Plain>::keeping(Ram::<Plain>::new(16 << 20, || 0), 20);
+    let served = |_| Remote::new(Served::new(pages(), 100)).unwrap();
+    let full = (1..=programs()).filter(|&seed| run(served(seed), seed)).count();
+    assert!(full > 0, "no program was refused anything");
+}
+
+#[test]
 fn a_part_of_a_disk() {
     let folder = Folder::new("quota");
     for (number, options) in KINDS.into_iter().enumerate() {
@@ -129,6 +172,18 @@ fn a_part_of_a_disk() {
         let root = volume.root();
         let _ = volume.rmdir(root, b"lost+found");
         assert!(run(volume.into_inner(), 1 + number as u64), "{options:?}");
+    }
+}
+
+/// Numbers of inodes are used again by a disk, and what is open has its own as long as it is.
+#[test]
+fn a_part_of_a_disk_that_somebody_serves() {
+    let folder = Folder::new("served-quota");
+    for seed in 1..=programs() {
+        let mut volume = Volume::new(mount(made_by_linux(&folder, 32, KINDS[0]), || 0).unwrap());
+        let root = volume.root();
+        let _ = volume.rmdir(root, b"lost+found");
+        run(Remote::new(Served::new(volume.into_inner(), 100)).unwrap(), seed);
     }
 }
 

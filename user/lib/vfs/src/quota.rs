@@ -287,6 +287,8 @@ impl Books {
         directories: &[Inode],
         run: impl FnOnce(&mut F) -> Result<T>,
     ) -> Result<T> {
+        // What one of them takes more is counted here, and not when it is looked at.
+        directories.iter().for_each(|&directory| self.close(fs, directory));
         let sum = |fs: &mut F| {
             directories.iter().try_fold(0u64, |sum, &directory| {
                 Ok::<u64, Error>(sum.saturating_add(fs.attributes(directory)?.allocated))

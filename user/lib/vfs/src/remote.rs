@@ -32,6 +32,8 @@ pub struct Remote<S: Server> {
     /// Of what has lost the name that was known, its attributes: nobody else has them any more.
     places: Places<Option<Attributes>>,
     files: BTreeMap<Inode, Open<FileOf<S>>>,
+    /// Directories that somebody has open here, and that have lost their names: as long as they are open there, too, nothing else gets their numbers.
+    nameless: BTreeMap<Inode, S::Directory>,
     /// Files that may have lost something that nobody was told of.
     lost: BTreeSet<Inode>,
     /// The directory that was listed last.
@@ -94,6 +96,7 @@ impl<S: Server> Remote<S> {
             bases: Vec::from([base]),
             places: Places::new(root, None),
             files: BTreeMap::new(),
+            nameless: BTreeMap::new(),
             lost: BTreeSet::new(),
             listed: None,
             clock: 0,
@@ -105,7 +108,7 @@ impl<S: Server> Remote<S> {
     /// How many objects of the server are open.
     pub fn open_count(&self) -> usize {
         let files = self.files.values().filter(|open| open.file.is_some()).count();
-        self.bases.len() + files + usize::from(self.listed.is_some())
+        self.bases.len() + files + self.nameless.len() + usize::from(self.listed.is_some())
     }
 }
 
@@ -235,12 +238,9 @@ impl<S: Server> FileSystem for Remote<S> {
                     Ok((file, found))
                 });
                 let (file, found) = self.counts(opened)?;
-                // A server that was started again may give a number once more that somebody has open here. Who has that must not get this file.
                 if self.places.is_held(found.inode) {
                     drop(file);
-                    self.forget_found();
-                    self.call(false, |base| base.unlink(&path))?;
-                    return Err(Error::Io);
+                    return self.undo(|base| base.unlink(&path));
                 }
                 self.found.forget_inode(found.inode);
                 self.places.put(found.inode, directory, name, None)?;
@@ -251,6 +251,12 @@ impl<S: Server> FileSystem for Remote<S> {
             New::Symlink(target) => self.change_by(|base| base.symlink(target, &path))?,
         }
         let found = self.stat_at(&path)?;
+        if self.places.is_held(found.inode) {
+            return match new {
+                New::Directory => self.undo(|base| base.rmdir(&path)),
+                _ => self.undo(|base| base.unlink(&path)),
+            };
+        }
         self.found.forget_inode(found.inode);
         self.found_at(found, directory, name)
     }
@@ -265,7 +271,7 @@ impl<S: Server> FileSystem for Remote<S> {
     fn unlink(&mut self, directory: Inode, name: Name) -> Result<()> {
         let path = self.path_of(directory, name)?;
         let found = self.stat_at(&path)?;
-        self.keep(found.inode);
+        self.keep(&found, &path)?;
         self.found.forget_name(directory, name.bytes());
         self.found.forget_inode(found.inode);
         self.change_by(|base| base.unlink(&path))?;
@@ -278,9 +284,14 @@ impl<S: Server> FileSystem for Remote<S> {
         if self.listed.as_ref().is_some_and(|(listed, _)| *listed == found.inode) {
             self.listed = None;
         }
+        self.keep(&found, &path)?;
         self.found.forget_name(directory, name.bytes());
         self.found.forget_inode(found.inode);
-        self.change_by(|base| base.rmdir(&path))?;
+        let removed = self.change_by(|base| base.rmdir(&path));
+        if removed.is_err() {
+            self.nameless.remove(&found.inode);
+        }
+        removed?;
         self.lost_name(&found, directory, name)
     }
 
@@ -293,7 +304,7 @@ impl<S: Server> FileSystem for Remote<S> {
             Err(error) => return Err(error),
         };
         if let Some(replaced) = &replaced {
-            self.keep(replaced.inode);
+            self.keep(replaced, &path)?;
             if self.listed.as_ref().is_some_and(|(listed, _)| *listed == replaced.inode) {
                 self.listed = None;
             }
@@ -304,7 +315,11 @@ impl<S: Server> FileSystem for Remote<S> {
         if let Some(replaced) = &replaced {
             self.found.forget_inode(replaced.inode);
         }
-        self.change_by(|base| base.rename(&existing, &path))?;
+        let renamed = self.change_by(|base| base.rename(&existing, &path));
+        if let (Err(_), Some(replaced)) = (renamed, &replaced) {
+            self.nameless.remove(&replaced.inode);
+        }
+        renamed?;
         if let Some(replaced) = replaced {
             self.lost_name(&replaced, to, new_name)?;
         }
@@ -322,6 +337,7 @@ impl<S: Server> FileSystem for Remote<S> {
         // With the last reference the server forgets it.
         self.found.forget_inode(inode);
         self.files.remove(&inode);
+        self.nameless.remove(&inode);
         self.lost.remove(&inode);
         self.places.remove(inode);
         Ok(())
@@ -421,6 +437,7 @@ impl<S: Server> FileSystem for Remote<S> {
 
     fn release(&mut self, inode: Inode) {
         self.places.release(inode);
+        self.nameless.remove(&inode);
         if let Some(open) = self.files.get_mut(&inode) {
             open.is_held = false;
             if open.is_lost {

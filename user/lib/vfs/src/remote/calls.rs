@@ -18,6 +18,7 @@ impl<S: Server> Remote<S> {
     pub(super) fn lose(&mut self) {
         self.bases.clear();
         self.listed = None;
+        self.nameless.clear();
         self.forget_found();
         for (&inode, open) in &mut self.files {
             open.file = None;
@@ -254,11 +255,23 @@ impl<S: Server> Remote<S> {
         }
     }
 
-    /// A file that is held is to be open before its name goes.
-    pub(super) fn keep(&mut self, inode: Inode) {
-        if self.files.get(&inode).is_some_and(|open| open.is_held) {
+    /// A file or directory that is held is to be open before its name goes: the server gives the number of one that nobody has open there to something new.
+    pub(super) fn keep(&mut self, found: &Attributes, path: &[u8]) -> Result<()> {
+        let inode = found.inode;
+        if found.kind == Kind::Directory && self.places.is_held(inode) {
+            let entered = self.opening(true, |base| base.enter(path))?;
+            self.nameless.insert(inode, entered);
+        } else if self.files.get(&inode).is_some_and(|open| open.is_held) {
             let _ = self.open(inode);
         }
+        Ok(())
+    }
+
+    /// Removes what was made, which has the number of something that is held here, as a server that was started again may give it. Who has that must not get this.
+    pub(super) fn undo<T>(&mut self, remove: impl Fn(&S::Directory) -> Answer<()>) -> Result<T> {
+        self.forget_found();
+        self.call(false, remove)?;
+        Err(Error::Io)
     }
 
     /// A name is an inode's that has these attributes.
