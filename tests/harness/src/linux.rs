@@ -254,7 +254,7 @@ fn classes_of_stress_ng_end_well(world: &'static World) -> Verdict {
         times,
         one_in,
     ]);
-    let reply = run_within(LIMIT * if world.full { 100 } else { 5 }, command, b"")?;
+    let reply = run_within(LIMIT * if world.full { 20 } else { 3 }, command, b"")?;
     check_disk(&disk)?;
     reply.check_contains("all classes\n")?;
     reply.check_code(0)
