@@ -52,12 +52,12 @@ pub fn perform(options: TestOptions) -> Result<u8> {
         .arg("--")
         .args(&options.filter);
     eprintln!("tern: running the tests");
-    let skipped = run("system", &mut command, &mut kinds)?;
+    let told = run("system", &mut command, &mut kinds)?;
     let judges_failed = JUDGES.iter().any(|kind| kinds.get(*kind).is_some_and(|counts| counts.failed != 0));
     if full && options.filter.is_none() {
         kinds.insert("checks".into(), checks(judges_failed));
     }
-    Ok(report(&kinds, &skipped, options.filter.as_deref()))
+    Ok(report(&kinds, &told, options.filter.as_deref()))
 }
 
 /// Takes the security checks out. One that cannot be judged has failed.
@@ -117,23 +117,48 @@ fn cargo_test(manifest: &str) -> Command {
 /// Beginning of a line that tells of a test that cannot be had here, and of the reason.
 const SKIPPED: &str = "skipped: ";
 
-/// Runs the harness, passes its output on and counts. The name is for tests whose kinds are unknown. Lines that tell of tests that are not there.
-fn run(name: &str, command: &mut Command, kinds: &mut Kinds) -> Result<Vec<String>> {
+/// The line behind which the reasons of failures stand, and the beginning of the first one behind them.
+const FAILURES: [&str; 2] = ["failures:", "test result: "];
+
+/// Lines of the output that are repeated at the end.
+#[derive(Default)]
+struct Told {
+    /// They tell of tests that are not there.
+    skipped: Vec<String>,
+    /// They say why tests have failed.
+    failures: Vec<String>,
+    /// Those of failures are not over.
+    is_within: bool,
+}
+
+impl Told {
+    fn note(&mut self, line: &str) {
+        let [begin, end] = FAILURES;
+        self.is_within = (self.is_within || line == begin) && !line.starts_with(end);
+        if self.is_within {
+            self.failures.push(line.to_string());
+        } else if line.starts_with(SKIPPED) {
+            self.skipped.push(line.to_string());
+        }
+    }
+}
+
+/// Runs the harness, passes its output on and counts. The name is for tests whose kinds are unknown. Lines that are to be repeated at the end.
+fn run(name: &str, command: &mut Command, kinds: &mut Kinds) -> Result<Told> {
     let mut child = interrupt::spawn(command)?;
     let output = child.stdout.take().ok_or_else(|| Error::new("a harness without output"))?;
-    let (mut total, mut by_line, mut skipped) = (Counts::default(), Kinds::new(), Vec::new());
+    let (mut total, mut by_line, mut told) = (Counts::default(), Kinds::new(), Told::default());
     for line in BufReader::new(output).split(b'\n') {
         let line = line.context(|| "read the tests' output".into())?;
         let line = String::from_utf8_lossy(&line);
         println!("{line}");
+        told.note(&line);
         if let Some(result) = result_line(&line) {
             total.passed += result.passed;
             total.failed += result.failed;
         } else if let Some((kind, passed)) = kind_line(&line) {
             let counts = by_line.entry(kind.to_string()).or_default();
             *(if passed { &mut counts.passed } else { &mut counts.failed }) += 1;
-        } else if line.starts_with(SKIPPED) {
-            skipped.push(line.into_owned());
         }
     }
     let status = interrupt::wait(child)?;
@@ -143,7 +168,7 @@ fn run(name: &str, command: &mut Command, kinds: &mut Kinds) -> Result<Vec<Strin
         by_line.clear();
     }
     add(kinds, name, total, by_line);
-    Ok(skipped)
+    Ok(told)
 }
 
 /// Takes the kinds that the lines name if they account for the whole, and the harness's name otherwise.
@@ -175,12 +200,13 @@ fn kind_line(line: &str) -> Option<(&str, bool)> {
     (passed || rest.ends_with("... FAILED")).then_some((kind, passed))
 }
 
-/// Prints the totals, the last line alone for programs, and returns the exit code. In front of the totals stands which tests were not there.
-fn report(kinds: &Kinds, skipped: &[String], filter: Option<&str>) -> u8 {
+/// Prints the totals, the last line alone for programs, and returns the exit code. In front of the totals stands why tests have failed, and which were not there: whoever
+/// keeps the end of an output has all of that.
+fn report(kinds: &Kinds, told: &Told, filter: Option<&str>) -> u8 {
     let sum = |count: fn(&Counts) -> u64| kinds.values().map(count).sum::<u64>();
     let (passed, failed) = (sum(|counts| counts.passed), sum(|counts| counts.failed));
     println!();
-    skipped.iter().for_each(|line| println!("{line}"));
+    told.failures.iter().chain(&told.skipped).for_each(|line| println!("{line}"));
     for (kind, counts) in kinds.iter().filter(|(_, counts)| **counts != Counts::default()) {
         println!("{kind:<8} {:>5} passed {:>5} failed", counts.passed, counts.failed);
     }
@@ -195,6 +221,20 @@ fn report(kinds: &Kinds, skipped: &[String], filter: Option<&str>) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reasons_are_repeated() {
+        let mut told = Told::default();
+        let before = ["test [files] one ... ok", "skipped: two: it is not there"];
+        let reasons =
+            ["failures:", "", "---- three ----", "skipped: no reason", "", "failures:", "    three"];
+        let after = ["test result: FAILED. 1 passed; 1 failed; 0 ignored", "test [guest] four ... ok"];
+        before.iter().chain(&reasons).chain(&after).for_each(|line| told.note(line));
+        assert_eq!(
+            (&told.failures[..], &told.skipped[..]),
+            (&reasons.map(String::from)[..], &before.map(String::from)[1..])
+        );
+    }
 
     #[test]
     fn results_are_read() {
