@@ -295,8 +295,10 @@ impl Network for Tern {
         if let Some(outcome) = self.nowhere(|nowhere| nowhere.listen(number, at, backlog)) {
             return outcome;
         }
-        let (listener, entrance) = self.with_host(|host| host.listen(&endpoint(at), backlog))?;
-        self.add(number, Socket::Listener(listener), entrance)
+        network::listen_with_fewer(backlog, |backlog| {
+            let (listener, entrance) = self.with_host(|host| host.listen(&endpoint(at), backlog))?;
+            self.add(number, Socket::Listener(listener), entrance)
+        })
     }
 
     fn connect(&self, number: u64, from: SocketAddr, to: SocketAddr) -> Result<()> {

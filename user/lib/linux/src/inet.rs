@@ -16,6 +16,7 @@ use crate::errno::{
     Result,
 };
 use crate::network::{Network, Phase, readiness};
+use crate::places::take_front;
 use crate::socket::{Kind, READABLE, SHUT_READ, SHUT_WRITE};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -494,11 +495,7 @@ impl Inet {
 
     /// Bytes of a stream: those that were read ahead, and more from the network.
     fn take_bytes(&self, network: &dyn Network, room: usize) -> Vec<u8> {
-        let mut bytes: Vec<u8> = {
-            let ahead = &mut self.ahead.borrow_mut().bytes;
-            let count = ahead.len().min(room);
-            ahead.drain(..count).collect()
-        };
+        let mut bytes = take_front(&mut self.ahead.borrow_mut().bytes, room);
         while bytes.len() < room && !self.is_end.get() {
             match network.read(self.number, PIECE.min(room - bytes.len())) {
                 Ok(more) if more.is_empty() => self.is_end.set(true),

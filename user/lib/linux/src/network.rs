@@ -2,7 +2,7 @@
 //!
 //! An operation that cannot be done now is `EAGAIN`, and [`Network::watch`] asks to be told when it can: then [`crate::system::System::network_happened`] is called.
 
-use crate::errno::{EADDRNOTAVAIL, EAGAIN, ENETUNREACH, ENODEV, ENOTCONN, Result};
+use crate::errno::{EADDRNOTAVAIL, EAGAIN, ENETUNREACH, ENOBUFS, ENODEV, ENOTCONN, Result};
 use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
@@ -12,9 +12,11 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 pub mod layout;
 #[cfg(test)]
 pub mod loopback;
+mod near;
 mod source;
 
 pub use layout::{Interface, Layout};
+pub use near::Near;
 pub use source::{Ways, source};
 
 /// Bytes of a datagram, at most, to an address of IPv4 and to one of IPv6.
@@ -22,6 +24,9 @@ pub const DATAGRAM_MAX: [usize; 2] = [1472, 1452];
 
 /// Bytes of an echo request, with the head of its message, at most.
 pub const ECHO_MAX: usize = 1460;
+
+/// Connections that wait at a socket of the machine's network to be accepted, at most.
+pub const BACKLOG_MAX: u16 = 8;
 
 /// Number that no socket has: the network itself, when it is known whether it is there.
 pub const ITSELF: u64 = 0;
@@ -105,7 +110,7 @@ pub trait Network: core::fmt::Debug {
     /// `EADDRINUSE`: somebody has the port.
     fn bind(&self, number: u64, at: SocketAddr, is_shared: bool) -> Result<()>;
 
-    /// Makes a socket that listens at an address and a port, and keeps so many connections that nobody has accepted.
+    /// Makes a socket that listens at an address and a port, and keeps so many connections that nobody has accepted, or fewer.
     fn listen(&self, number: u64, at: SocketAddr, backlog: u16) -> Result<()>;
 
     /// Begins a connection from an address and a port of this machine, of which none means any. It is there, or has failed, when the socket can be written.
@@ -159,6 +164,11 @@ pub trait Network: core::fmt::Debug {
 
     /// Tells when a socket is ready for one of these, once for each.
     fn watch(&self, number: u64, events: u32);
+
+    /// The next one of those that are to be told, and what it is ready for: a network that tells nobody by itself is asked after each call that may have changed something.
+    fn due(&self) -> Option<(u64, u32)> {
+        None
+    }
 
     /// Closes a socket. It may not be there.
     fn close(&self, number: u64);
@@ -242,6 +252,14 @@ impl Network for Nowhere {
     fn watch(&self, _: u64, _: u32) {}
     fn close(&self, number: u64) {
         self.bound.borrow_mut().remove(&number);
+    }
+}
+
+/// Makes a socket that listens, by a network on which all connections that wait are limited together: if there are no more, one is kept.
+pub fn listen_with_fewer(backlog: u16, mut listen: impl FnMut(u16) -> Result<()>) -> Result<()> {
+    match listen(backlog.min(BACKLOG_MAX)) {
+        Err(ENOBUFS) => listen(1),
+        outcome => outcome,
     }
 }
 

@@ -27,9 +27,36 @@ pub fn shorten_queue<T>(queue: &mut VecDeque<T>) {
     }
 }
 
+/// Takes so many bytes from the front of a queue, or all that there are.
+pub fn take_front(queue: &mut VecDeque<u8>, count: usize) -> Vec<u8> {
+    let count = count.min(queue.len());
+    let mut taken = Vec::with_capacity(count);
+    // Two pieces are copied as such: an iterator would go by single bytes.
+    let (first, second) = queue.as_slices();
+    for piece in [first, second] {
+        let left = count - taken.len();
+        taken.extend_from_slice(piece.get(..left).unwrap_or(piece));
+    }
+    queue.drain(..count);
+    taken
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_front_of_a_queue_is_taken() {
+        for first in 0..8 {
+            let mut queue = VecDeque::with_capacity(8);
+            queue.extend(core::iter::repeat_n(0, first));
+            queue.drain(..first);
+            queue.extend(1..=8);
+            assert_eq!(take_front(&mut queue, 3), [1, 2, 3]);
+            assert_eq!(take_front(&mut queue, 0), []);
+            assert_eq!(take_front(&mut queue, 9), [4, 5, 6, 7, 8]);
+        }
+    }
 
     #[test]
     fn lists_have_places_for_what_is_in_them() {

@@ -42,8 +42,8 @@ const BOUND_MAX: usize = 1024;
 /// Ports below this one are for whoever has `CAP_NET_BIND_SERVICE`.
 const FIRST_COMMON_PORT: u16 = 1024;
 
-/// Connections that wait at a socket to be accepted, at most.
-const BACKLOG_MAX: u32 = 8;
+/// Connections that wait at a socket to be accepted, at most: `net.core.somaxconn`. The network below may keep fewer.
+const BACKLOG_MAX: u32 = 4096;
 
 /// Connections that one call throws away since they are of another family, at most.
 const OTHERS_MAX: usize = 64;
@@ -79,6 +79,19 @@ fn bind_below(network: &dyn Network, inet: &Inet, at: SocketAddr, is_named: bool
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Something has happened to a socket of the network: bits of [`readiness`]. [`ITSELF`](crate::network::ITSELF): it is known what there is.
     pub fn network_happened(&mut self, number: u64, events: u32) {
+        self.network_told(number, events);
+        self.hear_network();
+        self.settle();
+    }
+
+    /// Hears of what a call has done to sockets whose other ends are near.
+    fn hear_network(&mut self) {
+        while let Some((number, events)) = self.sockets.network.0.due() {
+            self.network_told(number, events);
+        }
+    }
+
+    fn network_told(&mut self, number: u64, events: u32) {
         let read = if events & readiness::READ != 0 { READABLE | POLLRDHUP } else { 0 };
         let write = if events & readiness::WRITE != 0 { WRITABLE } else { 0 };
         let network = self.network();
@@ -86,7 +99,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             None => self.happened(number, read | write | POLLERR | POLLHUP),
             Some(told) => self.connections_came(&told),
         }
-        self.settle();
     }
 
     fn network(&self) -> Rc<dyn Network> {
@@ -128,6 +140,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let timeout = inet.timeouts.get(which).map_or(0, core::cell::Cell::get);
         let until = self.socket_deadline(tid, timeout)?;
         self.watch_inet(inet, events);
+        self.hear_network();
         Ok(Outcome::Wait(Vec::from([Event::Ring(inet.number)]), until))
     }
 
@@ -329,6 +342,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             let from = inet.bound.get().unwrap_or(SocketAddr::new(inet.family.any(), 0));
             let begun = network.connect(inet.number, from, to);
+            self.hear_network();
             begun.map_err(|error| if error == EADDRINUSE { EADDRNOTAVAIL } else { error })?;
             inet.disconnect();
             inet.is_below.set(true);
@@ -407,7 +421,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             accepted => accepted?,
         };
         let (below, peer) = (accepted.number, accepted.peer.get());
-        let fd = self.add_inet(tid, accepted, flags).inspect_err(|_| self.sockets.network.0.close(below))?;
+        let added = self.add_inet(tid, accepted, flags);
+        if added.is_err() {
+            self.sockets.network.0.close(below);
+            self.hear_network();
+        }
+        let fd = added?;
         let name = peer.map(|peer| address_bytes(inet.family, peer)).unwrap_or_default();
         if at != 0
             && let Err(error) = self.write_address(tid, (at, len), &name)
@@ -424,6 +443,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         for _ in 0..OTHERS_MAX {
             let (taken, told) = self.sockets.ports.accept(&*network, &mut self.next_ring, inet.number);
             self.connections_came(&told);
+            self.hear_network();
             let accepted = Inet::new(taken?, inet.family, Protocol::Tcp, inet.owner);
             let local = inet.local.get();
             accepted.local.set(local);
@@ -431,6 +451,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             let peer = accepted.peer.get();
             if !peer.is_some_and(|peer| inet.family.has(peer.ip(), inet.options.is_six_only())) {
                 network.close(accepted.number);
+                self.hear_network();
                 continue;
             }
             if let (Some(local), Some(peer)) = (accepted.local.get(), peer)
@@ -476,6 +497,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 if inet.is_stream() && directions & SHUT_WRITE != 0 && !inet.is_shut(SHUT_WRITE) {
                     // A connection that has broken off is shut anyway.
                     let _ = network.shut_down(inet.number);
+                    self.hear_network();
                 }
                 inet.shut.set(inet.shut.get() | directions);
             }
@@ -490,6 +512,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if !self.sockets.ports.leave(&*network, number) {
             network.close(number);
         }
+        self.hear_network();
     }
 
     /// A socket is closed.

@@ -1,7 +1,7 @@
 //! Ports at which sockets listen. The network below tells apart those that listen at addresses of their own. It does not know one that listens at all addresses of
 //! one family, nor two that share an address; such sockets have one listener below together, and connections are dealt here, by the address to which they have come.
 
-use crate::errno::{EAGAIN, EINVAL, ENOBUFS, Errno, Result};
+use crate::errno::{EAGAIN, EINVAL, Errno, Result};
 use crate::network::{Network, readiness};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -94,14 +94,6 @@ impl Group {
 #[derive(Debug, Default)]
 pub struct Ports(BTreeMap<u64, Group>);
 
-/// Listens below. All connections together are limited; if that is reached, one is kept.
-fn begin(network: &dyn Network, number: u64, at: SocketAddr, backlog: u16) -> Result<()> {
-    match network.listen(number, at, backlog) {
-        Err(ENOBUFS) => network.listen(number, at, 1),
-        outcome => outcome,
-    }
-}
-
 impl Ports {
     /// Lets a socket listen. Whoever calls has found that it may. `numbers`: the last number that was given to something, here and below.
     pub fn listen(
@@ -124,7 +116,7 @@ impl Ports {
         let narrow: Vec<u64> =
             self.0.iter().filter(|(_, group)| is_within(group)).map(|(below, _)| *below).collect();
         if narrow.is_empty() {
-            begin(network, number, at, backlog)?;
+            network.listen(number, at, backlog)?;
             self.0.insert(number, Group { at, backlog, members: Vec::from([own]), stuck: None });
             return Ok(());
         }
@@ -144,11 +136,11 @@ impl Ports {
             self.deal(network, numbers, *below);
             network.close(*below);
         }
-        if let Err(error) = begin(network, number, wide.at, wide.backlog) {
+        if let Err(error) = network.listen(number, wide.at, wide.backlog) {
             for (below, group) in &self.0 {
                 if narrow.contains(below) {
                     // One that cannot listen again says so when it is asked for a connection.
-                    let _ = begin(network, *below, group.at, group.backlog);
+                    let _ = network.listen(*below, group.at, group.backlog);
                 }
             }
             return Err(error);

@@ -278,8 +278,12 @@ impl Network for Loopback {
         if state.listeners.values().any(|listener| hears(listener.at, at) || hears(at, listener.at)) {
             return Err(EADDRINUSE);
         }
-        let backlog = backlog.into();
-        state.room(backlog)?;
+        let mut wanted = 0;
+        super::listen_with_fewer(backlog, |backlog| {
+            wanted = backlog.into();
+            state.room(wanted)
+        })?;
+        let backlog = wanted;
         state.listeners.insert(number, Listener { at, backlog, waiting: VecDeque::new() });
         Ok(())
     }

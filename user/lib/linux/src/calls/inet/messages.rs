@@ -45,6 +45,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if !is_whole && matches!(outcome, Ok(_) | Err(EAGAIN)) {
             network.watch(inet.number, readiness::WRITE);
         }
+        self.hear_network();
         outcome
     }
 
@@ -86,6 +87,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if is_drained {
             network.watch(inet.number, readiness::READ);
         }
+        self.hear_network();
         received
     }
 
@@ -211,6 +213,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Ok(until) if !is_brief => {
                 self.thread(tid)?.done = all;
                 self.network().watch(inet.number, readiness::WRITE);
+                self.hear_network();
                 Ok(Outcome::Wait(Vec::from([Event::Ring(inet.number)]), until))
             }
             _ if all > 0 => number(Ok(all)),

@@ -16,8 +16,8 @@ use crate::errno::{
     EPROTONOSUPPORT, ESOCKTNOSUPPORT, Errno,
 };
 use crate::inet::{Family, Inet, address_bytes, parse};
-use crate::network::loopback::{Loopback, OWN, SILENT};
-use crate::network::{Below, ITSELF, Presence};
+use crate::network::loopback::{Loopback, OWN, SILENT, STREAM_BYTES};
+use crate::network::{Below, ITSELF, Near, Network, Presence};
 use crate::open::Object;
 use core::net::SocketAddr;
 use linux_raw_sys::general::{self as nr, O_NONBLOCK, SIGPIPE};
@@ -40,6 +40,7 @@ fn error(error: Errno) -> i64 {
 /// A sandbox with a network.
 struct Net {
     rig: Rig,
+    /// The one below.
     network: Rc<Loopback>,
 }
 
@@ -48,10 +49,20 @@ fn family_of(address: &str) -> Family {
 }
 
 impl Net {
+    /// A sandbox whose connections with itself are near.
     fn begun() -> Net {
+        Net::with(|network, rig| Rc::new(Near::with_room(network, &rig.system.budget, STREAM_BYTES)))
+    }
+
+    /// A sandbox of which all connections are below, as if their other ends were elsewhere.
+    fn far() -> Net {
+        Net::with(|network, _| network)
+    }
+
+    fn with(above: impl FnOnce(Rc<Loopback>, &Rig) -> Rc<dyn Network>) -> Net {
         let mut rig = Rig::begun();
         let network = Rc::new(Loopback::default());
-        rig.system.sockets.network = Below(network.clone());
+        rig.system.sockets.network = Below(above(network.clone(), &rig));
         rig.ignore(SIGPIPE);
         Net { rig, network }
     }
@@ -245,13 +256,12 @@ fn kinds_of_sockets() {
 
 #[test]
 fn bytes_travel_both_ways() {
-    for (at, own, other) in [
-        ("127.0.0.1:8080", "127.0.0.1:8080", "127.0.0.1:49153"),
-        ("0.0.0.0:8080", "127.0.0.1:8080", "127.0.0.1:49153"),
-        ("[::]:8080", "[::1]:8080", "[::1]:49153"),
-        ("[::1]:8080", "[::1]:8080", "[::1]:49153"),
+    for (at, own, other, mut net) in [
+        ("127.0.0.1:8080", "127.0.0.1:8080", "127.0.0.1:32768", Net::begun()),
+        ("0.0.0.0:8080", "127.0.0.1:8080", "127.0.0.1:49153", Net::far()),
+        ("[::]:8080", "[::1]:8080", "[::1]:32768", Net::begun()),
+        ("[::1]:8080", "[::1]:8080", "[::1]:49153", Net::far()),
     ] {
-        let mut net = Net::begun();
         let listener = net.listener(at);
         assert_eq!((net.own(listener), net.accept(listener)), (at.to_string(), error(EAGAIN)));
         assert_eq!((net.poll(listener), net.option(listener, SOL_SOCKET, SO_ACCEPTCONN)), (0, Ok(1)));
@@ -419,7 +429,7 @@ fn connections_that_take_time() {
 
 #[test]
 fn ends_of_streams() {
-    let mut net = Net::begun();
+    let mut net = Net::far();
     let [one, two] = net.pair();
     assert_eq!((net.send(one, b"last", 0), net.call(nr::__NR_shutdown, &[one, SHUT_WR.into()])), (4, 0));
     assert_eq!((net.send(one, b"x", 0), net.send(one, b"x", MSG_NOSIGNAL)), (error(EPIPE), error(EPIPE)));
@@ -580,7 +590,7 @@ fn sockets_are_files_of_their_own_kind() {
 
 #[test]
 fn all_sockets_are_given_back() {
-    let mut net = Net::begun();
+    let mut net = Net::far();
     let child = net.rig.fork();
     for _ in 0..3 {
         let fd = net.rig.call_by(child, nr::__NR_socket, &[AF_INET.into(), STREAM.into(), 0]) as u64;

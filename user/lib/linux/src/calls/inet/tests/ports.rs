@@ -272,7 +272,7 @@ fn who_waits_is_told_of_connections_that_are_dealt() {
 /// If the network has no room for a connection, who accepts hears so, and nobody is told for ever.
 #[test]
 fn a_connection_without_room_is_an_error() {
-    let mut net = Net::begun();
+    let mut net = Net::far();
     let pair = ["0.0.0.0:1", "[::]:1 only"].map(|text| listening(&mut net, text, &[]));
     let one = net.socket(AF_INET, STREAM | BRIEF);
     let mut others = Vec::new();

@@ -68,7 +68,7 @@ fn readers_wait_for_bytes() {
 
 #[test]
 fn writers_wait_for_room() {
-    let mut net = Net::begun();
+    let mut net = Net::far();
     let [one, two] = net.blocking();
     let thread = net.rig.thread();
     let len = 200_000;
@@ -181,7 +181,7 @@ fn polls_wait() {
 #[test]
 fn lists_hear_of_sockets() {
     for edge in [0, nr::EPOLLET] {
-        let mut net = Net::begun();
+        let mut net = Net::far();
         let [one, two] = net.pair();
         let list = net.list(one, nr::EPOLLIN | nr::EPOLLRDHUP | edge);
         assert_eq!(net.events(list), None);

@@ -1,0 +1,441 @@
+//! Connections whose both ends are in one sandbox: their bytes go from one program to the other, and never to the network below.
+//!
+//! Everything else is below. A socket that listens does so there, too, since others may connect to it. One that connects to an address of this machine finds the
+//! socket of its sandbox that listens there, if there is one; if the budget has no room for one more, the connection is made below as any other.
+
+use super::{Ends, Network, Phase, Presence, Sending, readiness};
+use crate::budget::{Budget, Share};
+use crate::errno::{EADDRINUSE, EAGAIN, ECONNRESET, Result};
+use crate::places::take_front;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::rc::{Rc, Weak};
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+use core::fmt;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use core::ops::Range;
+
+/// Bytes that wait in one direction, at most.
+pub const ROOM: usize = 64 << 10;
+
+/// Bytes that wait in one direction of any connection, for which there is always room.
+const PIECE: usize = 4 << 10;
+
+/// Ports of those that connect and do not say from which.
+const PORTS: Range<u16> = 32_768..49_152;
+
+/// An end of a connection.
+#[derive(Debug)]
+struct End {
+    /// Number of the socket; 0: nobody has accepted the connection yet.
+    number: Cell<u64>,
+    ends: [SocketAddr; 2],
+    peer: RefCell<Weak<End>>,
+    /// Bytes that have come.
+    bytes: RefCell<VecDeque<u8>>,
+    shares: RefCell<Vec<Share>>,
+    /// The budget had no room for more when somebody wanted to write.
+    is_cramped: Cell<bool>,
+    /// It has connected, and the socket that listens keeps as many connections as it may.
+    is_hopeful: Cell<bool>,
+    /// Nothing comes behind the bytes: the other side has said so.
+    is_end: Cell<bool>,
+    /// Nothing more is written: this side has said so.
+    is_shut: Cell<bool>,
+    /// The connection has broken off.
+    is_reset: Cell<bool>,
+    /// Bits of readiness that are to be told.
+    watched: Cell<u32>,
+}
+
+/// A socket that listens.
+#[derive(Debug)]
+struct Listener {
+    at: SocketAddr,
+    backlog: usize,
+    /// Connections that nobody has accepted. Those behind as many as it keeps are hopeful.
+    waiting: VecDeque<Rc<End>>,
+    watched: u32,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    ends: BTreeMap<u64, Rc<End>>,
+    listeners: BTreeMap<u64, Listener>,
+    /// What is to be told.
+    due: VecDeque<(u64, u32)>,
+    next_port: u16,
+}
+
+/// A network with connections of its own in front of another one.
+pub struct Near {
+    below: Rc<dyn Network>,
+    budget: Budget,
+    /// Bytes that wait in one direction, at most.
+    room: usize,
+    state: RefCell<State>,
+}
+
+impl fmt::Debug for Near {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{} connections in front of {:?}", self.state.borrow().ends.len(), self.below)
+    }
+}
+
+impl End {
+    fn new(number: u64, ends: [SocketAddr; 2], share: Share) -> Rc<End> {
+        Rc::new(End {
+            number: Cell::new(number),
+            ends,
+            peer: RefCell::default(),
+            bytes: RefCell::default(),
+            shares: RefCell::new(Vec::from([share])),
+            is_cramped: Cell::new(false),
+            is_hopeful: Cell::new(false),
+            is_end: Cell::new(false),
+            is_shut: Cell::new(false),
+            is_reset: Cell::new(false),
+            watched: Cell::new(0),
+        })
+    }
+
+    fn peer(&self) -> Option<Rc<End>> {
+        self.peer.borrow().upgrade()
+    }
+
+    /// Bytes for which there is room here now. More of it is charged to whoever writes.
+    fn room(&self, budget: &Budget, room: usize, wanted: usize) -> usize {
+        let used = self.bytes.borrow().len();
+        let wanted = wanted.min(room.saturating_sub(used));
+        let mut shares = self.shares.borrow_mut();
+        while shares.len() * PIECE < used + wanted {
+            match budget.take(PIECE) {
+                Some(share) => shares.push(share),
+                None => break,
+            }
+        }
+        let found = wanted.min((shares.len() * PIECE).saturating_sub(used));
+        self.is_cramped.set(found < wanted);
+        found
+    }
+
+    /// Whether there is room for something here.
+    fn has_room(&self, room: usize) -> bool {
+        let room = if self.is_cramped.get() { self.shares.borrow().len() * PIECE } else { room };
+        self.bytes.borrow().len() < room
+    }
+
+    fn ready(&self, room: usize) -> u32 {
+        if self.is_reset.get() {
+            return readiness::READ | readiness::WRITE;
+        }
+        if self.is_hopeful.get() {
+            return 0;
+        }
+        let can_read = self.is_end.get() || !self.bytes.borrow().is_empty();
+        let can_write = self.peer().is_none_or(|peer| peer.has_room(room));
+        (if can_read { readiness::READ } else { 0 }) | if can_write { readiness::WRITE } else { 0 }
+    }
+}
+
+impl State {
+    /// An end is ready for something.
+    fn tell(&mut self, end: &End, events: u32) {
+        let told = end.watched.get() & events;
+        if told != 0 {
+            end.watched.set(end.watched.get() & !told);
+            self.due.push_back((end.number.get(), told));
+        }
+    }
+
+    /// An end is given up. Bytes that nobody has read make it a break.
+    fn give_up(&mut self, end: &End) {
+        let Some(peer) = end.peer() else { return };
+        if end.is_hopeful.get() {
+            // As if it had never been.
+            self.listeners
+                .values_mut()
+                .for_each(|listener| listener.waiting.retain(|end| !Rc::ptr_eq(end, &peer)));
+            return;
+        }
+        if end.bytes.borrow().is_empty() {
+            peer.is_end.set(true);
+        } else {
+            peer.is_reset.set(true);
+        }
+        self.tell(&peer, readiness::READ | readiness::WRITE);
+    }
+
+    /// The next port from which there is no connection to an address.
+    fn port(&mut self, from: IpAddr, to: SocketAddr) -> Option<u16> {
+        for _ in PORTS {
+            let next = self.next_port.max(PORTS.start);
+            self.next_port = if next + 1 < PORTS.end { next + 1 } else { PORTS.start };
+            if !self.has([SocketAddr::new(from, next), to]) {
+                return Some(next);
+            }
+        }
+        None
+    }
+
+    fn has(&self, ends: [SocketAddr; 2]) -> bool {
+        self.ends.values().any(|end| end.ends == ends)
+    }
+}
+
+impl Near {
+    /// Connections in front of a network, whose bytes have shares of a budget.
+    pub fn new(below: Rc<dyn Network>, budget: &Budget) -> Near {
+        Near { below, budget: budget.clone(), room: ROOM, state: RefCell::default() }
+    }
+
+    /// As [`new`](Near::new), with so many bytes that may wait in one direction.
+    #[cfg(test)]
+    pub fn with_room(below: Rc<dyn Network>, budget: &Budget, room: usize) -> Near {
+        Near { room, ..Near::new(below, budget) }
+    }
+
+    fn end(&self, number: u64) -> Option<Rc<End>> {
+        self.state.borrow().ends.get(&number).cloned()
+    }
+
+    /// The socket of this sandbox that listens at an address of this machine.
+    fn listener(&self, to: SocketAddr) -> Option<u64> {
+        let hears = |listener: &Listener| {
+            listener.at.port() == to.port()
+                && (listener.at.ip().is_unspecified() || listener.at.ip() == to.ip())
+        };
+        let found =
+            self.state.borrow().listeners.iter().find(|(_, listener)| hears(listener)).map(|(at, _)| *at);
+        found.filter(|_| self.below.has(to.ip()))
+    }
+
+    /// Connects a socket to one that listens here. None: it is to be done below.
+    fn connect_here(&self, number: u64, from: SocketAddr, to: SocketAddr) -> Result<Option<()>> {
+        let source = || if from.ip().is_unspecified() { self.below.source(to.ip()) } else { Some(from.ip()) };
+        let is_taken = |at: IpAddr| self.state.borrow().has([SocketAddr::new(at, from.port()), to]);
+        if from.port() != 0 && source().is_some_and(is_taken) {
+            return Err(EADDRINUSE);
+        }
+        let Some(listener) = self.listener(to) else { return Ok(None) };
+        let (Some(source), Some(own), Some(far)) =
+            (source(), self.budget.take(PIECE), self.budget.take(PIECE))
+        else {
+            return Ok(None);
+        };
+        let state = &mut *self.state.borrow_mut();
+        let port = match from.port() {
+            0 => state.port(source, to).ok_or(EADDRINUSE)?,
+            port => port,
+        };
+        let from = SocketAddr::new(source, port);
+        let (own, far) = (End::new(number, [from, to], own), End::new(0, [to, from], far));
+        own.peer.replace(Rc::downgrade(&far));
+        far.peer.replace(Rc::downgrade(&own));
+        let Some(heard) = state.listeners.get_mut(&listener) else { return Ok(None) };
+        own.is_hopeful.set(heard.waiting.len() >= heard.backlog);
+        heard.waiting.push_back(far);
+        let told = heard.watched & readiness::READ;
+        heard.watched &= !told;
+        if told != 0 {
+            state.due.push_back((listener, told));
+        }
+        state.ends.insert(number, own);
+        Ok(Some(()))
+    }
+}
+
+impl Network for Near {
+    fn presence(&self) -> Presence {
+        self.below.presence()
+    }
+    fn source(&self, to: IpAddr) -> Option<IpAddr> {
+        self.below.source(to)
+    }
+    fn has(&self, address: IpAddr) -> bool {
+        self.below.has(address)
+    }
+    fn addresses(&self) -> Vec<(IpAddr, u8)> {
+        self.below.addresses()
+    }
+    fn router(&self) -> Option<Ipv4Addr> {
+        self.below.router()
+    }
+    fn router_v6(&self) -> Option<Ipv6Addr> {
+        self.below.router_v6()
+    }
+    fn card(&self) -> Option<[u8; 6]> {
+        self.below.card()
+    }
+    fn bind(&self, number: u64, at: SocketAddr, is_shared: bool) -> Result<()> {
+        self.below.bind(number, at, is_shared)
+    }
+
+    fn listen(&self, number: u64, at: SocketAddr, backlog: u16) -> Result<()> {
+        self.below.listen(number, at, backlog)?;
+        let listener = Listener { at, backlog: backlog.into(), waiting: VecDeque::new(), watched: 0 };
+        self.state.borrow_mut().listeners.insert(number, listener);
+        Ok(())
+    }
+
+    fn connect(&self, number: u64, from: SocketAddr, to: SocketAddr) -> Result<()> {
+        match self.connect_here(number, from, to)? {
+            Some(()) => Ok(()),
+            None => self.below.connect(number, from, to),
+        }
+    }
+
+    fn accept(&self, listener: u64, number: u64) -> Result<()> {
+        let state = &mut *self.state.borrow_mut();
+        let heard = state.listeners.get_mut(&listener);
+        let taken = heard.and_then(|heard| Some((heard.waiting.pop_front()?, heard)));
+        let Some((end, heard)) = taken else { return self.below.accept(listener, number) };
+        end.number.set(number);
+        // One more is kept.
+        let kept = heard.backlog.checked_sub(1).and_then(|last| heard.waiting.get(last)?.peer());
+        state.ends.insert(number, end);
+        if let Some(own) = kept.filter(|own| own.is_hopeful.replace(false)) {
+            state.tell(&own, own.ready(self.room));
+        }
+        Ok(())
+    }
+
+    fn phase(&self, number: u64) -> Phase {
+        match self.end(number) {
+            Some(end) if end.is_hopeful.get() && end.is_reset.get() => Phase::Closed,
+            Some(end) if end.is_hopeful.get() => Phase::Connecting,
+            Some(_) => Phase::Open,
+            None => self.below.phase(number),
+        }
+    }
+
+    fn ends(&self, number: u64) -> Ends {
+        match self.end(number) {
+            Some(end) => end.ends.map(Some),
+            None => self.below.ends(number),
+        }
+    }
+
+    fn write(&self, number: u64, from: &[u8]) -> Result<usize> {
+        let Some(end) = self.end(number) else { return self.below.write(number, from) };
+        if end.is_reset.get() || end.is_shut.get() {
+            return Err(ECONNRESET);
+        }
+        let Some(peer) = end.peer() else {
+            // The other side takes what comes behind its end for a reason to break off.
+            end.is_reset.set(true);
+            self.state.borrow_mut().tell(&end, readiness::READ | readiness::WRITE);
+            return Ok(from.len());
+        };
+        let count = peer.room(&self.budget, self.room, from.len());
+        let Some(bytes) = from.get(..count).filter(|bytes| !bytes.is_empty()) else {
+            return if from.is_empty() { Ok(0) } else { Err(EAGAIN) };
+        };
+        peer.bytes.borrow_mut().extend(bytes);
+        self.state.borrow_mut().tell(&peer, readiness::READ);
+        Ok(count)
+    }
+
+    fn read(&self, number: u64, len_max: usize) -> Result<Vec<u8>> {
+        let Some(end) = self.end(number) else { return self.below.read(number, len_max) };
+        let read = take_front(&mut end.bytes.borrow_mut(), len_max);
+        if read.is_empty() {
+            return match () {
+                () if end.is_end.get() => Ok(read),
+                () if end.is_reset.get() => Err(ECONNRESET),
+                () => Err(EAGAIN),
+            };
+        }
+        if end.bytes.borrow().is_empty() {
+            // Room that was used for once is given back.
+            end.shares.borrow_mut().truncate(1);
+            end.bytes.borrow_mut().shrink_to(PIECE);
+            end.is_cramped.set(false);
+        }
+        if let Some(peer) = end.peer() {
+            self.state.borrow_mut().tell(&peer, readiness::WRITE);
+        }
+        Ok(read)
+    }
+
+    fn shut_down(&self, number: u64) -> Result<()> {
+        let Some(end) = self.end(number) else { return self.below.shut_down(number) };
+        end.is_shut.set(true);
+        if let Some(peer) = end.peer() {
+            peer.is_end.set(true);
+            self.state.borrow_mut().tell(&peer, readiness::READ);
+        }
+        Ok(())
+    }
+
+    fn connect_datagrams(&self, number: u64, to: Option<SocketAddr>) -> Result<()> {
+        self.below.connect_datagrams(number, to)
+    }
+    fn set_member(&self, number: u64, group: IpAddr, is_member: bool) -> Result<()> {
+        self.below.set_member(number, group, is_member)
+    }
+    fn set_sending(&self, number: u64, sending: Sending) -> Result<()> {
+        self.below.set_sending(number, sending)
+    }
+    fn send_to(&self, number: u64, to: SocketAddr, bytes: &[u8]) -> Result<()> {
+        self.below.send_to(number, to, bytes)
+    }
+    fn receive_from(&self, number: u64) -> Result<(SocketAddr, Vec<u8>)> {
+        self.below.receive_from(number)
+    }
+    fn open_echo(&self, number: u64) -> Result<()> {
+        self.below.open_echo(number)
+    }
+    fn ask(&self, number: u64, to: IpAddr, request: (u16, &[u8])) -> Result<()> {
+        self.below.ask(number, to, request)
+    }
+    fn answer(&self, number: u64) -> Result<(IpAddr, u16, Vec<u8>)> {
+        self.below.answer(number)
+    }
+
+    fn ready(&self, number: u64) -> u32 {
+        let state = self.state.borrow();
+        if let Some(end) = state.ends.get(&number) {
+            return end.ready(self.room);
+        }
+        let has_waiting = state.listeners.get(&number).is_some_and(|listener| !listener.waiting.is_empty());
+        if has_waiting { readiness::READ } else { self.below.ready(number) }
+    }
+
+    fn watch(&self, number: u64, events: u32) {
+        let state = &mut *self.state.borrow_mut();
+        if let Some(end) = state.ends.get(&number).cloned() {
+            end.watched.set(end.watched.get() | events);
+            return state.tell(&end, end.ready(self.room));
+        }
+        if let Some(listener) = state.listeners.get_mut(&number) {
+            if !listener.waiting.is_empty() {
+                return state.due.push_back((number, events & readiness::READ));
+            }
+            listener.watched |= events;
+        }
+        self.below.watch(number, events);
+    }
+
+    fn due(&self) -> Option<(u64, u32)> {
+        self.state.borrow_mut().due.pop_front()
+    }
+
+    fn close(&self, number: u64) {
+        let state = &mut *self.state.borrow_mut();
+        if let Some(end) = state.ends.remove(&number) {
+            return state.give_up(&end);
+        }
+        for end in state.listeners.remove(&number).map(|listener| listener.waiting).unwrap_or_default() {
+            if let Some(peer) = end.peer() {
+                // As by a listener that ends without having accepted it.
+                peer.is_reset.set(true);
+                state.tell(&peer, readiness::READ | readiness::WRITE);
+            }
+        }
+        self.below.close(number);
+    }
+}
+
+#[cfg(test)]
+mod tests;
