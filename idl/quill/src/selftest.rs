@@ -156,7 +156,8 @@ fn compare_values(dir: &Path, compiled: &mut driver::Compiled) -> Result<bool, (
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let said = [
         said(dir, "values_in_rust.rs", &rust, &rustc, &["--edition", "2024", "-A", "warnings"])?,
-        said(dir, "values_in_c.c", &c, &compiler, &["-std=gnu11", "-w"])?,
+        // Lines for headers of C may want others around them, and have no values that quill knows.
+        said(dir, "values_in_c.c", &c, &compiler, &["-std=gnu11", "-w", "-DQUILL_NO_QUOTES"])?,
     ];
     let [rust, c] = &said;
     if rust == c {

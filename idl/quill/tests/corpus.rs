@@ -259,6 +259,37 @@ fn outputs(model: &Model, kernel: &dyn KernelPart) -> Vec<(&'static str, Result<
     all
 }
 
+/// Of so many files one has its stubs tested in a plain test, since each is a program of its own; in a full one all have.
+const ONE_IN: usize = 16;
+
+/// Stubs of every file that has operations test each other over sockets: `quill test`.
+#[test]
+fn stubs_of_other_peoples_files_test_each_other() {
+    let Some((dir, rows)) = corpus() else { return };
+    let is_full = std::env::var_os("TERN_FULL").is_some_and(|value| value == "1");
+    let one_in = if is_full { 1 } else { ONE_IN };
+    let calls = rows.iter().filter(|(file, verdict)| {
+        verdict == "accept"
+            && has_operations(&driver::compile(&dir.join(file), options(&dir, file)).unwrap().model)
+    });
+    let (mut count, mut wrong) = (0, Vec::new());
+    for (file, _) in calls.step_by(one_in) {
+        let mut quill = std::process::Command::new(env!("CARGO_BIN_EXE_quill"));
+        quill.args(["test", "--rounds", "10"]);
+        for include in options(&dir, file).include_dirs {
+            quill.arg("-I").arg(include);
+        }
+        let out = quill.arg(dir.join(file)).output().unwrap();
+        count += 1;
+        if !out.status.success() {
+            let said = [out.stdout, out.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
+            wrong.push(format!("{file}: {}", said.concat()));
+        }
+    }
+    println!("{count} files tested; {} failed", wrong.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// Files of one dialect, and of how many all that they declare is translated.
 #[derive(Default)]
 struct Complete {

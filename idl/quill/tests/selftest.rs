@@ -32,6 +32,18 @@ fn stubs_with_numbers_of_their_own_pass() {
     }
 }
 
+/// Lines that a file has for headers of C may want what is not there. They are no matter of its stubs, nor of its values.
+#[test]
+fn lines_for_headers_are_left_out() {
+    let shop = Workshop::new("quotes");
+    let file = shop.path("quotes.idl");
+    let text = "cpp_quote(\"#include \\\"nowhere.h\\\"\")\n[uuid(6b29fc40-ca47-1067-b31d-00dd010662da)] interface i { const long C = 7; long f([in] long a); }\n";
+    std::fs::write(&file, text).unwrap();
+    let (code, text) = quill_test(&["--rounds", "5", file.to_str().unwrap()]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("values: 1 are the same in Rust and in C"), "{text}");
+}
+
 /// Stubs of a file with so many interfaces, in Rust and in C, pass.
 fn pass(file: &str, interfaces: usize) {
     let (code, text) = quill_test(&["--rounds", "30", accepted(file).to_str().unwrap()]);
