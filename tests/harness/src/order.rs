@@ -1,6 +1,6 @@
 //! The order of the queue: long trials come first, so that short ones are left for its end, where a processor would wait for the last long one.
 //!
-//! How long each has taken is in a file afterwards ([`TIMES`], the longest first), by which [`LONG`] can be brought up to date. The order itself is the same in each run.
+//! How long each has taken is in a file ([`TIMES`], the longest first), also when the tests are ended before all were made, by which [`LONG`] can be brought up to date. The order itself is the same in each run.
 
 use crate::world::Verdict;
 use libtest_mimic::Trial;
@@ -50,6 +50,9 @@ const LONG: [&str; 35] = [
 /// Name of the file with times, in the directory for what the tool makes.
 const TIMES: &str = "trials.tsv";
 
+/// Least time of a trial after which all times are written down.
+const WRITTEN_FROM: Duration = Duration::from_secs(1);
+
 /// Times of trials that are over.
 static TOOK: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());
 
@@ -64,7 +67,7 @@ pub fn trial(
     let timed = move || {
         let begin = Instant::now();
         let verdict = verdict();
-        TOOK.lock().unwrap_or_else(PoisonError::into_inner).push((begin.elapsed(), own));
+        note(begin.elapsed(), own);
         verdict
     };
     Trial::test(name, timed).with_kind(kind)
@@ -86,9 +89,22 @@ pub fn names_are_those_of_trials(trials: &[Trial]) -> Trial {
     })
 }
 
+/// Notes how long a trial has taken, and writes all times down if that was long.
+fn note(time: Duration, name: String) {
+    let mut took = TOOK.lock().unwrap_or_else(PoisonError::into_inner);
+    took.push((time, name));
+    if time >= WRITTEN_FROM {
+        // The times are of use, and no reason for a trial to fail.
+        let _ = write(&mut took);
+    }
+}
+
 /// Writes down how many milliseconds each trial has taken.
 pub fn write_times() -> xtask::Result<()> {
-    let mut took = std::mem::take(&mut *TOOK.lock().unwrap_or_else(PoisonError::into_inner));
+    write(&mut TOOK.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn write(took: &mut [(Duration, String)]) -> xtask::Result<()> {
     took.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
     let lines = took.iter().map(|(time, name)| format!("{}\t{name}\n", time.as_millis()));
     paths::write(&paths::out()?.join(TIMES), lines.collect::<String>().as_bytes())
