@@ -27,7 +27,6 @@ use linux::budget::Budget;
 use linux::command_line::CommandLine;
 use linux::errno;
 use linux::machine::Tid;
-use linux::network::Near;
 use linux::signal::{Cause, Signal};
 use linux::store::{Clock, Store};
 use linux::system::{Next, System};
@@ -127,9 +126,7 @@ fn begin(line: &CommandLine) -> Result<(Linux, Sides), String> {
     system.budget.set_max(Budget::of_memory(own, pages as usize));
     system.store.view.borrow_mut().vdso = vdso::page(zero).into();
     let network = Rc::new(Tern::new(info.priority));
-    // Programs of the sandbox reach each other without the server.
-    let near = Near::new(network.clone(), &system.budget);
-    system.sockets.network = linux::network::Below(Rc::new(near));
+    system.sockets.use_network(network.clone(), &system.budget);
     let mut typing = Typing::default();
     let has_person = has_person(line);
     let mut keys = Vec::new();

@@ -244,12 +244,13 @@ impl Inet {
         match network.phase(self.number) {
             Phase::Connecting => {}
             Phase::Open => self.set_connected(network),
-            phase @ (Phase::Closed | Phase::Silent) => {
+            phase @ (Phase::Closed | Phase::Refused | Phase::Silent) => {
                 network.close(self.number);
                 self.is_below.set(false);
                 self.disconnect();
                 self.break_off(match phase {
                     Phase::Silent => EHOSTUNREACH,
+                    Phase::Refused => ECONNREFUSED,
                     _ if now.saturating_sub(since) < SILENCE => ECONNREFUSED,
                     _ => ETIMEDOUT,
                 });

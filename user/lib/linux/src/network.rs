@@ -53,6 +53,8 @@ pub enum Presence {
 pub enum Phase {
     /// There is none.
     Closed,
+    /// There is none, since the other end does not want it, whenever it has said so.
+    Refused,
     /// There is none, since nobody answers at the address of the other end.
     Silent,
     /// The other side has not answered.
@@ -165,7 +167,12 @@ pub trait Network: core::fmt::Debug {
     /// Tells when a socket is ready for one of these, once for each.
     fn watch(&self, number: u64, events: u32);
 
-    /// The next one of those that are to be told, and what it is ready for: a network that tells nobody by itself is asked after each call that may have changed something.
+    /// Whether a connection uses a socket of the machine's network, of which there are few.
+    fn is_scarce(&self, _: u64) -> bool {
+        true
+    }
+
+    /// The next one of those that are to be told, and what it is ready for, of a network that tells nobody by itself.
     fn due(&self) -> Option<(u64, u32)> {
         None
     }
@@ -257,7 +264,7 @@ impl Network for Nowhere {
 
 /// Makes a socket that listens, by a network on which all connections that wait are limited together: if there are no more, one is kept.
 pub fn listen_with_fewer(backlog: u16, mut listen: impl FnMut(u16) -> Result<()>) -> Result<()> {
-    match listen(backlog.min(BACKLOG_MAX)) {
+    match listen(backlog.clamp(1, BACKLOG_MAX)) {
         Err(ENOBUFS) => listen(1),
         outcome => outcome,
     }

@@ -288,7 +288,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
         };
         self.look_at_files();
-        let is_quiet = self.events.is_empty() && self.losses.is_empty();
+        let is_quiet = self.events.is_empty() && self.losses.is_empty() && !self.sockets.is_due.get();
         if is_quiet && !self.times_changed && self.known.lists == 0 {
             return next;
         }
@@ -403,7 +403,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub fn settle(&mut self) {
         // A call that is made again may wake others, but each does something first.
         self.look_at_signals();
-        while self.tell_loss() || !self.events.is_empty() {
+        while self.hear_network() || self.tell_loss() || !self.events.is_empty() {
             let (spare, mut woken) = core::mem::take(&mut self.spare);
             let mut events = core::mem::replace(&mut self.events, spare);
             if events.len() > 1 {

@@ -80,15 +80,18 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// Something has happened to a socket of the network: bits of [`readiness`]. [`ITSELF`](crate::network::ITSELF): it is known what there is.
     pub fn network_happened(&mut self, number: u64, events: u32) {
         self.network_told(number, events);
-        self.hear_network();
         self.settle();
     }
 
-    /// Hears of what a call has done to sockets whose other ends are near.
-    fn hear_network(&mut self) {
+    /// Hears of what calls have done to sockets whose other ends are near. Whether there was something.
+    pub(crate) fn hear_network(&mut self) -> bool {
+        if !self.sockets.is_due.replace(false) {
+            return false;
+        }
         while let Some((number, events)) = self.sockets.network.0.due() {
             self.network_told(number, events);
         }
+        true
     }
 
     fn network_told(&mut self, number: u64, events: u32) {
@@ -140,7 +143,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let timeout = inet.timeouts.get(which).map_or(0, core::cell::Cell::get);
         let until = self.socket_deadline(tid, timeout)?;
         self.watch_inet(inet, events);
-        self.hear_network();
         Ok(Outcome::Wait(Vec::from([Event::Ring(inet.number)]), until))
     }
 
@@ -286,7 +288,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         let network = self.network();
         let scope = Scope { at, is_six_only: inet.options.is_six_only() };
-        let backlog = (backlog as u32).clamp(1, BACKLOG_MAX) as u16;
+        let backlog = (backlog as u32).min(BACKLOG_MAX) as u16;
         self.sockets.ports.listen(&*network, &mut self.next_ring, (inet.number, scope, backlog))?;
         inet.disconnect();
         inet.is_below.set(true);
@@ -342,7 +344,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             let from = inet.bound.get().unwrap_or(SocketAddr::new(inet.family.any(), 0));
             let begun = network.connect(inet.number, from, to);
-            self.hear_network();
             begun.map_err(|error| if error == EADDRINUSE { EADDRNOTAVAIL } else { error })?;
             inet.disconnect();
             inet.is_below.set(true);
@@ -420,13 +421,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Err(EAGAIN) => return self.wait_for_inet(tid, inet, readiness::READ),
             accepted => accepted?,
         };
-        let (below, peer) = (accepted.number, accepted.peer.get());
-        let added = self.add_inet(tid, accepted, flags);
-        if added.is_err() {
-            self.sockets.network.0.close(below);
-            self.hear_network();
+        if self.watches.has(inet.number) {
+            // Each connection is told of, also to whoever takes one of several.
+            self.watch_inet(inet, readiness::READ);
         }
-        let fd = added?;
+        let (below, peer) = (accepted.number, accepted.peer.get());
+        let fd = self.add_inet(tid, accepted, flags).inspect_err(|_| self.sockets.network.0.close(below))?;
         let name = peer.map(|peer| address_bytes(inet.family, peer)).unwrap_or_default();
         if at != 0
             && let Err(error) = self.write_address(tid, (at, len), &name)
@@ -443,7 +443,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         for _ in 0..OTHERS_MAX {
             let (taken, told) = self.sockets.ports.accept(&*network, &mut self.next_ring, inet.number);
             self.connections_came(&told);
-            self.hear_network();
             let accepted = Inet::new(taken?, inet.family, Protocol::Tcp, inet.owner);
             let local = inet.local.get();
             accepted.local.set(local);
@@ -451,7 +450,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             let peer = accepted.peer.get();
             if !peer.is_some_and(|peer| inet.family.has(peer.ip(), inet.options.is_six_only())) {
                 network.close(accepted.number);
-                self.hear_network();
                 continue;
             }
             if let (Some(local), Some(peer)) = (accepted.local.get(), peer)
@@ -497,7 +495,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 if inet.is_stream() && directions & SHUT_WRITE != 0 && !inet.is_shut(SHUT_WRITE) {
                     // A connection that has broken off is shut anyway.
                     let _ = network.shut_down(inet.number);
-                    self.hear_network();
                 }
                 inet.shut.set(inet.shut.get() | directions);
             }
@@ -509,10 +506,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// A socket is closed below, or leaves the listener that it has there with others.
     fn close_below(&mut self, number: u64) {
         let network = self.network();
-        if !self.sockets.ports.leave(&*network, number) {
-            network.close(number);
+        match self.sockets.ports.leave(&*network, &mut self.next_ring, number) {
+            Some(told) => self.connections_came(&told),
+            None => network.close(number),
         }
-        self.hear_network();
     }
 
     /// A socket is closed.

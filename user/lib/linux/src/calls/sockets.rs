@@ -12,7 +12,7 @@ use crate::errno::{
 use crate::frames::Bytes;
 use crate::inet::{Family, Inet, Ports};
 use crate::machine::{Machine, Tid};
-use crate::network::Below;
+use crate::network::{Below, Near, Network};
 use crate::open::{Object, Open};
 use crate::process::Event;
 use crate::socket::{
@@ -56,6 +56,8 @@ pub struct Sockets {
     pub(super) chosen: u64,
     /// The network.
     pub network: Below,
+    /// Whether the network has something [to tell](crate::network::Network::due).
+    pub(crate) is_due: Rc<Cell<bool>>,
     /// Streams and sockets for datagrams of the network that have an address.
     pub(super) bound: BTreeMap<u64, Weak<Inet>>,
     /// Those of them that listen.
@@ -70,6 +72,11 @@ impl Sockets {
     /// No sockets. They and their messages have shares of a budget.
     pub fn within(budget: &Budget) -> Sockets {
         Sockets { traffic: Rc::new(Traffic::within(budget)), ..Sockets::default() }
+    }
+
+    /// Puts connections of the sandbox with itself in front of a network.
+    pub fn use_network(&mut self, below: Rc<dyn Network>, budget: &Budget) {
+        self.network = Below(Rc::new(Near::new(below, budget, self.is_due.clone())));
     }
 }
 

@@ -60,8 +60,17 @@ impl Scope {
 struct Member {
     number: u64,
     scope: Scope,
+    /// Connections that it wants to be kept, at most.
+    backlog: usize,
     /// Connections that are its own, by their numbers below.
     dealt: VecDeque<u64>,
+}
+
+impl Member {
+    /// Whether it may keep one more connection, which uses a socket of the machine's network or not.
+    fn has_place(&self, is_scarce: bool) -> bool {
+        self.dealt.len() <= if is_scarce { DEALT_MAX - 1 } else { self.backlog }
+    }
 }
 
 /// A listener below.
@@ -103,7 +112,7 @@ impl Ports {
         (number, scope, backlog): (u64, Scope, u16),
     ) -> Result<()> {
         let at = scope.at;
-        let own = Member { number, scope, dealt: VecDeque::new() };
+        let own = Member { number, scope, backlog: backlog.into(), dealt: VecDeque::new() };
         let shared = self.0.iter_mut().find(|(_, group)| {
             group.at.port() == at.port() && (group.at.ip().is_unspecified() || group.at.ip() == at.ip())
         });
@@ -133,7 +142,7 @@ impl Ports {
     ) -> Result<()> {
         let number = wide.members.first().map_or(0, |member| member.number);
         for below in narrow {
-            self.deal(network, numbers, *below);
+            self.deal_all(network, numbers, *below);
             network.close(*below);
         }
         if let Err(error) = network.listen(number, wide.at, wide.backlog) {
@@ -190,7 +199,7 @@ impl Ports {
                 _ => None,
             };
             match heir {
-                Some(member) if member.dealt.len() < DEALT_MAX => {
+                Some(member) if member.has_place(network.is_scarce(*numbers)) => {
                     member.dealt.push_back(*numbers);
                     told.push(member.number);
                 }
@@ -199,6 +208,19 @@ impl Ports {
         }
         network.watch(below, readiness::READ);
         told
+    }
+
+    /// Deals all connections that have come, before the listener below goes.
+    fn deal_all(&mut self, network: &dyn Network, numbers: &mut u64, below: u64) -> Vec<u64> {
+        let mut told = Vec::new();
+        loop {
+            let more = self.deal(network, numbers, below);
+            let is_stuck = self.0.get(&below).is_none_or(|group| group.stuck.is_some());
+            if more.is_empty() || is_stuck {
+                return told;
+            }
+            told.extend(more);
+        }
     }
 
     /// Something has happened to a socket below: numbers of the sockets that this concerns. None: that one itself.
@@ -230,10 +252,10 @@ impl Ports {
         (take(self).ok_or(stuck), told)
     }
 
-    /// A socket listens no more. Whether it did.
-    pub fn leave(&mut self, network: &dyn Network, number: u64) -> bool {
+    /// A socket listens no more. Others that have got something by that; none if it did not listen.
+    pub fn leave(&mut self, network: &dyn Network, numbers: &mut u64, number: u64) -> Option<Vec<u64>> {
         let has = |group: &Group| group.members.iter().any(|member| member.number == number);
-        let Some((&below, group)) = self.0.iter_mut().find(|(_, group)| has(group)) else { return false };
+        let (&below, group) = self.0.iter_mut().find(|(_, group)| has(group))?;
         let gone: Vec<u64> = group
             .members
             .iter_mut()
@@ -241,12 +263,21 @@ impl Ports {
             .flat_map(|member| member.dealt.drain(..))
             .collect();
         group.members.retain(|member| member.number != number);
-        if group.members.is_empty() {
-            self.0.remove(&below);
-            network.close(below);
-        }
+        let is_empty = group.members.is_empty();
         gone.into_iter().for_each(|taken| network.close(taken));
-        true
+        if below != number && !is_empty {
+            return Some(Vec::new());
+        }
+        // Others go on, and the number is this socket's, which may connect, or listen elsewhere.
+        let told = if is_empty { Vec::new() } else { self.deal_all(network, numbers, below) };
+        network.close(below);
+        if let Some(mut group) = self.0.remove(&below).filter(|_| !is_empty) {
+            *numbers += 1;
+            group.stuck = network.listen(*numbers, group.at, group.backlog).err();
+            self.0.insert(*numbers, group);
+            network.watch(*numbers, readiness::READ);
+        }
+        Some(told)
     }
 }
 

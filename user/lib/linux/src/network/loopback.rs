@@ -134,7 +134,7 @@ impl State {
             self.streams.get(&stream.other).is_some_and(|other| other.incoming.len() >= STREAM_BYTES);
         match stream.phase {
             Phase::Connecting => 0,
-            Phase::Closed | Phase::Silent => bits(true, true),
+            Phase::Closed | Phase::Refused | Phase::Silent => bits(true, true),
             Phase::Open => bits(!stream.incoming.is_empty() || stream.is_end || stream.is_reset, !is_full),
         }
     }

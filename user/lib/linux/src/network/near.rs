@@ -7,7 +7,7 @@ use super::{Ends, Network, Phase, Presence, Sending, readiness};
 use crate::budget::{Budget, Share};
 use crate::errno::{EADDRINUSE, EAGAIN, ECONNRESET, Result};
 use crate::places::take_front;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
@@ -33,9 +33,12 @@ struct End {
     peer: RefCell<Weak<End>>,
     /// Bytes that have come.
     bytes: RefCell<VecDeque<u8>>,
-    shares: RefCell<Vec<Share>>,
+    /// Share of the budget for bytes that wait here. All of a connection is charged to whoever has made it, so none is charged for another that does not read.
+    share: RefCell<Share>,
     /// The budget had no room for more when somebody wanted to write.
     is_cramped: Cell<bool>,
+    /// It is the end of a socket that has listened.
+    is_accepted: Cell<bool>,
     /// It has connected, and the socket that listens keeps as many connections as it may.
     is_hopeful: Cell<bool>,
     /// Nothing comes behind the bytes: the other side has said so.
@@ -62,8 +65,12 @@ struct Listener {
 struct State {
     ends: BTreeMap<u64, Rc<End>>,
     listeners: BTreeMap<u64, Listener>,
-    /// What is to be told.
+    /// Ends of the connections that were made here, each as the one has it who has made it.
+    made: BTreeSet<[SocketAddr; 2]>,
+    /// Numbers, and bits of readiness, that are to be told.
     due: VecDeque<(u64, u32)>,
+    /// Set when something is to be told.
+    is_due: Rc<Cell<bool>>,
     next_port: u16,
 }
 
@@ -89,9 +96,10 @@ impl End {
             ends,
             peer: RefCell::default(),
             bytes: RefCell::default(),
-            shares: RefCell::new(Vec::from([share])),
+            share: RefCell::new(share),
             is_cramped: Cell::new(false),
             is_hopeful: Cell::new(false),
+            is_accepted: Cell::new(number == 0),
             is_end: Cell::new(false),
             is_shut: Cell::new(false),
             is_reset: Cell::new(false),
@@ -103,25 +111,31 @@ impl End {
         self.peer.borrow().upgrade()
     }
 
-    /// Bytes for which there is room here now. More of it is charged to whoever writes.
-    fn room(&self, budget: &Budget, room: usize, wanted: usize) -> usize {
-        let used = self.bytes.borrow().len();
-        let wanted = wanted.min(room.saturating_sub(used));
-        let mut shares = self.shares.borrow_mut();
-        while shares.len() * PIECE < used + wanted {
-            match budget.take(PIECE) {
-                Some(share) => shares.push(share),
-                None => break,
+    /// Bytes for which there is room here now, of so many. There is a place for each of them.
+    fn room(&self, room: usize, wanted: usize) -> usize {
+        let mut bytes = self.bytes.borrow_mut();
+        let wanted = wanted.min(room.saturating_sub(bytes.len()));
+        let mut share = self.share.borrow_mut();
+        let needed = (bytes.len() + wanted).next_multiple_of(PIECE);
+        if needed > share.bytes() && !share.resize(needed) {
+            let mut more = share.bytes() + PIECE;
+            while share.resize(more) {
+                more += PIECE;
             }
         }
-        let found = wanted.min((shares.len() * PIECE).saturating_sub(used));
+        let found = wanted.min(share.bytes().saturating_sub(bytes.len()));
         self.is_cramped.set(found < wanted);
+        if bytes.capacity() < bytes.len() + found {
+            // No more places than are charged.
+            let more = share.bytes().saturating_sub(bytes.len());
+            bytes.reserve_exact(more);
+        }
         found
     }
 
     /// Whether there is room for something here.
     fn has_room(&self, room: usize) -> bool {
-        let room = if self.is_cramped.get() { self.shares.borrow().len() * PIECE } else { room };
+        let room = if self.is_cramped.get() { self.share.borrow().bytes() } else { room };
         self.bytes.borrow().len() < room
     }
 
@@ -144,15 +158,20 @@ impl State {
         let told = end.watched.get() & events;
         if told != 0 {
             end.watched.set(end.watched.get() & !told);
-            self.due.push_back((end.number.get(), told));
+            self.push((end.number.get(), told));
         }
+    }
+
+    fn push(&mut self, told: (u64, u32)) {
+        self.due.push_back(told);
+        self.is_due.set(true);
     }
 
     /// An end is given up. Bytes that nobody has read make it a break.
     fn give_up(&mut self, end: &End) {
         let Some(peer) = end.peer() else { return };
         if end.is_hopeful.get() {
-            // As if it had never been.
+            // Nothing is left of it.
             self.listeners
                 .values_mut()
                 .for_each(|listener| listener.waiting.retain(|end| !Rc::ptr_eq(end, &peer)));
@@ -166,33 +185,31 @@ impl State {
         self.tell(&peer, readiness::READ | readiness::WRITE);
     }
 
-    /// The next port from which there is no connection to an address.
+    /// The next port from which there is no connection to an address, and at which nobody listens.
     fn port(&mut self, from: IpAddr, to: SocketAddr) -> Option<u16> {
         for _ in PORTS {
             let next = self.next_port.max(PORTS.start);
             self.next_port = if next + 1 < PORTS.end { next + 1 } else { PORTS.start };
-            if !self.has([SocketAddr::new(from, next), to]) {
+            let is_heard = self.listeners.values().any(|listener| listener.at.port() == next);
+            if !is_heard && !self.made.contains(&[SocketAddr::new(from, next), to]) {
                 return Some(next);
             }
         }
         None
     }
-
-    fn has(&self, ends: [SocketAddr; 2]) -> bool {
-        self.ends.values().any(|end| end.ends == ends)
-    }
 }
 
 impl Near {
-    /// Connections in front of a network, whose bytes have shares of a budget.
-    pub fn new(below: Rc<dyn Network>, budget: &Budget) -> Near {
-        Near { below, budget: budget.clone(), room: ROOM, state: RefCell::default() }
+    /// Connections in front of a network, whose bytes have shares of a budget. The flag is set when something is [to be told](Network::due).
+    pub fn new(below: Rc<dyn Network>, budget: &Budget, is_due: Rc<Cell<bool>>) -> Near {
+        let state = RefCell::new(State { is_due, ..State::default() });
+        Near { below, budget: budget.clone(), room: ROOM, state }
     }
 
-    /// As [`new`](Near::new), with so many bytes that may wait in one direction.
+    /// Connections as by [`new`](Near::new), with so many bytes that may wait in one direction.
     #[cfg(test)]
-    pub fn with_room(below: Rc<dyn Network>, budget: &Budget, room: usize) -> Near {
-        Near { room, ..Near::new(below, budget) }
+    pub fn with_room(below: Rc<dyn Network>, budget: &Budget, is_due: Rc<Cell<bool>>, room: usize) -> Near {
+        Near { room, ..Near::new(below, budget, is_due) }
     }
 
     fn end(&self, number: u64) -> Option<Rc<End>> {
@@ -213,7 +230,8 @@ impl Near {
     /// Connects a socket to one that listens here. None: it is to be done below.
     fn connect_here(&self, number: u64, from: SocketAddr, to: SocketAddr) -> Result<Option<()>> {
         let source = || if from.ip().is_unspecified() { self.below.source(to.ip()) } else { Some(from.ip()) };
-        let is_taken = |at: IpAddr| self.state.borrow().has([SocketAddr::new(at, from.port()), to]);
+        let is_taken =
+            |at: IpAddr| self.state.borrow().made.contains(&[SocketAddr::new(at, from.port()), to]);
         if from.port() != 0 && source().is_some_and(is_taken) {
             return Err(EADDRINUSE);
         }
@@ -233,13 +251,15 @@ impl Near {
         own.peer.replace(Rc::downgrade(&far));
         far.peer.replace(Rc::downgrade(&own));
         let Some(heard) = state.listeners.get_mut(&listener) else { return Ok(None) };
-        own.is_hopeful.set(heard.waiting.len() >= heard.backlog);
+        // One more than the backlog says, like Linux.
+        own.is_hopeful.set(heard.waiting.len() > heard.backlog);
         heard.waiting.push_back(far);
         let told = heard.watched & readiness::READ;
         heard.watched &= !told;
         if told != 0 {
-            state.due.push_back((listener, told));
+            state.push((listener, told));
         }
+        state.made.insert([from, to]);
         state.ends.insert(number, own);
         Ok(Some(()))
     }
@@ -292,7 +312,7 @@ impl Network for Near {
         let Some((end, heard)) = taken else { return self.below.accept(listener, number) };
         end.number.set(number);
         // One more is kept.
-        let kept = heard.backlog.checked_sub(1).and_then(|last| heard.waiting.get(last)?.peer());
+        let kept = heard.waiting.get(heard.backlog).and_then(|end| end.peer());
         state.ends.insert(number, end);
         if let Some(own) = kept.filter(|own| own.is_hopeful.replace(false)) {
             state.tell(&own, own.ready(self.room));
@@ -302,7 +322,7 @@ impl Network for Near {
 
     fn phase(&self, number: u64) -> Phase {
         match self.end(number) {
-            Some(end) if end.is_hopeful.get() && end.is_reset.get() => Phase::Closed,
+            Some(end) if end.is_hopeful.get() && end.is_reset.get() => Phase::Refused,
             Some(end) if end.is_hopeful.get() => Phase::Connecting,
             Some(_) => Phase::Open,
             None => self.below.phase(number),
@@ -327,7 +347,7 @@ impl Network for Near {
             self.state.borrow_mut().tell(&end, readiness::READ | readiness::WRITE);
             return Ok(from.len());
         };
-        let count = peer.room(&self.budget, self.room, from.len());
+        let count = peer.room(self.room, from.len());
         let Some(bytes) = from.get(..count).filter(|bytes| !bytes.is_empty()) else {
             return if from.is_empty() { Ok(0) } else { Err(EAGAIN) };
         };
@@ -348,7 +368,7 @@ impl Network for Near {
         }
         if end.bytes.borrow().is_empty() {
             // Room that was used for once is given back.
-            end.shares.borrow_mut().truncate(1);
+            end.share.borrow_mut().resize(PIECE);
             end.bytes.borrow_mut().shrink_to(PIECE);
             end.is_cramped.set(false);
         }
@@ -410,11 +430,15 @@ impl Network for Near {
         }
         if let Some(listener) = state.listeners.get_mut(&number) {
             if !listener.waiting.is_empty() {
-                return state.due.push_back((number, events & readiness::READ));
+                return state.push((number, events & readiness::READ));
             }
             listener.watched |= events;
         }
         self.below.watch(number, events);
+    }
+
+    fn is_scarce(&self, number: u64) -> bool {
+        !self.state.borrow().ends.contains_key(&number)
     }
 
     fn due(&self) -> Option<(u64, u32)> {
@@ -424,11 +448,15 @@ impl Network for Near {
     fn close(&self, number: u64) {
         let state = &mut *self.state.borrow_mut();
         if let Some(end) = state.ends.remove(&number) {
-            return state.give_up(&end);
+            if !end.is_accepted.get() {
+                state.made.remove(&end.ends);
+            }
+            state.give_up(&end);
+            return;
         }
         for end in state.listeners.remove(&number).map(|listener| listener.waiting).unwrap_or_default() {
             if let Some(peer) = end.peer() {
-                // As by a listener that ends without having accepted it.
+                // The listener ends without having accepted it.
                 peer.is_reset.set(true);
                 state.tell(&peer, readiness::READ | readiness::WRITE);
             }

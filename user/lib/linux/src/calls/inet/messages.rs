@@ -45,7 +45,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if !is_whole && matches!(outcome, Ok(_) | Err(EAGAIN)) {
             network.watch(inet.number, readiness::WRITE);
         }
-        self.hear_network();
         outcome
     }
 
@@ -75,19 +74,19 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
     }
 
-    /// Receives. If there is less than was asked for, more is watched.
+    /// Receives. If nothing is there, or somebody waits by a list, more is watched.
     fn receive_inet(&mut self, inet: &Inet, room: usize, peeks: bool) -> Result<Arrived> {
         let network = self.network();
         inet.follow(&*network, self.machine.now());
         let received = inet.receive(&*network, room, peeks);
         let is_drained = match &received {
             Err(error) => *error == EAGAIN,
-            Ok(arrived) => arrived.bytes.len() < room && !arrived.is_end && self.watches.has(inet.number),
+            // Somebody who takes all that there is, or less, is told of what comes next.
+            Ok(arrived) => !arrived.is_end && self.watches.has(inet.number),
         };
         if is_drained {
             network.watch(inet.number, readiness::READ);
         }
-        self.hear_network();
         received
     }
 
@@ -213,7 +212,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             Ok(until) if !is_brief => {
                 self.thread(tid)?.done = all;
                 self.network().watch(inet.number, readiness::WRITE);
-                self.hear_network();
                 Ok(Outcome::Wait(Vec::from([Event::Ring(inet.number)]), until))
             }
             _ if all > 0 => number(Ok(all)),

@@ -3,6 +3,7 @@
 mod echoes;
 mod groups;
 mod harm;
+mod near;
 mod options;
 mod ports;
 mod refusals;
@@ -51,7 +52,10 @@ fn family_of(address: &str) -> Family {
 impl Net {
     /// A sandbox whose connections with itself are near.
     fn begun() -> Net {
-        Net::with(|network, rig| Rc::new(Near::with_room(network, &rig.system.budget, STREAM_BYTES)))
+        Net::with(|network, rig| {
+            let (budget, is_due) = (&rig.system.budget, rig.system.sockets.is_due.clone());
+            Rc::new(Near::with_room(network, budget, is_due, STREAM_BYTES))
+        })
     }
 
     /// A sandbox of which all connections are below, as if their other ends were elsewhere.
@@ -402,7 +406,7 @@ fn a_call_that_does_not_wait_never_says_that_it_is_connected() {
 
 #[test]
 fn connections_that_take_time() {
-    let mut net = Net::begun();
+    let mut net = Net::far();
     let to = format!("{SILENT}:80");
     let fd = net.socket(AF_INET, STREAM | BRIEF);
     assert_eq!((net.connect(fd, &to), net.connect(fd, &to)), (error(EINPROGRESS), error(EALREADY)));
