@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use xtask::paths;
 
 /// Beginnings of the names of trials that take more than a quarter of a minute, with the large counts or without, those of the longest first.
-const LONG: [&str; 35] = [
+const LONG: [&str; 38] = [
     "sandboxes::random_calls_harm_nobody_else",
     "linux::classes_of_stress_ng_end_well",
     "fastpath-off::suite_untimed",
@@ -21,6 +21,9 @@ const LONG: [&str; 35] = [
     "random::on_",
     "databases::sqlite_keeps_what_it_committed",
     "every_word_is_a_name_in_rust",
+    "what_is_made_for_kernels_compiles_without_a_warning",
+    "what_is_made_of_other_peoples_files_compiles_without_a_warning",
+    "complete_stubs_are_as_many_as_the_table_says",
     "network::a_bad_wire_leaves_nothing",
     "debian::programs_print_what_they_print_on_linux",
     "walk::random_system_calls_keep_every_invariant_on_both_paths",

@@ -287,7 +287,7 @@ impl Books {
         directories: &[Inode],
         run: impl FnOnce(&mut F) -> Result<T>,
     ) -> Result<T> {
-        // What one of them takes more is counted here, and not when it is looked at.
+        // Room that one of them takes more is counted here, and not when it is looked at.
         directories.iter().for_each(|&directory| self.close(fs, directory));
         let sum = |fs: &mut F| {
             directories.iter().try_fold(0u64, |sum, &directory| {
