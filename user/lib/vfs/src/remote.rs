@@ -251,7 +251,9 @@ impl<S: Server> FileSystem for Remote<S> {
             New::Symlink(target) => self.change_by(|base| base.symlink(target, &path))?,
         }
         let found = self.stat_at(&path)?;
-        if self.places.is_held(found.inode) {
+        // One that has not lost its name here may be made anew on a server that has lost everything.
+        let has_no_name = self.places.get(found.inode).is_ok_and(Option::is_some);
+        if has_no_name && self.places.is_held(found.inode) {
             return match new {
                 New::Directory => self.undo(|base| base.rmdir(&path)),
                 _ => self.undo(|base| base.unlink(&path)),
