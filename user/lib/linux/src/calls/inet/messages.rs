@@ -79,12 +79,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let network = self.network();
         inet.follow(&*network, self.machine.now());
         let received = inet.receive(&*network, room, peeks);
-        let is_drained = match &received {
+        let wants_more = match &received {
             Err(error) => *error == EAGAIN,
             // Somebody who takes all that there is, or less, is told of what comes next.
             Ok(arrived) => !arrived.is_end && self.watches.has(inet.number),
         };
-        if is_drained {
+        if wants_more {
             network.watch(inet.number, readiness::READ);
         }
         received
