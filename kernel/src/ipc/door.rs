@@ -70,6 +70,11 @@ pub(super) fn give_back(k: &Kernel, current: ThreadRef) -> Step {
         }
         return Step::Run(if serve::become_idle(k, current) { Next::Same } else { Next::Any });
     };
+    if current.task().is_dying() {
+        // It gains nothing any more, so its answer may come of something that it did not get.
+        outcome::set_error(caller, Error::PartnerDied);
+        return Step::Run(end_call(k, current, caller));
+    }
     let carries = current.frame.op().short_flags().carries();
     if carries == Carries::Words {
         outcome::copy_words(current, caller, Kind::DoorReturn);

@@ -3,7 +3,10 @@
 
 use crate::fast_path::{Live, fast_path};
 use crate::world::World;
-use abi::call::{DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, door_op, task_op, thread_op};
+use abi::call::{
+    DOOR_CALL, DOOR_ITEM_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL, DOOR_LONG_RETURN, DOOR_RETURN, door_op,
+    task_op, thread_op,
+};
 use abi::{Call, Dope, Error, Fpage, Rights, Space, TaskId, Timeout, Uid};
 use kernel::mem::plan::Plan;
 use kernel::mem::space::{self, Progress};
@@ -199,6 +202,39 @@ fn a_task_that_is_being_ended_is_called_on_neither_path() {
             }
             world.check();
         }
+    }
+}
+
+/// A server whose task is being ended gains nothing, so its answer may be wrong: its caller hears of the end.
+#[test]
+fn answers_of_a_task_that_is_being_ended_are_not_told() {
+    let ended = [DOOR_RETURN, DOOR_ITEM_RETURN, DOOR_LONG_RETURN].map(|form| (form, true));
+    for (form, ended) in [(DOOR_RETURN, false)].into_iter().chain(ended) {
+        let world = World::new(1024);
+        let (far, server, client) = server_and_client(&world);
+        assert!(kernel::ipc::end::abort(&world.k, client));
+        world.advance(20_000_000);
+        let live = call_by_door(DOOR_CALL);
+        world.system_call(live.rax, live.rdx, live.w);
+        assert_eq!((world.current(), client.wait()), (server, Wait::Return(server.uid())));
+        world.wait();
+        assert_eq!(world.current(), world.root);
+        if ended {
+            world.begin_call(Call::TaskControl, task_op::DESTROY, far.0);
+            assert!(world.is_busy(), "it takes several steps");
+        }
+        // The server has what it waited for, and answers.
+        assert!(kernel::ipc::end::abort(&world.k, server));
+        world.advance(20_000_000);
+        assert_eq!(world.current(), server);
+        let mut live = Live { rax: form.into(), ..call_by_door(form) };
+        assert!(!ended || !fast_path(&world.k, &mut live), "{form:x} by the fast path");
+        let live = Live { rax: form.into(), ..call_by_door(form) };
+        world.system_call(live.rax, live.rdx, live.w);
+        assert_eq!((world.current(), server.wait()), (client, Wait::Idle), "{form:x}");
+        let told = client.frame.rax.get();
+        assert_eq!(told == Error::PartnerDied as u64, ended, "{form:x}: {told:x}");
+        world.check();
     }
 }
 
