@@ -138,7 +138,11 @@ impl All {
                         break;
                     }
                 }
-                outcome => return outcome,
+                Ok(value) => return Ok(value),
+                Err(failure @ Failure::Refused(_)) => return Err(failure),
+                Err(Failure::TooLong) => return Err(refused(Status::NameTooLong)),
+                // No answer that is of use, such as one whose reference has not come since this program is being ended. That is no fault of the client's, who may ask again.
+                Err(_) => break,
             }
         }
         Err(refused(Status::Busy))
@@ -155,8 +159,8 @@ impl All {
         match source.directory().as_slice() {
             b"" => Ok(()),
             directory => root.enter(directory).map(drop).map_err(|failure| match failure {
-                Failure::Kernel(_) => refused(Status::Busy),
-                failure => failure,
+                Failure::Refused(_) => failure,
+                _ => refused(Status::Busy),
             }),
         }
     }
