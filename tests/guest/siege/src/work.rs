@@ -184,6 +184,9 @@ fn page() -> Result<()> {
         Some(b"HTTP/1.1 200") if body.len() < PAGE.len() => Err(Failure::Refused(Status::Busy)),
         Some(status) if status.starts_with(b"HTTP/1.1 5") => Err(Failure::Refused(Status::Busy)),
         None => Err(Failure::Refused(Status::Busy)),
-        Some(status) => check(false, &format!("the server of files says {}", status.escape_ascii())),
+        Some(_) => {
+            let own = Directory::root().and_then(|root| root.stat("/disk/www/page", true));
+            check(false, &format!("the server of files says {}, and finds {own:?}", all.escape_ascii()))
+        }
     }
 }

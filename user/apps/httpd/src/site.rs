@@ -13,7 +13,7 @@ use http::part::{Parts, is_part};
 use http::path::Path;
 use rt::api::{self, Failure, Status};
 use rt::sync::Mutex;
-use rt::time;
+use rt::{println, time};
 use vfs::{Attributes, Entry, How, Kind};
 
 /// How often something is tried while servers end and start.
@@ -225,9 +225,13 @@ fn missing(failure: Failure) -> Refusal {
             | Status::IsDirectory
             | Status::NameTooLong
             | Status::Loop
-            | Status::Unsupported
-            | Status::BadRequest,
+            | Status::Unsupported,
         ) => Refusal::NotFound,
+        // Paths that a client can name are understood, so a server of files is at fault.
+        Failure::Refused(Status::BadRequest) => {
+            println!("httpd: the server of files understands no path: {failure}");
+            Refusal::Unavailable
+        }
         _ => Refusal::Unavailable,
     }
 }
@@ -255,7 +259,10 @@ impl Site for Files {
                 let len = open.attributes.len;
                 Ok(Found::File(open, len))
             }
-            Ok(_) => Err(Refusal::NotFound),
+            Ok(open) => {
+                println!("httpd: what was opened is {:?}", open.attributes.kind);
+                Err(Refusal::Unavailable)
+            }
             Err(Failure::Refused(Status::IsDirectory)) => Ok(Found::Directory),
             Err(failure) => Err(missing(failure)),
         }
