@@ -405,6 +405,7 @@ impl Network for Loopback {
         let state = &mut *self.state.borrow_mut();
         let socket = state.datagrams.get_mut(&number).ok_or(EINVAL)?;
         (socket.peer, socket.failure) = (to, None);
+        socket.queue.retain(|(from, _)| to.is_none_or(|to| to == *from));
         Ok(())
     }
 

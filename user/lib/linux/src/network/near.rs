@@ -1,11 +1,14 @@
-//! Connections whose both ends are in one sandbox: their bytes go from one program to the other, and never to the network below.
+//! Connections and datagrams whose both ends are in one sandbox: their bytes go from one program to the other, and never to the network below.
 //!
-//! Everything else is below. A socket that listens does so there, too, since others may connect to it. One that connects to an address of this machine finds the
-//! socket of its sandbox that listens there, if there is one; if the budget has no room for one more, the connection is made below as any other.
+//! Everything else is below. A socket that listens, and one for datagrams, is there, too, since others may send to it. One that connects to an address of this machine finds the
+//! socket of its sandbox that listens there, if there is one; if the budget has no room for one more, the connection is made below as any other. Datagrams that are
+//! sent by loopback find the socket of the sandbox that has the address, if nobody shares it.
+
+mod datagrams;
 
 use super::{Ends, Network, Phase, Presence, Sending, readiness};
 use crate::budget::{Budget, Share};
-use crate::errno::{EADDRINUSE, EAGAIN, ECONNRESET, Result};
+use crate::errno::{EADDRINUSE, EAGAIN, ECONNREFUSED, ECONNRESET, EHOSTUNREACH, Result};
 use crate::places::take_front;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::rc::{Rc, Weak};
@@ -14,6 +17,7 @@ use core::cell::{Cell, RefCell};
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::ops::Range;
+use datagrams::Datagrams;
 
 /// Bytes that wait in one direction, at most.
 pub const ROOM: usize = 64 << 10;
@@ -65,6 +69,7 @@ struct Listener {
 struct State {
     ends: BTreeMap<u64, Rc<End>>,
     listeners: BTreeMap<u64, Listener>,
+    datagrams: Datagrams,
     /// Ends of the connections that were made here, each as the one has it who has made it.
     made: BTreeSet<[SocketAddr; 2]>,
     /// Numbers, and bits of readiness, that are to be told.
@@ -80,6 +85,8 @@ pub struct Near {
     budget: Budget,
     /// Bytes that wait in one direction, at most.
     room: usize,
+    /// Bytes of datagrams that wait at a socket, at most.
+    datagram_room: usize,
     state: RefCell<State>,
 }
 
@@ -203,7 +210,7 @@ impl Near {
     /// Connections in front of a network, whose bytes have shares of a budget. The flag is set when something is [to be told](Network::due).
     pub fn new(below: Rc<dyn Network>, budget: &Budget, is_due: Rc<Cell<bool>>) -> Near {
         let state = RefCell::new(State { is_due, ..State::default() });
-        Near { below, budget: budget.clone(), room: ROOM, state }
+        Near { below, budget: budget.clone(), room: ROOM, datagram_room: datagrams::ROOM, state }
     }
 
     /// Connections as by [`new`](Near::new), with so many bytes that may wait in one direction.
@@ -263,6 +270,29 @@ impl Near {
         state.ends.insert(number, own);
         Ok(Some(()))
     }
+
+    /// Gives a datagram to the socket here that it is for. Whether there is one; if it has no room, the datagram is lost.
+    fn send_here(&self, number: u64, to: SocketAddr, bytes: &[u8]) -> bool {
+        // Other addresses of this machine are the network's to know.
+        if !to.ip().is_loopback() || !self.below.has(to.ip()) {
+            return false;
+        }
+        let state = &mut *self.state.borrow_mut();
+        let Some((receiver, from)) = state.datagrams.way(number, to) else { return false };
+        let told = state.datagrams.push(receiver, from, bytes, self.datagram_room);
+        if told != 0 {
+            state.push((receiver, told));
+        }
+        true
+    }
+
+    /// What has become of datagrams that went below is known if it tells of a failure.
+    fn settled<T>(&self, number: u64, outcome: Result<T>) -> Result<T> {
+        if matches!(outcome, Err(ECONNREFUSED | EHOSTUNREACH)) {
+            self.state.borrow_mut().datagrams.settle(number);
+        }
+        outcome
+    }
 }
 
 impl Network for Near {
@@ -288,7 +318,9 @@ impl Network for Near {
         self.below.card()
     }
     fn bind(&self, number: u64, at: SocketAddr, is_shared: bool) -> Result<()> {
-        self.below.bind(number, at, is_shared)
+        self.below.bind(number, at, is_shared)?;
+        self.state.borrow_mut().datagrams.bind(number, at, is_shared, &self.budget);
+        Ok(())
     }
 
     fn listen(&self, number: u64, at: SocketAddr, backlog: u16) -> Result<()> {
@@ -389,7 +421,9 @@ impl Network for Near {
     }
 
     fn connect_datagrams(&self, number: u64, to: Option<SocketAddr>) -> Result<()> {
-        self.below.connect_datagrams(number, to)
+        self.below.connect_datagrams(number, to)?;
+        self.state.borrow_mut().datagrams.connect(number, to);
+        Ok(())
     }
     fn set_member(&self, number: u64, group: IpAddr, is_member: bool) -> Result<()> {
         self.below.set_member(number, group, is_member)
@@ -398,10 +432,25 @@ impl Network for Near {
         self.below.set_sending(number, sending)
     }
     fn send_to(&self, number: u64, to: SocketAddr, bytes: &[u8]) -> Result<()> {
-        self.below.send_to(number, to, bytes)
+        if self.send_here(number, to, bytes) {
+            return Ok(());
+        }
+        self.state.borrow_mut().datagrams.send_below(number, to);
+        self.settled(number, self.below.send_to(number, to, bytes))
     }
     fn receive_from(&self, number: u64) -> Result<(SocketAddr, Vec<u8>)> {
-        self.below.receive_from(number)
+        let is_turn_of_below = self.state.borrow_mut().datagrams.is_turn_of_below(number);
+        if is_turn_of_below && self.below.ready(number) & readiness::READ != 0 {
+            match self.below.receive_from(number) {
+                Err(EAGAIN) => {}
+                outcome => return self.settled(number, outcome),
+            }
+        }
+        let taken = self.state.borrow_mut().datagrams.take(number);
+        match taken {
+            Some(taken) => Ok(taken),
+            None => self.settled(number, self.below.receive_from(number)),
+        }
     }
     fn open_echo(&self, number: u64) -> Result<()> {
         self.below.open_echo(number)
@@ -417,6 +466,9 @@ impl Network for Near {
         let state = self.state.borrow();
         if let Some(end) = state.ends.get(&number) {
             return end.ready(self.room);
+        }
+        if state.datagrams.is_waiting(number) {
+            return readiness::READ | self.below.ready(number);
         }
         let has_waiting = state.listeners.get(&number).is_some_and(|listener| !listener.waiting.is_empty());
         if has_waiting { readiness::READ } else { self.below.ready(number) }
@@ -434,7 +486,14 @@ impl Network for Near {
             }
             listener.watched |= events;
         }
-        self.below.watch(number, events);
+        let told = state.datagrams.watch(number, events);
+        if told != 0 {
+            state.push((number, told));
+        }
+        let left = events & !told;
+        if left != 0 {
+            self.below.watch(number, left);
+        }
     }
 
     fn is_scarce(&self, number: u64) -> bool {
@@ -454,6 +513,7 @@ impl Network for Near {
             state.give_up(&end);
             return;
         }
+        state.datagrams.close(number);
         for end in state.listeners.remove(&number).map(|listener| listener.waiting).unwrap_or_default() {
             if let Some(peer) = end.peer() {
                 // The listener ends without having accepted it.

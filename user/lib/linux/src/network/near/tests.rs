@@ -1,6 +1,7 @@
 use super::*;
 use crate::errno::{ECONNREFUSED, ENETUNREACH};
-use crate::network::loopback::{Loopback, OWN, STREAM_BYTES};
+use crate::network::loopback::{DATAGRAMS, Loopback, OWN, STREAM_BYTES};
+use crate::network::near::datagrams::{HEAD, IN_A_ROW};
 use std::format;
 use std::string::String;
 use std::vec;
@@ -262,4 +263,186 @@ fn ports_of_those_that_listen_are_left_out() {
     near.listen(1, at("127.0.0.1:32768"), 8).unwrap();
     near.connect(10, any(), at("127.0.0.1:32768")).unwrap();
     assert_eq!(near.ends(10)[0], Some(at("127.0.0.1:32769")));
+}
+
+/// Does something at random with sockets for datagrams, and says what came of it.
+fn act_by_datagrams(network: &dyn Network, random: &mut Random) -> String {
+    let socket = 1 + random.below(6);
+    let (choice, byte) = (random.below(12), random.below(256) as u8);
+    let address = |byte: u8| match byte % 4 {
+        0 => at("127.0.0.1:1").ip(),
+        1 => at(&format!("{OWN}:1")).ip(),
+        2 => at("[::1]:1").ip(),
+        _ => at("10.0.2.99:1").ip(),
+    };
+    let end = SocketAddr::new(address(byte), 80 + u16::from(byte / 4 % 6));
+    let is_free = network.ready(socket) == u32::MAX;
+    match choice {
+        0 | 1 if is_free => {
+            let any = [at("0.0.0.0:1"), at("[::]:1")][usize::from(byte & 1)];
+            let ip = if byte < 128 { any.ip() } else { end.ip() };
+            format!("{:?}", network.bind(socket, SocketAddr::new(ip, 80 + socket as u16 % 5), byte % 8 == 0))
+        }
+        0 | 1 if byte < 32 => format!("{:?}", network.close(socket)),
+        2 if !is_free && byte < 128 => {
+            format!("{:?}", network.connect_datagrams(socket, Some(end).filter(|_| byte > 32)))
+        }
+        3..8 if !is_free => format!("{:?}", network.send_to(socket, end, &[byte; 8])),
+        8 | 9 if !is_free => {
+            let mut all: Vec<_> = core::iter::from_fn(|| match network.receive_from(socket) {
+                Err(EAGAIN) => None,
+                received => Some(format!("{received:?}")),
+            })
+            .collect();
+            // Those from near and far come in no order.
+            all.sort();
+            format!("{all:?}")
+        }
+        10 if !is_free => format!("{:?}", network.watch(socket, readiness::READ)),
+        _ => String::new(),
+    }
+}
+
+/// Whether datagrams are near or not makes no difference.
+#[test]
+fn near_datagrams_are_like_those_below() {
+    let (mut received, mut near_ones) = (0, 0);
+    for seed in 1..=400 {
+        let (mut near, below) = near(ROOM, &Budget::new(64 << 20));
+        near.datagram_room = DATAGRAMS * (8 + HEAD);
+        let far = Loopback::default();
+        let (mut one, mut other) = (Random(seed), Random(seed));
+        for step in 0..300 {
+            let done = [act_by_datagrams(&near, &mut one), act_by_datagrams(&far, &mut other)];
+            assert_eq!(done[0], done[1], "seed {seed}, step {step}");
+            received += usize::from(done[0].contains("Ok(("));
+            let all: BTreeSet<_> = due(&near).into_iter().chain(below.due()).collect();
+            let all: BTreeSet<_> =
+                all.into_iter().filter(|(number, _)| far.ready(*number) != u32::MAX).collect();
+            // A socket that is watched both here and below may be told of by both.
+            let others: BTreeSet<_> =
+                far.due().into_iter().filter(|(number, _)| far.ready(*number) != u32::MAX).collect();
+            assert!(
+                all.is_superset(&others),
+                "seed {seed}, step {step}: {} tells {others:?}, not {all:?}",
+                done[0]
+            );
+            for number in 1..7 {
+                assert_eq!(near.ready(number), far.ready(number), "seed {seed}, step {step}, {number}");
+                near_ones += usize::from(near.state.borrow().datagrams.is_waiting(number));
+            }
+        }
+    }
+    assert!(received > 1000 && near_ones > 1000, "{received} received, {near_ones} times one was near");
+}
+
+/// Two sockets for datagrams, at ports 81 and 82 of loopback.
+fn bound(near: &Near) {
+    near.bind(1, at("127.0.0.1:81"), false).unwrap();
+    near.bind(2, at("127.0.0.1:82"), false).unwrap();
+}
+
+/// A datagram that waits is charged to whoever has made the socket where it does, until it is read or the socket is closed. Without room it is lost.
+#[test]
+fn datagrams_are_charged_to_their_receiver() {
+    let budget = Budget::new(8192);
+    let (mut near, _) = near(ROOM, &budget);
+    near.datagram_room = 1500;
+    for (process, number) in [(7, 1), (8, 2)] {
+        budget.begin(process, 0);
+        budget.serve(process);
+        near.bind(number, at(&format!("127.0.0.1:8{number}")), false).unwrap();
+    }
+    budget.serve(7);
+    for byte in 0..6 {
+        assert_eq!(near.send_to(1, at("127.0.0.1:82"), &[byte; 200]), Ok(()));
+    }
+    let whole = 200 + HEAD;
+    assert_eq!([7, 8].map(|process| budget.used_by(process)), [0, 3 * whole]);
+    for byte in 0..3 {
+        assert_eq!(near.receive_from(2), Ok((at("127.0.0.1:81"), vec![byte; 200])));
+    }
+    assert_eq!((near.receive_from(2), budget.used()), (Err(EAGAIN), 0));
+    near.send_to(1, at("127.0.0.1:82"), &[4; 200]).unwrap();
+    near.close(2);
+    assert_eq!(budget.used(), 0);
+}
+
+/// However many come from here, one from below has its turn at each socket; and one that waits here is had, though below there was nothing in the end.
+#[test]
+fn datagrams_from_below_have_their_turn() {
+    let (near, below) = near(ROOM, &Budget::new(1 << 20));
+    for number in 1..4 {
+        near.bind(number, SocketAddr::new(any().ip(), 80 + number as u16), false).unwrap();
+    }
+    for port in [82, 83] {
+        below.deliver(at("10.0.2.2:53"), at(&format!("{OWN}:{port}")), b"answer");
+    }
+    let mut answers = 0;
+    for port in (0..2 * IN_A_ROW).flat_map(|_| [82, 83]) {
+        for _ in 0..2 {
+            near.send_to(1, SocketAddr::new(at("127.0.0.1:1").ip(), port), b"flood").unwrap();
+        }
+        answers += usize::from(near.receive_from(u64::from(port) - 80).unwrap().1 == b"answer");
+    }
+    assert_eq!(answers, 2);
+}
+
+/// A datagram that was refused below is told of in front of those that have come here; then the way is near.
+#[test]
+fn a_refusal_is_told_of_first() {
+    let (near, _) = near(ROOM, &Budget::new(1 << 20));
+    near.bind(1, at("127.0.0.1:81"), false).unwrap();
+    near.connect_datagrams(1, Some(at("127.0.0.1:82"))).unwrap();
+    near.send_to(1, at("127.0.0.1:82"), b"too early").unwrap();
+    near.bind(2, at("127.0.0.1:82"), false).unwrap();
+    near.send_to(2, at("127.0.0.1:81"), b"answer").unwrap();
+    assert_eq!(near.receive_from(1), Err(ECONNREFUSED));
+    assert_eq!(near.receive_from(1).map(|(_, bytes)| bytes), Ok(b"answer".to_vec()));
+    near.send_to(1, at("127.0.0.1:82"), b"again").unwrap();
+    assert!(near.state.borrow().datagrams.is_waiting(2));
+}
+
+/// Datagrams of others are gone when a socket is connected, and so is their share.
+#[test]
+fn a_connected_socket_keeps_what_its_peer_has_sent() {
+    let budget = Budget::new(1 << 20);
+    let (near, _) = near(ROOM, &budget);
+    bound(&near);
+    near.bind(3, at("127.0.0.1:83"), false).unwrap();
+    near.send_to(1, at("127.0.0.1:82"), b"one").unwrap();
+    near.send_to(3, at("127.0.0.1:82"), b"other").unwrap();
+    near.connect_datagrams(2, Some(at("127.0.0.1:83"))).unwrap();
+    assert_eq!(budget.used(), 5 + HEAD);
+    assert_eq!(near.receive_from(2), Ok((at("127.0.0.1:83"), b"other".to_vec())));
+}
+
+/// A sender has an address of loopback for those that it reaches by it, whatever it is bound to.
+#[test]
+fn senders_have_addresses_of_loopback() {
+    let (near, _) = near(ROOM, &Budget::new(1 << 20));
+    near.bind(2, at("[::]:82"), false).unwrap();
+    for (number, from, to, seen) in [
+        (10, "0.0.0.0:90", "127.0.0.1:82", "127.0.0.1:90"),
+        (11, "[::]:91", "127.0.0.1:82", "127.0.0.1:91"),
+        (12, "[::]:92", "[::1]:82", "[::1]:92"),
+        (13, "224.0.0.251:93", "127.0.0.1:82", "127.0.0.1:93"),
+        (14, "127.0.0.1:94", "127.0.0.1:82", "127.0.0.1:94"),
+    ] {
+        near.bind(number, at(from), false).unwrap();
+        near.send_to(number, at(to), b"?").unwrap();
+        assert!(near.state.borrow().datagrams.is_waiting(2), "{from}");
+        assert_eq!(near.receive_from(2), Ok((at(seen), b"?".to_vec())));
+    }
+}
+
+/// A queue does not keep the places of what was read.
+#[test]
+fn places_of_datagrams_are_given_back() {
+    let (near, _) = near(ROOM, &Budget::new(1 << 20));
+    bound(&near);
+    let send = || near.send_to(1, at("127.0.0.1:82"), b"").unwrap();
+    (0..1000).for_each(|_| send());
+    (0..999).for_each(|_| assert!(near.receive_from(2).is_ok()));
+    assert!(near.state.borrow().datagrams.places(2) <= 16);
 }
