@@ -1,13 +1,13 @@
 //! The verb `test`: everything that can fail, in one command, with the totals in its last lines.
 //!
 //! First all is built, side by side: what boots, the tests that need no machine ([`hosts`]), and the harness. Then the harness runs all tests by one queue, machines beside
-//! programs of the host, the longest first, so that processors have work until the end. What it prints is passed on and added up. In full, the tests are then tested: each security
-//! check is taken out once ([`mutate`]).
+//! programs of the host, the longest first, so that processors have work until the end. What it prints is passed on and added up. Whether these tests would notice the loss of a
+//! security check is another question, which the verb [`mutate`](crate::mutate) asks.
 
 pub mod hosts;
 
 use crate::cli::TestOptions;
-use crate::{Context, Error, Result, bench, build, interrupt, mutate, paths, programs};
+use crate::{Context, Error, Result, bench, build, interrupt, paths, programs};
 use hosts::Program;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -22,10 +22,6 @@ struct Counts {
 
 /// Counts by kind of test.
 type Kinds = BTreeMap<String, Counts>;
-
-/// Kinds of tests by which the loss of a check is seen, and the harness's name where kinds are unknown. If one of these fails, it has to be shown first that those pass which are
-/// asked about checks: otherwise any check would seem to matter.
-const JUDGES: [&str; 3] = ["host", "guest", "system"];
 
 /// Options of cargo for the large counts, with which the kernel and its models have ten minutes of a processor's work: so it pays to optimise them as far as a compiler can.
 const FOR_LONG: [&str; 4] = [
@@ -53,23 +49,7 @@ pub fn perform(options: TestOptions) -> Result<u8> {
         .args(&options.filter);
     eprintln!("tern: running the tests");
     let told = run("system", &mut command, &mut kinds)?;
-    let judges_failed = JUDGES.iter().any(|kind| kinds.get(*kind).is_some_and(|counts| counts.failed != 0));
-    if full && options.filter.is_none() {
-        kinds.insert("checks".into(), checks(judges_failed));
-    }
     Ok(report(&kinds, &told, options.filter.as_deref()))
-}
-
-/// Takes the security checks out. One that cannot be judged has failed.
-fn checks(is_in_doubt: bool) -> Counts {
-    eprintln!("tern: taking out the security checks");
-    match mutate::all_checks(is_in_doubt) {
-        Ok(mutate::Outcome { accounted, open }) => Counts { passed: accounted, failed: open },
-        Err(error) => {
-            eprintln!("tern: {error}");
-            Counts { passed: 0, failed: 1 }
-        }
-    }
 }
 
 /// Builds all tests, and the plugin with which the suite's machines are watched. The harness is none of the programs that it runs.

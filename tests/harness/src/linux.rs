@@ -240,7 +240,7 @@ fn classes_of_stress_ng_end_well(world: &'static World) -> Verdict {
     bring(&root.folder(), Path::new("/usr/bin/stress-ng"), &mut BTreeSet::new())?;
     fs::copy(source("stress.sh"), root.folder().join("lists/stress.sh"))?;
     let disk = root.disk()?;
-    let [times, one_in] = if world.full { ["4", "1"] } else { ["1", "3"] };
+    let [times, one_in] = if world.full { ["2", "1"] } else { ["1", "3"] };
     let mut command = world.tern_command();
     command.args([
         "run",
