@@ -1,12 +1,12 @@
 /* Corners of calls, without a C library: `corners DIRECTORY` prints what they do on Linux, and on Tern they do the same. Handlers of several signals that wait, and stops between them, files that
- * one thread closes while another one waits for them by `poll` or `select`, what is open as a place alone, empty paths, what children have of memory, objects of System V's ipc, filters, and numbers of calls. */
+ * one thread closes while another one waits for them by `poll` or `select`, what is open as a place alone, empty paths, what children have of memory, objects of System V's ipc, filters, a directory of many files, and numbers of calls. */
 
 #include "calls.h"
 
 enum {
 	READ = 0, WRITE = 1, OPEN = 2, CLOSE = 3, FSTAT = 5, POLL = 7, LSEEK = 8, MMAP = 9, MUNMAP = 11, RT_SIGACTION = 13, RT_SIGPROCMASK = 14, IOCTL = 16,
 	PREAD64 = 17, PWRITE64 = 18, MADVISE = 28, PIPE = 22, SELECT = 23, SCHED_YIELD = 24, DUP = 32, DUP2 = 33, SENDFILE = 40, GETPID = 39, CLONE = 56, FORK = 57, EXIT = 60,
-	WAIT4 = 61, KILL = 62, FCNTL = 72, FLOCK = 73, FSYNC = 74, FTRUNCATE = 77, GETDENTS64 = 217, CHDIR = 80, RENAME = 82, MKDIR = 83, UNLINK = 87,
+	WAIT4 = 61, KILL = 62, FCNTL = 72, FLOCK = 73, FSYNC = 74, FTRUNCATE = 77, GETDENTS64 = 217, CHDIR = 80, RENAME = 82, MKDIR = 83, RMDIR = 84, UNLINK = 87,
 	SYMLINK = 88, READLINK = 89, FCHMOD = 91, FCHOWN = 93, SETPGID = 109, RT_SIGSUSPEND = 130, SIGALTSTACK = 131, FSTATFS = 138, GETTID = 186, TKILL = 200,
 	FADVISE64 = 221, EXIT_GROUP = 231, EPOLL_WAIT = 232, EPOLL_CTL = 233, FCHOWNAT = 260, LINKAT = 265, READLINKAT = 267, PSELECT6 = 270, PPOLL = 271, SPLICE = 275,
 	UTIMENSAT = 280, FALLOCATE = 285, EPOLL_CREATE1 = 291, PRCTL = 157, SYNCFS = 306, SECCOMP = 317, MEMFD_CREATE = 319, EXECVEAT = 322, FCHMODAT2 = 452,
@@ -494,6 +494,68 @@ static void filters(void)
 #include "ipc.h"
 
 /* Numbers of calls: negative ones, those of another interface, and some with more bits than count. */
+enum { MANY = 700, ENTRIES_BYTES = 4096 };
+
+/* An entry of a directory, as `getdents64` has it. */
+struct entry {
+	word inode, next;
+	unsigned short len;
+	unsigned char kind;
+	char name[];
+};
+
+/* The name of one of many files. */
+static const char *name_of(int file)
+{
+	static char name[] = "many/a-file-with-a-name-of-some-length-0000";
+	for (int i = 0; i < 4; i++, file /= 10)
+		name[sizeof name - 2 - i] = '0' + file % 10;
+	return name;
+}
+
+/* A directory of many files, for which a file system has an index: each of them is there once, also for who begins anew behind one of them. */
+static void large_directory(void)
+{
+	static unsigned char room[ENTRIES_BYTES];
+	static int seen[MANY];
+	static word next[MANY + 2];
+	int others = 0, twice = 0, missing = 0, found = 0, moved = 0, too_long = 0;
+	number made = CALL(MKDIR, (word)"many", 0755, 0, 0);
+	for (int file = 0; file < MANY; file++)
+		made |= CALL(CLOSE, CALL(OPEN, (word)name_of(file), 0102, 0644, 0), 0, 0, 0);
+	number fd = CALL(OPEN, (word)"many", O_DIRECTORY, 0, 0), len;
+	while ((len = CALL(GETDENTS64, fd, (word)room, sizeof room, 0)) > 0 && !too_long)
+		for (struct entry *at = (void *)room; (unsigned char *)at < room + len; at = (void *)((unsigned char *)at + at->len)) {
+			if (found < MANY + 2)
+				next[found] = at->next;
+			too_long = ++found > 2 * MANY;
+			if (at->name[0] != 'a') {
+				others++;
+				continue;
+			}
+			int file = 0, end = 0;
+			while (at->name[end])
+				end++;
+			for (int i = end - 4; i < end; i++)
+				file = file * 10 + at->name[i] - '0';
+			twice += seen[file]++ > 0;
+		}
+	for (int file = 0; file < MANY; file++)
+		missing += !seen[file];
+	/* Behind each entry comes the next one, whose own place is known. */
+	for (int i = 0; i + 1 < found && i + 1 < MANY + 2; i++) {
+		CALL(LSEEK, fd, next[i], 0, 0);
+		len = CALL(GETDENTS64, fd, (word)room, 64, 0);
+		moved += len <= 0 || ((struct entry *)room)->next != next[i + 1];
+	}
+	CALL(LSEEK, fd, next[found - 1], 0, 0);
+	TELL("a large directory", made, others, twice, missing, too_long, moved, CALL(GETDENTS64, fd, (word)room, sizeof room, 0), CALL(LSEEK, fd, -1, 0, 0));
+	CALL(CLOSE, fd, 0, 0, 0);
+	for (int file = 0; file < MANY; file++)
+		made |= CALL(UNLINK, (word)name_of(file), 0, 0, 0);
+	TELL("and it is gone", made, CALL(RMDIR, (word)"many", 0, 0, 0));
+}
+
 static void numbers(void)
 {
 	TELL("no calls", CALL(-1, 0, 0, 0, 0), CALL(-2, 0, 0, 0, 0), CALL(-1000, 0, 0, 0, 0), CALL(0x80000000 | GETPID, 0, 0, 0, 0),
@@ -523,6 +585,7 @@ void __attribute__((noreturn, used)) begin(word *stack)
 	for (word i = 0; i < COUNT(calls); i++)
 		for (int way = 0; way < 3; way++)
 			closed_meanwhile(calls[i].name, calls[i].call, way == 1, way == 2);
+	large_directory();
 	places();
 	empty_paths();
 	copies();

@@ -23,6 +23,15 @@ const HEAD_BYTES: usize = 18;
 /// Entries of a directory that are asked for at once.
 const ENTRIES: usize = 64;
 
+/// Place of a program behind the last entry, where a file system's cursor is the greatest number that there is.
+const END: u64 = i64::MAX as u64;
+
+/// Place of a program for a cursor of the file system. Those of `.` and `..` are in front of all others; cursors of directories with an index use the highest bit, so such places are negative
+/// numbers to a program, which gives them back as it had them.
+fn place(cursor: u64) -> u64 {
+    if cursor == u64::MAX { END } else { cursor.wrapping_add(2) }
+}
+
 /// Adds an entry to others, if there is room for as many bytes: inode and place of the next one, kind, name.
 type Put = fn(&mut Vec<u8>, usize, [u64; 2], u32, &[u8]) -> bool;
 
@@ -71,7 +80,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let room = len.min(PIECE_MAX) as usize;
         let mut bytes = Vec::new();
         let mut at = open.offset.get();
-        // The first two are the directory itself and its parent; cursors of others are two higher.
+        // The first two are the directory itself and its parent.
         let mut is_full = false;
         while at < 2 && !is_full {
             let (name, found): (&[u8], u64) = match at {
@@ -81,7 +90,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             is_full = !put(&mut bytes, room, [found, at + 1], general::DT_DIR, name);
             at += u64::from(!is_full);
         }
-        while !is_full {
+        while !is_full && at != END {
             let entries = self.store.volume.readdir(*inode, at - 2, ENTRIES)?;
             if entries.is_empty() {
                 break;
@@ -93,12 +102,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                     Kind::Symlink => general::DT_LNK,
                     Kind::Special => general::DT_CHR,
                 };
-                let words = [inode_number(entry.inode), entry.next + 2];
+                let words = [inode_number(entry.inode), place(entry.next)];
                 is_full = !put(&mut bytes, room, words, kind, &entry.name);
                 if is_full {
                     break;
                 }
-                at = entry.next + 2;
+                at = place(entry.next);
             }
         }
         if bytes.is_empty() && is_full {

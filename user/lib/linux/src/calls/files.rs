@@ -460,6 +460,9 @@ pub(super) fn position(at: u64) -> Result<u64> {
     if at > i64::MAX as u64 { Err(EINVAL) } else { Ok(at) }
 }
 
+/// Results that are errors: so many numbers below zero.
+const ERRORS: u64 = 4095;
+
 fn set_offset(open: &Open, to: u64) -> Answer {
     open.offset.set(to);
     number(Ok(to))
@@ -512,6 +515,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     pub(crate) fn sys_lseek(&mut self, tid: Tid, [fd, offset, whence, ..]: [u64; 6]) -> Answer {
         let open = self.open_file(tid, fd)?;
+        let is_directory = matches!(open.object, Object::Directory { .. });
         let len = match &open.object {
             Object::File { inode, .. } => self.store.volume.len(*inode)?,
             Object::Memory(file) => self.store.frames.object_len(file.object),
@@ -522,7 +526,12 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             _ => return Err(ESPIPE),
         };
         let base = match whence as u32 {
+            // Places in directories are whatever the file system makes of them, but for numbers that are errors.
+            general::SEEK_SET if is_directory && offset < u64::MAX - ERRORS => {
+                return set_offset(&open, offset);
+            }
             general::SEEK_SET => 0,
+            general::SEEK_CUR if is_directory && offset == 0 => return set_offset(&open, open.offset.get()),
             general::SEEK_CUR => open.offset.get(),
             general::SEEK_END => len,
             general::SEEK_DATA if offset < len => return set_offset(&open, offset),
