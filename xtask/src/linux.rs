@@ -221,6 +221,28 @@ pub fn boot_options(words: &[String], options: &[&str], others: &str) -> Result<
     }
 }
 
+/// Memory of the machine, in MiB, of which programs of Linux have what they have anyway.
+const USUAL_MIB: u32 = 256;
+
+/// Memory of processes that `linux` takes by itself, and its own, and the most that it may have of each, in MiB.
+const PROCESSES_MIB: [u32; 2] = [60, 4096];
+/// See [`PROCESSES_MIB`].
+const OWN_MIB: [u32; 2] = [32, 256];
+
+/// Memory of processes for which `linux` needs one MiB of its own, in MiB: it keeps 168 bytes of tables for each page, and the budget of what they make it keep grows with them.
+const OF_OWN: u32 = 16;
+
+/// Options by which programs of Linux have what a machine has beyond the usual memory.
+pub fn memory_options(machine_mib: u32) -> Vec<String> {
+    let more = machine_mib.saturating_sub(USUAL_MIB);
+    if more == 0 {
+        return Vec::new();
+    }
+    let [processes, own] = [(PROCESSES_MIB, more - more / OF_OWN), (OWN_MIB, more / OF_OWN)]
+        .map(|([usual, most], more)| (usual + more).min(most).to_string());
+    ["--memory".into(), processes, "--own-memory".into(), own].into()
+}
+
 /// A word as one that boot options can hold: bytes that are no graphic characters of ASCII, commas and percent signs become `%` and two hexadecimal
 /// digits. A word without bytes is a percent sign alone.
 fn encoded(word: &str) -> String {

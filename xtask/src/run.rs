@@ -37,7 +37,9 @@ pub fn perform(options: RunOptions) -> Result<u8> {
         ("--profile", options.profile),
         (linux::TERMINAL, is_for_person && io::stdout().is_terminal()),
     ];
-    let told: Vec<&str> = told.into_iter().filter_map(|(word, is_there)| is_there.then_some(word)).collect();
+    let memory = linux::memory_options(options.memory);
+    let told = told.into_iter().filter_map(|(word, is_there)| is_there.then_some(word));
+    let told: Vec<&str> = told.chain(memory.iter().map(String::as_str)).collect();
     let program =
         (!options.linux.is_empty()).then(|| linux::boot_options(&options.linux, &told, &boot)).transpose()?;
     let calls = Calls::new(options.strace.as_deref())?;

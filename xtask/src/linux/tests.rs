@@ -1,7 +1,7 @@
 //! Tests of packages on disks, with packages that are made here, and an apt that knows nothing else. Nothing is asked of a network.
 
 use super::apt::{Apt, Package, output, package, reason};
-use super::{COMMAND_LINE_MAX, Root, boot_options, directory, encoded, status};
+use super::{COMMAND_LINE_MAX, Root, boot_options, directory, encoded, memory_options, status};
 use crate::paths::{self, Scratch};
 use crate::peripherals::ext4_tool;
 use crate::{Result, interrupt, machine, peripherals};
@@ -350,6 +350,19 @@ fn directories_of_a_disk() {
     for path in ["", "/", ".", "/..", "/linux/../x", "./linux"] {
         assert_eq!(directory(path).unwrap_err().exit_code, 2, "{path}");
     }
+}
+
+#[test]
+fn programs_have_what_a_machine_has() {
+    assert!([0, 128, 256].into_iter().all(|machine| memory_options(machine).is_empty()));
+    let options = |machine: u32| memory_options(machine).join(" ");
+    assert_eq!(options(512), "--memory 300 --own-memory 48");
+    assert_eq!(options(1 << 20), "--memory 4096 --own-memory 256");
+    let system = fs::read_to_string(paths::root().join("systems/default.toml")).unwrap();
+    assert!(system.contains("memory = \"256 MiB\"\n# Memory of its processes.\ncontiguous = \"4096 MiB\""));
+    let program = fs::read_to_string(paths::root().join("user/apps/linux/src/main.rs")).unwrap();
+    assert!(program.contains("const MEMORY_MIB: (u32, u32) = (60, 4096);"));
+    assert!(program.contains("const OWN_MIB: (u32, u32) = (32, 640);"));
 }
 
 #[test]
