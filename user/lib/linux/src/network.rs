@@ -22,6 +22,9 @@ pub use source::{Ways, source};
 /// Bytes of a datagram, at most, to an address of IPv4 and to one of IPv6.
 pub const DATAGRAM_MAX: [usize; 2] = [1472, 1452];
 
+/// Bytes of a datagram within a sandbox, at most, as on Linux: what the 16 bits of a packet's length leave.
+pub const NEAR_DATAGRAM_MAX: [usize; 2] = [65_507, 65_527];
+
 /// Bytes of an echo request, with the head of its message, at most.
 pub const ECHO_MAX: usize = 1460;
 
@@ -145,6 +148,11 @@ pub trait Network: core::fmt::Debug {
 
     /// Says how a socket sends to groups.
     fn set_sending(&self, number: u64, sending: Sending) -> Result<()>;
+
+    /// Bytes of a datagram of a socket to an end, at most.
+    fn datagram_max(&self, _: u64, to: SocketAddr) -> usize {
+        DATAGRAM_MAX[usize::from(to.is_ipv6())]
+    }
 
     /// Sends a datagram. `ECONNREFUSED`, `EHOSTUNREACH`: an earlier one was refused or dropped, and this one is not sent.
     fn send_to(&self, number: u64, to: SocketAddr, bytes: &[u8]) -> Result<()>;

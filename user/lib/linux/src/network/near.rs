@@ -6,7 +6,7 @@
 
 mod datagrams;
 
-use super::{Ends, Network, Phase, Presence, Sending, readiness};
+use super::{Ends, NEAR_DATAGRAM_MAX, Network, Phase, Presence, Sending, readiness};
 use crate::budget::{Budget, Share};
 use crate::errno::{EADDRINUSE, EAGAIN, ECONNREFUSED, ECONNRESET, EHOSTUNREACH, Result};
 use crate::places::take_front;
@@ -271,14 +271,16 @@ impl Near {
         Ok(Some(()))
     }
 
+    /// The socket here that a datagram is for, and its sender as that sees it. Other addresses of this machine than those of loopback are the network's to know.
+    fn way(&self, number: u64, to: SocketAddr) -> Option<(u64, SocketAddr)> {
+        let is_loopback = to.ip().is_loopback() && self.below.has(to.ip());
+        is_loopback.then(|| self.state.borrow().datagrams.way(number, to)).flatten()
+    }
+
     /// Gives a datagram to the socket here that it is for. Whether there is one; if it has no room, the datagram is lost.
     fn send_here(&self, number: u64, to: SocketAddr, bytes: &[u8]) -> bool {
-        // Other addresses of this machine are the network's to know.
-        if !to.ip().is_loopback() || !self.below.has(to.ip()) {
-            return false;
-        }
+        let Some((receiver, from)) = self.way(number, to) else { return false };
         let state = &mut *self.state.borrow_mut();
-        let Some((receiver, from)) = state.datagrams.way(number, to) else { return false };
         let told = state.datagrams.push(receiver, from, bytes, self.datagram_room);
         if told != 0 {
             state.push((receiver, told));
@@ -430,6 +432,10 @@ impl Network for Near {
     }
     fn set_sending(&self, number: u64, sending: Sending) -> Result<()> {
         self.below.set_sending(number, sending)
+    }
+    fn datagram_max(&self, number: u64, to: SocketAddr) -> usize {
+        let least = self.below.datagram_max(number, to);
+        if self.way(number, to).is_some() { NEAR_DATAGRAM_MAX[usize::from(to.is_ipv6())] } else { least }
     }
     fn send_to(&self, number: u64, to: SocketAddr, bytes: &[u8]) -> Result<()> {
         if self.send_here(number, to, bytes) {

@@ -10,7 +10,7 @@ use crate::errno::{
 use crate::frames::Bytes;
 use crate::inet::{Arrived, Inet, address_bytes, request};
 use crate::machine::{Machine, Tid};
-use crate::network::{DATAGRAM_MAX, ECHO_MAX, readiness};
+use crate::network::{ECHO_MAX, NEAR_DATAGRAM_MAX, readiness};
 use crate::open::Open;
 use crate::process::Event;
 use crate::signal::Cause;
@@ -98,19 +98,17 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if inet.is_shut(SHUT_WRITE) {
             return Err(EPIPE);
         }
-        let [four, six] = DATAGRAM_MAX;
-        let longest = match to {
-            _ if inet.is_echo() => ECHO_MAX,
-            SocketAddr::V4(_) => four,
-            SocketAddr::V6(_) => six,
+        let asked = match inet.is_echo() {
+            true if bytes.len() > ECHO_MAX => return Err(EMSGSIZE),
+            true => Some(request(inet.family, bytes)?),
+            false => None,
         };
-        if bytes.len() > longest {
-            return Err(EMSGSIZE);
-        }
-        let asked = if inet.is_echo() { Some(request(inet.family, bytes)?) } else { None };
         let network = self.network();
         if !inet.is_below.get() {
             self.address_of_inet(inet)?;
+        }
+        if asked.is_none() && bytes.len() > network.datagram_max(inet.number, to) {
+            return Err(EMSGSIZE);
         }
         if to.ip().is_multicast() && !inet.is_echo() {
             inet.tell_sending(&*network)?;
@@ -162,7 +160,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return self.send_by_stream(tid, inet, header, (is_brief, flags & MSG_NOSIGNAL != 0), done);
         }
         let to = self.datagram_target(tid, inet, header.name)?;
-        if header.len() > DATAGRAM_MAX[0] as u64 {
+        if header.len() > NEAR_DATAGRAM_MAX[1] as u64 {
             return Err(EMSGSIZE);
         }
         let (bytes, is_there) = self.gather(tid, &header.pieces, 0, header.len())?;

@@ -4,6 +4,7 @@ use super::{Share, readiness};
 use crate::budget::Budget;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
+use core::mem::take;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Bytes that datagrams of a socket count for, at most. More are lost, as on Linux.
@@ -30,6 +31,8 @@ struct Socket {
     queue: VecDeque<(SocketAddr, Vec<u8>)>,
     /// Share of the budget for them, of whoever has made the socket: nobody else is charged if it does not read.
     share: Share,
+    /// What the last one that was taken counts for. It is charged until the next one is asked for, since whoever asks keeps it for its program.
+    taken: usize,
     /// Datagrams from here that were taken since one from below could have been.
     in_a_row: usize,
     watched: u32,
@@ -60,7 +63,7 @@ impl Datagrams {
         }
         self.close(number);
         let (peer, queue, share) = (None, VecDeque::new(), budget.empty());
-        let socket = Socket { at, peer, is_far: false, queue, share, in_a_row: 0, watched: 0 };
+        let socket = Socket { at, peer, is_far: false, queue, share, taken: 0, in_a_row: 0, watched: 0 };
         self.sockets.insert(number, socket);
         if !is_shared {
             self.alone.insert(place(at), number);
@@ -73,7 +76,8 @@ impl Datagrams {
         (socket.peer, socket.is_far) = (to, false);
         if to.is_some() {
             socket.queue.retain(|(from, _)| Some(*from) == to);
-            socket.share.resize(socket.queue.iter().map(|(_, bytes)| cost(bytes)).sum());
+            let left: usize = socket.queue.iter().map(|(_, bytes)| cost(bytes)).sum();
+            socket.share.resize(left + socket.taken);
         }
     }
 
@@ -121,8 +125,9 @@ impl Datagrams {
     /// Takes the first datagram of a socket.
     pub fn take(&mut self, number: u64) -> Option<(SocketAddr, Vec<u8>)> {
         let socket = self.sockets.get_mut(&number)?;
+        socket.share.resize(socket.share.bytes() - take(&mut socket.taken));
         let (from, bytes) = socket.queue.pop_front()?;
-        socket.share.resize(socket.share.bytes() - cost(&bytes));
+        socket.taken = cost(&bytes);
         socket.in_a_row += 1;
         if socket.queue.capacity() > PLACES.max(4 * socket.queue.len()) {
             socket.queue.shrink_to(PLACES.max(2 * socket.queue.len()));
