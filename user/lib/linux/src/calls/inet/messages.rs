@@ -10,7 +10,7 @@ use crate::errno::{
 use crate::frames::Bytes;
 use crate::inet::{Arrived, Inet, address_bytes, request};
 use crate::machine::{Machine, Tid};
-use crate::network::{ECHO_MAX, NEAR_DATAGRAM_MAX, readiness};
+use crate::network::{DATAGRAM_MAX, ECHO_MAX, NEAR_DATAGRAM_MAX, readiness};
 use crate::open::Open;
 use crate::process::Event;
 use crate::signal::Cause;
@@ -107,7 +107,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if !inet.is_below.get() {
             self.address_of_inet(inet)?;
         }
-        if asked.is_none() && bytes.len() > network.datagram_max(inet.number, to) {
+        let is_usual = bytes.len() <= DATAGRAM_MAX[usize::from(to.is_ipv6())];
+        if asked.is_none() && !is_usual && bytes.len() > network.datagram_max(inet.number, to) {
             return Err(EMSGSIZE);
         }
         if to.ip().is_multicast() && !inet.is_echo() {
