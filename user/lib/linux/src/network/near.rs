@@ -288,7 +288,7 @@ impl Near {
         true
     }
 
-    /// What has become of datagrams that went below is known if it tells of a failure.
+    /// An outcome of the network below: if it tells of a failure, it is known what has become of the datagrams that went there.
     fn settled<T>(&self, number: u64, outcome: Result<T>) -> Result<T> {
         if matches!(outcome, Err(ECONNREFUSED | EHOSTUNREACH)) {
             self.state.borrow_mut().datagrams.settle(number);

@@ -31,7 +31,7 @@ struct Socket {
     queue: VecDeque<(SocketAddr, Vec<u8>)>,
     /// Share of the budget for them, of whoever has made the socket: nobody else is charged if it does not read.
     share: Share,
-    /// What the last one that was taken counts for. It is charged until the next one is asked for, since whoever asks keeps it for its program.
+    /// Cost of the last one that was taken. It is charged until the next one is asked for, since whoever asks keeps it for its program.
     taken: usize,
     /// Datagrams from here that were taken since one from below could have been.
     in_a_row: usize,
