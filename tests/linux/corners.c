@@ -493,7 +493,6 @@ static void filters(void)
 
 #include "ipc.h"
 
-/* Numbers of calls: negative ones, those of another interface, and some with more bits than count. */
 enum { MANY = 700, ENTRIES_BYTES = 4096 };
 
 /* An entry of a directory, as `getdents64` has it. */
@@ -556,6 +555,7 @@ static void large_directory(void)
 	TELL("and it is gone", made, CALL(RMDIR, (word)"many", 0, 0, 0));
 }
 
+/* Numbers of calls: negative ones, those of another interface, and some with more bits than count. */
 static void numbers(void)
 {
 	TELL("no calls", CALL(-1, 0, 0, 0, 0), CALL(-2, 0, 0, 0, 0), CALL(-1000, 0, 0, 0, 0), CALL(0x80000000 | GETPID, 0, 0, 0, 0),

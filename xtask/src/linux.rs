@@ -221,15 +221,16 @@ pub fn boot_options(words: &[String], options: &[&str], others: &str) -> Result<
     }
 }
 
-/// Memory of the machine, in MiB, of which programs of Linux have what they have anyway.
+/// Memory of a machine in which programs of Linux have no more than `linux` takes without options, in MiB.
 const USUAL_MIB: u32 = 256;
 
-/// Memory of processes that `linux` takes by itself, and its own, and the most that it may have of each, in MiB.
+/// Memory of all processes of Linux, in MiB: without options, and at most.
 const PROCESSES_MIB: [u32; 2] = [60, 4096];
-/// See [`PROCESSES_MIB`].
+
+/// Memory of the program `linux` itself, in MiB: without options, and at most.
 const OWN_MIB: [u32; 2] = [32, 256];
 
-/// Memory of processes for which `linux` needs one MiB of its own, in MiB: it keeps 168 bytes of tables for each page, and the budget of what they make it keep grows with them.
+/// Of so many further MiB one is for `linux` itself: it keeps 168 bytes of tables for each page of processes, and more of what these make it keep.
 const OF_OWN: u32 = 16;
 
 /// Options by which programs of Linux have what a machine has beyond the usual memory.

@@ -26,15 +26,15 @@ const KILL_LIMIT: Duration = Duration::from_millis(600);
 /// Bytes of what a machine says last that are looked at, at least.
 const SAID_MAX: usize = 1 << 16;
 
-/// Bytes among which the last words are looked for: more than come at once.
-const LAST: usize = 1 << 13;
-
 /// Last words of the program that kills.
 const OVER: &str = "siege: it is over";
 
 /// Lines that no path and no end of a server explains.
 const UNEXPLAINED: [&str; 2] =
     ["httpd: the server of files understands no path", "httpd: what was opened is"];
+
+/// More bytes than any of these texts has.
+const TEXT_MAX: usize = 64;
 
 /// A system whose servers are killed.
 struct Campaign {
@@ -209,27 +209,24 @@ impl Campaign {
     }
 }
 
-/// Whether a text is among what was said last.
-fn has_just_said(said: &[u8], text: &str) -> bool {
-    said.windows(text.len()).rev().take(LAST).any(|part| part == text.as_bytes())
-}
-
 /// Reads on until the siege is over, then ends the machine. Gives back the last of what it has said, since all of it would be too much, and the first line that is
 /// [unexplained](UNEXPLAINED). What is typed before the siege is over would go with a console that is killed.
 fn last_of(guest: &mut Guest) -> (String, Option<&'static str>) {
     let (mut said, mut is_over, mut unexplained) = (Vec::new(), false, None);
     while let Some(event) = guest.next_event() {
-        if let Event::Text(text) = event {
-            said.extend(text);
-            let more = said.len().saturating_sub(SAID_MAX);
-            // Not each time, since all that stays is moved.
-            said.drain(..if more > SAID_MAX { more } else { 0 });
-        }
-        unexplained = unexplained.or(UNEXPLAINED.into_iter().find(|line| has_just_said(&said, line)));
-        if !is_over && has_just_said(&said, OVER) {
+        let Event::Text(text) = event else { continue };
+        // Each part is looked through once, with the end of what was before, where a text may have begun.
+        let begin = said.len().saturating_sub(TEXT_MAX);
+        said.extend(text);
+        let has_said = |text: &str| said[begin..].windows(text.len()).any(|part| part == text.as_bytes());
+        unexplained = unexplained.or(UNEXPLAINED.into_iter().find(|line| has_said(line)));
+        if !is_over && has_said(OVER) {
             is_over = true;
             guest.send(b"exit 0\n");
         }
+        let more = said.len().saturating_sub(SAID_MAX);
+        // Not each time, since all that stays is moved.
+        said.drain(..if more > SAID_MAX { more } else { 0 });
     }
     (String::from_utf8_lossy(&said).replace('\r', ""), unexplained)
 }
