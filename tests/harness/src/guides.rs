@@ -7,6 +7,7 @@
 //! | `file=PATH` | creates a file, which was not there before |
 //! | `change=PATH` | changes a file, as the block's lines with `-` and `+` say; those around them are found there once |
 //! | `run` | runs commands in the checkout; none fails |
+//! | `fails` | runs commands in the checkout, of which the last one fails |
 //! | `typed` | types these lines at the shell of the machine that the last `./tern run` started |
 //! | `meanwhile` | runs commands in the checkout before the machine ends, behind lines that were typed; again and again, until none fails |
 //! | `prints` | sees these lines in this order, whole ones; `…` stands for anything |
@@ -16,10 +17,10 @@
 //! Port 8080 of the host stands for one that is free.
 //!
 //! A guide that has one mark has them all, and those of [`GUIDES`] have them. One that has something to do gets a copy of the tree with what is
-//! built of it, so that only what the guide changes is built anew.
+//! built of it, so that only what the guide changes is built anew. Guides [without a machine](WITHOUT_MACHINE) are done by tests elsewhere.
 
 use crate::copies::{copy_tree, in_copy};
-use crate::world::{Scratch, Verdict, World};
+use crate::world::{Reply, Scratch, Verdict, World};
 use libtest_mimic::{Failed, Trial};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,9 @@ use blocks::{Block, Step, change, is_excerpt, prints, read};
 /// Guides that are done.
 const GUIDES: [&str; 8] =
     ["debugging", "drivers", "first-server", "getting-started", "idl-doors", "modules", "objects", "system"];
+
+/// Guides that need neither a machine nor a copy of the tree; a test of the package that they are about does them: `idl/quill/tests/tutorial.rs`.
+const WITHOUT_MACHINE: [&str; 1] = ["idl-tutorial"];
 
 /// Port of the host in the guides.
 const HOST_PORT: &str = "8080";
@@ -51,6 +55,9 @@ pub fn trials(world: &'static World) -> Result<Vec<Trial>> {
         }
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let blocks = read(&fs::read_to_string(&path).context(|| format!("read {name}"))?);
+        if WITHOUT_MACHINE.contains(&name.as_str()) {
+            continue;
+        }
         if GUIDES.contains(&name.as_str()) || blocks.iter().any(|block| block.step.is_ok()) {
             let title = format!("guides::{name}");
             trials.push(world.trial("guides", title, move |world| follow(world, &name, &blocks)));
@@ -130,6 +137,7 @@ impl Reader<'_> {
                 Ok(fs::write(path, changed)?)
             }
             Step::Run => self.run(text, next == Some(&Step::Typed)),
+            Step::Fails => self.fails(text),
             Step::Typed if next == Some(&Step::Meanwhile) => {
                 self.typed = text.into();
                 Ok(())
@@ -185,17 +193,30 @@ impl Reader<'_> {
         )
     }
 
+    /// Commands of which the last one fails.
+    fn fails(&mut self, commands: &str) -> Verdict {
+        match self.host(commands, "")?.code {
+            0 => Err(format!("'{commands}' did not fail").into()),
+            _ => Ok(()),
+        }
+    }
+
     /// Has a shell of the host do something in the copy.
     fn shell(&mut self, commands: &str, input: &str) -> Verdict {
-        let tree = self.tree()?.to_path_buf();
-        let commands = &commands.replace(HOST_PORT, &self.port.to_string());
-        let reply = in_copy(&tree, commands, input)?;
-        self.said = format!("{}{}", reply.out, reply.err).replace('\r', "");
+        let reply = self.host(commands, input)?;
         match reply.code {
             0 if reply.err.contains("warning: ") => Err(reply.failed("a compiler has something to say")),
             0 => Ok(()),
             _ => Err(reply.failed(&format!("'{commands}' failed"))),
         }
+    }
+
+    /// Commands of the host in the copy, which may fail.
+    fn host(&mut self, commands: &str, input: &str) -> Result<Reply> {
+        let tree = self.tree()?.to_path_buf();
+        let reply = in_copy(&tree, &commands.replace(HOST_PORT, &self.port.to_string()), input)?;
+        self.said = format!("{}{}", reply.out, reply.err).replace('\r', "");
+        Ok(reply)
     }
 
     fn path(&mut self, path: &str) -> Result<PathBuf> {

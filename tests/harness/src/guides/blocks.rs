@@ -9,6 +9,8 @@ pub enum Step {
     Change(String),
     /// Commands for the host.
     Run,
+    /// Commands for the host, of which the last one fails.
+    Fails,
     /// Lines for the shell of the machine.
     Typed,
     /// Commands for the host, while the machine runs.
@@ -61,6 +63,7 @@ fn step(words: &str) -> Result<Step, String> {
     let (kind, path) = mark.split_once('=').unwrap_or((mark, ""));
     match (kind, path) {
         ("run", "") => Ok(Step::Run),
+        ("fails", "") => Ok(Step::Fails),
         ("typed", "") => Ok(Step::Typed),
         ("meanwhile", "") => Ok(Step::Meanwhile),
         ("prints", "") => Ok(Step::Prints),
