@@ -214,6 +214,7 @@ pub fn exercise(text: &[u8], dialect: Dialect) -> bool {
             let layouts = compiled.layout(kernel);
             layout::text(&compiled.model, &layouts, kernel);
             layout::costs_text(&compiled.model, &layouts, kernel);
+            let _ = layout::plot(&compiled.model, &[layout::Part { kernel, layouts }], None);
             if compiled.accepted() {
                 compiled.rust(kernel);
                 compiled.rust_selftest(kernel);

@@ -20,6 +20,7 @@ use crate::sizes::{Fixed, Sizes};
 
 pub use heap::{Asked, Heap, Pieces, heap_text};
 pub use instructions::{Formula, Instructions, Loop, Sides, costs_text, instructions, instructions_text};
+pub use plot::{Missing, Part, Picture, plot};
 pub use text::{Cost, cost, cost_text, text};
 
 use places::{Ends, Parts, fits_without_holes, message, pages_of, replies_from_memory};
@@ -27,6 +28,7 @@ use places::{Ends, Parts, fits_without_holes, message, pages_of, replies_from_me
 mod heap;
 mod instructions;
 mod places;
+mod plot;
 mod text;
 
 /// Where a leaf lies.

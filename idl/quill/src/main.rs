@@ -9,12 +9,13 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use quill::driver::{self, Compiled};
-use quill::kernel::KernelPart;
+use quill::kernel::{KernelPart, Linux, TernDoor, TernIpc};
 use quill::output;
 use quill::parts;
 use quill::session::{Dialect, Options};
 use tools::print;
 
+mod plot;
 mod selftest;
 mod tools;
 
@@ -25,7 +26,7 @@ mod tools;
     version,
     about,
     after_help = "Besides: `quill explain CODE` explains a message; `quill layout FILE` and `quill cost FILE` are short for \
-                  --emit; `quill test FILE` tests the stubs; `quill lsp` is a language server for editors; `quill man` prints the manual page; `quill completions SHELL` prints what a shell needs, `quill support SYSTEM` what CMake, Meson or pkg-config do.\n\n\
+                  --emit; `quill cost --plot FILE.svg FILE` draws costs; `quill test FILE` tests the stubs; `quill lsp` is a language server for editors; `quill man` prints the manual page; `quill completions SHELL` prints what a shell needs, `quill support SYSTEM` what CMake, Meson or pkg-config do.\n\n\
                   Exit codes: 0 accepted, 1 the input is at fault, 2 the command line or the file system is."
 )]
 struct Arguments {
@@ -44,15 +45,21 @@ struct Arguments {
     /// What to write; nothing but messages if not given
     #[arg(long, value_enum)]
     emit: Option<Emit>,
-    /// What carries the messages
-    #[arg(long, value_name = "NAME", default_value = "linux")]
-    kernel: String,
+    /// What carries the messages; `linux` if not given, and for --plot `tern-ipc` and `tern-door`
+    #[arg(long, value_name = "NAME")]
+    kernel: Option<String>,
     /// Where to write code: DIR/FILE.rs or DIR/FILE.h; standard output if not given
     #[arg(short = 'o', value_name = "DIR")]
     output: Option<PathBuf>,
     /// Writes which files were read there, as a rule for make
     #[arg(long, value_name = "FILE")]
     depfile: Option<PathBuf>,
+    /// With `cost`: draws there, as SVG, how many instructions stubs take over the length of lists and texts
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+    /// With --plot: draws this operation only, NAME or INTERFACE::NAME; each that has a list or text if not given
+    #[arg(long, value_name = "NAME")]
+    operation: Option<String>,
     /// The file, or `-` for standard input
     file: PathBuf,
 }
@@ -120,9 +127,10 @@ fn run(arguments: &Arguments) -> ExitCode {
         }),
         acf: arguments.acf.clone(),
     };
-    let Some(kernel) = quill::kernel::find(&arguments.kernel) else {
+    let name = arguments.kernel.as_deref().unwrap_or(Linux.name());
+    let Some(kernel) = quill::kernel::find(name) else {
         let names: Vec<&str> = quill::kernel::ALL.iter().map(|k| k.name()).collect();
-        eprintln!("error: there is no kernel part `{}`; there are: {}", arguments.kernel, names.join(", "));
+        eprintln!("error: there is no kernel part `{name}`; there are: {}", names.join(", "));
         return ExitCode::from(USAGE);
     };
     if let Some(why) = contradiction(arguments, kernel) {
@@ -136,6 +144,11 @@ fn run(arguments: &Arguments) -> ExitCode {
             return ExitCode::from(USAGE);
         }
     };
+    if let Some(path) = &arguments.plot {
+        let of_tern: [&dyn KernelPart; 2] = [&TernIpc, &TernDoor];
+        let kernels = if arguments.kernel.is_some() { &[kernel][..] } else { &of_tern };
+        return plot::run(&mut compiled, kernels, arguments.operation.as_deref(), path);
+    }
     let layouts = match arguments.emit {
         Some(Emit::Layout | Emit::Cost | Emit::Rust | Emit::C) if compiled.accepted() => {
             compiled.layout(kernel)
@@ -170,6 +183,15 @@ fn run(arguments: &Arguments) -> ExitCode {
 
 /// Why arguments do not go together, if they do not.
 fn contradiction(arguments: &Arguments, kernel: &dyn KernelPart) -> Option<String> {
+    if arguments.plot.is_some() && !matches!(arguments.emit, Some(Emit::Cost)) {
+        return Some("--plot draws what `quill cost` predicts: `quill cost --plot FILE.svg FILE`".into());
+    }
+    if arguments.plot.is_some() && arguments.depfile.is_some() {
+        return Some("--depfile is about code, and --plot writes none".into());
+    }
+    if arguments.operation.is_some() && arguments.plot.is_none() {
+        return Some("--operation says what --plot draws".into());
+    }
     let missing = match arguments.emit {
         Some(Emit::Rust) if parts::rust(kernel).is_none() => "Rust",
         Some(Emit::C) if parts::c(kernel).is_none() => "C",
