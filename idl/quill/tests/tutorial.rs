@@ -157,8 +157,8 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         // All processes of the shell, which are a group.
-        let group = format!("-{}", self.shell.id());
-        let _ = Command::new("/bin/kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
+        let kill = format!("kill -KILL -- -{}", self.shell.id());
+        let _ = Command::new("/bin/bash").args(["-c", &kill]).stderr(Stdio::null()).status();
         let _ = self.shell.wait();
         let _ = std::fs::remove_dir_all(&self.dir);
     }
