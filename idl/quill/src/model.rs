@@ -372,11 +372,11 @@ pub struct Model {
     types: Vec<Type>,
     /// Each type with its aliases looked through.
     canonical: Vec<TypeId>,
-    any: Option<TypeId>,
+    pub(crate) any: Option<TypeId>,
     /// Types of fixed-point numbers, by their digits and those of them behind the point.
     fixed: HashMap<(u32, u32), TypeId>,
     /// The kind of a `TypeCode`, and that type itself.
-    type_code: Option<(TypeId, TypeId)>,
+    pub(crate) type_code: Option<(TypeId, TypeId)>,
     /// Types whose values are context handles: numbers that a server has chosen for one client, 0 for none.
     contexts: HashSet<TypeId>,
     /// Bitmasks that are bitsets, and how many bits each of them has.

@@ -22,6 +22,10 @@
 
 use crate::model::{Branch, Field, Model, Shown, Type, TypeId};
 
+pub use packed::{BYTES_MAX, packed, packed_exception};
+
+mod packed;
+
 /// The path of the type.
 const PATH: &str = "CORBA::TypeCode";
 
@@ -66,6 +70,26 @@ pub const KINDS: [&str; 38] = [
     "tk_event",
     "tk_recursive",
 ];
+
+/// Whether a path is that of a type that stands in the description of types, and nowhere else.
+pub(crate) fn is_inner(path: &str) -> bool {
+    path.strip_prefix(PATH).is_some_and(|rest| rest.starts_with("::"))
+}
+
+/// Whether a file has something of its own in the place of the type.
+fn is_taken(model: &Model) -> bool {
+    let names = model.ids().filter_map(|id| model.ty(id).name());
+    let interfaces = model.interfaces.iter().map(|interface| &*interface.name);
+    let others = model.exceptions.iter().map(|e| &*e.name).chain(model.consts.iter().map(|c| &*c.name));
+    names.chain(interfaces).chain(others).any(|name| name == PATH || is_inner(name))
+}
+
+/// Gives a model with an `any` the type, so that programs can see what one holds; unless the file has something else in its place.
+pub(crate) fn complete(model: &mut Model) {
+    if model.has_any() && !model.has_type_code() && !is_taken(model) {
+        model.type_code();
+    }
+}
 
 /// Adds the type to a model; gives back its kind and itself.
 pub(crate) fn add(model: &mut Model) -> (TypeId, TypeId) {

@@ -206,10 +206,10 @@ fn flat_unions_and_values_of_any_type_arrive() {
     ];
     for (first, (kernel, on)) in kernels.into_iter().enumerate() {
         let shop = Workshop::new(&format!("c-sides-{}", kernel.name()));
-        let shared = ["on_tern.h", "registers.h", "sides_begin.h", "sides_end.h"];
+        let shared = ["on_tern.h", "registers.h", "sides_begin.h", "sides_end.h", "freight_values.h"];
         shared.iter().for_each(|file| shop.bring(file, file));
         shop.bring_tern();
-        for (second, name) in ["ledger", "property"].into_iter().enumerate() {
+        for (second, name) in ["ledger", "property", "freight"].into_iter().enumerate() {
             let source = format!("{name}.c");
             shop.emit_c(&format!("{name}.idl"), kernel);
             shop.bring(&source, &source);

@@ -10,10 +10,11 @@ use quill::session::Options;
 use workshop::{Workshop, accepted};
 
 /// Files with texts, lists, unions, pointers, values that several others share, values of any type, and recursive types; and their interfaces.
-const FILES: [(&str, &[&str]); 5] = [
+const FILES: [(&str, &[&str]); 6] = [
     ("bank.idl", &["Bank::Account", "Bank::Checking"]),
     ("cabinet.idl", &["Cabinet"]),
     ("catalog.idl", &["Catalog::Index"]),
+    ("freight.idl", &["Freight::Harbour"]),
     ("museum.idl", &["Museum::Rooms"]),
     ("warehouse.idl", &["Warehouse"]),
 ];

@@ -73,9 +73,10 @@ fn both_sides_understand_each_other_and_damaged_requests_are_refused() {
 #[test]
 fn flat_unions_and_values_of_any_type_arrive() {
     let shop = Workshop::new("l4-sides");
-    ["sides_begin.h", "sides_end.h"].iter().for_each(|file| shop.bring(file, file));
+    let shared = ["sides_begin.h", "sides_end.h", "freight_values.h"];
+    shared.iter().for_each(|file| shop.bring(file, file));
     shop.bring("../../src/emit/c/l4_v4_host.h", "l4_kernel.h");
-    for name in ["ledger", "property"] {
+    for name in ["ledger", "property", "freight"] {
         let source = format!("{name}.c");
         shop.emit_c_with(&format!("{name}.idl"), &["FEW"], &L4V4);
         shop.bring(&source, &source);

@@ -79,6 +79,7 @@ fn words_of_stubs(wanted: impl Fn(String, String) -> String) -> BTreeSet<String>
     let read = |name: &str| code(&std::fs::read_to_string(root.join(name)).unwrap());
     let headers = [
         "any.h",
+        "any_packed.h",
         "utf8.h",
         "stream.h",
         "linux_message.h",

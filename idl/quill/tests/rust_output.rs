@@ -47,6 +47,35 @@ fn what_pointers_share_arrives_once_over_tern() {
     run_on_host(&shop);
 }
 
+/// An any with a value of each type of a file, over words.
+#[test]
+fn values_of_each_type_arrive_in_an_any_over_tern() {
+    let shop = Workshop::new("rust-freight");
+    shop.emit("freight.idl", &TernIpc);
+    shop.bring("freight_in_words.rs", "main.rs");
+    ["freight_values.rs", "freight_values.h"].iter().for_each(|file| shop.bring(file, file));
+    run_on_host(&shop);
+}
+
+/// An any with a value of each type of a file: a client in each language with a server in each.
+#[test]
+fn both_languages_have_the_same_values_in_an_any() {
+    let shop = Workshop::new("c-freight");
+    shop.emit("freight.idl", &Linux);
+    shop.emit_c("freight.idl", &Linux);
+    ["freight.c", "freight_values.h", "freight_values.rs"].iter().for_each(|file| shop.bring(file, file));
+    shop.bring("freight.rs", "main.rs");
+    shop.rustc(&["main.rs"]);
+    shop.run("main");
+    shop.tool(
+        "gcc",
+        &["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-DON_SOCKETS", "-o", "freight", "freight.c"],
+    );
+    for (server, client) in [("freight", "main"), ("main", "freight"), ("freight", "freight")] {
+        shop.together([server, "serve", "socket"], [client, "call", "socket"]);
+    }
+}
+
 /// The kernel marks a request by whether its sender waits, and those to which nothing comes back have senders who do not.
 #[test]
 fn oneway_requests_reach_servers_that_look_for_themselves() {
@@ -276,6 +305,7 @@ fn layouts() {
         ("depot.idl", &kernels[1..2]),
         ("ledger.idl", &kernels[..2]),
         ("property.idl", &kernels[..2]),
+        ("freight.idl", &kernels[..2]),
         ("cabinet.idl", &kernels[..2]),
         ("atlas.idl", &kernels[2..]),
         ("fleet.idl", &kernels[2..]),

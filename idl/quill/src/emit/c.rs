@@ -18,6 +18,7 @@
 use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
 
+use crate::any::Codes;
 use crate::codes::Code;
 use crate::diag::Diagnostic;
 use crate::emit::travel::{endless, held, is_opaque, referring, sharing, travelling, why};
@@ -27,8 +28,10 @@ use crate::limits;
 use crate::model::{Direction, InterfaceId, Model, Operation, Shown, Type, TypeId};
 use crate::sizes::Sizes;
 use crate::source;
+use crate::type_code;
 
 mod agree;
+mod any;
 mod binding;
 mod constants;
 pub mod interface;
@@ -142,9 +145,12 @@ fn emit_with(
         let message = format!("the file has more than {} types, too many for C output", limits::TYPES_MAX);
         return Err(vec![Diagnostic::error(Code::Limit, source::Span::default(), message)]);
     }
-    let any = model.ids().any(|id| model.is_any(id)).then_some(include_str!("c/any.h"));
-    let (names, mut model) =
-        names::Names::choose(model, &[part.runtime(), any.unwrap_or(""), extra].concat());
+    let mut model = model.clone();
+    type_code::complete(&mut model);
+    let codes = Codes::of(&model);
+    let any = model.has_any().then(any::runtime);
+    let own = [part.runtime(), any.as_deref().unwrap_or_default(), extra].concat();
+    let (names, mut model) = names::Names::choose(&model, &own);
     if part.lists() != Lists::Pointers {
         texts_elsewhere(&mut model);
     }
@@ -157,11 +163,14 @@ fn emit_with(
         Item::Verbatim("#pragma once\n"),
         Item::Verbatim(part.runtime()),
     ];
-    items.extend(any.map(Item::Verbatim));
+    items.extend(any.map(Item::Text));
     items.extend(part.types(&emitter));
     items.extend(emitter.declarations());
     items.extend(emitter.constants());
     items.extend(part.values(&emitter));
+    if model.has_any() {
+        items.extend(any::functions(&emitter, &codes));
+    }
     for layout in layouts {
         let operations = model.operations(layout.interface);
         let interface = &model.interfaces[layout.interface.0 as usize];
@@ -406,6 +415,11 @@ impl<'a> Emitter<'a> {
         let mut stack: Vec<TypeId> = operation.params.iter().map(|p| p.ty).chain(result).collect();
         let raised = operation.raises.iter().flat_map(|id| &self.model.exceptions[id.0 as usize].fields);
         stack.extend(raised.map(|f| f.ty));
+        self.unfit(stack, local)
+    }
+
+    /// What C cannot hold of these types and of all that they consist of.
+    fn unfit(&self, mut stack: Vec<TypeId>, local: bool) -> Option<String> {
         let mut seen = HashSet::new();
         while let Some(ty) = stack.pop() {
             let ty = self.model.resolved(ty);

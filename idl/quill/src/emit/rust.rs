@@ -16,6 +16,7 @@ use self::contexts::rundowns;
 use self::methods::method_names;
 pub use self::spelling::module_name;
 use self::spelling::{allow, camel, name, spell_out};
+use crate::any::Codes;
 use crate::codes::Code;
 use crate::diag::Diagnostic;
 use crate::emit::travel::{is_opaque, sharing, streamed, why};
@@ -26,6 +27,7 @@ use crate::marshal::Lying;
 use crate::model::{Direction, ExceptionId, Field, InterfaceId, Model, Operation, Param, Type, TypeId};
 use crate::sizes::Sizes;
 use crate::source;
+use crate::type_code;
 
 mod agree;
 mod any;
@@ -63,8 +65,13 @@ pub trait Part: Sync {
         quote! { __Box<#of> }
     }
 
-    /// An expression for the owned form of a text that is known to fit, `text`; the empty one without.
-    fn owned_text(&self, rt: &TokenStream, text: Option<TokenStream>) -> TokenStream;
+    /// Functions `pack` and `unpack` of `any`: the bytes of a value as they stand there, and the value of such bytes.
+    fn packing(&self, rt: &TokenStream) -> TokenStream;
+
+    /// Whether a value of a type is small enough for who owns it.
+    fn owns(&self, _emitter: &Emitter, _ty: TypeId) -> bool {
+        true
+    }
 
     /// What a method gives back for a result: to its caller, or from the server.
     fn result(
@@ -144,7 +151,12 @@ pub enum Side {
 #[derive(Clone, Copy, Debug)]
 pub enum Runtime {
     /// A module `rt`, copied into each file so that a file depends on nothing.
-    Inside(&'static str),
+    Inside {
+        /// The text; lines that end in `// any` are for values in an `any`, and left out of files that have none.
+        text: &'static str,
+        /// The rest of it, in files that have one.
+        for_any: &'static str,
+    },
     /// A crate.
     Crate(&'static str),
 }
@@ -181,9 +193,12 @@ pub fn emit(
         let message = format!("the file has more than {} types, too many for Rust output", limits::TYPES_MAX);
         return Err(vec![Diagnostic::error(Code::Limit, source::Span::default(), message)]);
     }
-    let model = &names::renamed(model);
+    let mut model = model.clone();
+    type_code::complete(&mut model);
+    let codes = Codes::of(&model);
+    let model = &names::renamed(&model);
     let layouts = &layout::layout(model, kernel)?;
-    let mut emitter = Emitter::new(model, part);
+    let mut emitter = Emitter { codes, ..Emitter::new(model, part) };
     emitter.types();
     let (mut interfaces, mut direct) = (Vec::new(), Vec::new());
     for layout in layouts {
@@ -203,11 +218,7 @@ pub fn emit(
     }
     let items = spell_out(items, &emitter.words);
     let runtime = match part.runtime() {
-        Runtime::Inside(text) => {
-            let text = text.replace("pub mod rt {", &format!("pub mod {} {{", emitter.runtime_name));
-            let module: TokenStream = text.parse().unwrap_or_default();
-            module
-        }
+        Runtime::Inside { text, for_any } => inside(&emitter, text, for_any),
         Runtime::Crate(_) => TokenStream::new(),
     };
     let tokens = quote! { #items #runtime };
@@ -221,6 +232,20 @@ pub fn emit(
             let message = format!("the Rust output cannot be formed: {error}");
             Err(vec![Diagnostic::error(Code::Unsupported, source::Span::default(), message)])
         }
+    }
+}
+
+/// The module of what stubs share.
+fn inside(emitter: &Emitter, text: &str, for_any: &str) -> TokenStream {
+    let has_any = emitter.model.has_any();
+    let lines = text.lines().filter(|line| has_any || !line.ends_with("// any"));
+    let lines = lines.chain(for_any.lines().filter(|_| has_any));
+    let content: String = lines.flat_map(|line| [line, "\n"]).collect();
+    let (name, content): (_, TokenStream) =
+        (name(&emitter.runtime_name), content.parse().unwrap_or_default());
+    quote! {
+        /// What all stubs of this file share: messages, their values, and the way over a Unix-domain socket.
+        pub mod #name { #content }
     }
 }
 
@@ -283,6 +308,8 @@ pub struct Emitter<'a> {
     owned: OnceCell<Vec<u64>>,
     refused: Vec<Diagnostic>,
     exceptions: HashSet<ExceptionId>,
+    /// Type codes of types that an `any` may hold.
+    codes: Codes,
 }
 
 /// One parameter as a method of Rust has it.
@@ -373,6 +400,7 @@ impl<'a> Emitter<'a> {
             owned: OnceCell::new(),
             refused: Vec::new(),
             exceptions: HashSet::new(),
+            codes: Codes::default(),
         }
     }
 

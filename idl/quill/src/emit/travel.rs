@@ -6,7 +6,7 @@ use crate::model::{Model, Type, TypeId};
 use crate::sizes::{Sizes, for_all_types};
 
 /// What a type consists of.
-fn inner(model: &Model, id: TypeId) -> Vec<TypeId> {
+pub fn inner(model: &Model, id: TypeId) -> Vec<TypeId> {
     match model.ty(id) {
         Type::Alias(_, to) | Type::Sequence(to, _) | Type::Array(to, _) => vec![*to],
         Type::Optional(to) | Type::Shared(to) => vec![*to],

@@ -239,10 +239,10 @@ fn values_of_any_type_are_three_values() {
            f (label 0)
              request
                w2[0..8] a.bits unsigned long long
-               w3[0..8] a.text last bytes of string<255>
-               w4[0..8] a.text count of string<255>
+               w3[0..8] a.content last bytes of sequence<octet>
+               w4[0..8] a.content count of sequence<octet>
                w5[0..4] a.kind quill::any_kind
-               words a.text block of 1-byte elements, at most 1020
+               words a.content block of 1-byte elements, at most 4096
              reply: empty";
     check("interface I { void f(in any a); };", &TernIpc, expected);
     let options = Options { dialect: Some(Dialect::Dce), ..Options::default() };

@@ -42,6 +42,16 @@ impl Model {
         type_code
     }
 
+    /// Whether there is an `any`.
+    pub fn has_any(&self) -> bool {
+        self.any.is_some()
+    }
+
+    /// Whether there is a `TypeCode`.
+    pub fn has_type_code(&self) -> bool {
+        self.type_code.is_some()
+    }
+
     /// Whether a type is `any`.
     pub fn is_any(&self, id: TypeId) -> bool {
         self.any == Some(self.resolved(id))

@@ -6,14 +6,17 @@
 #else
 #define INTERFACE Property_Chest
 #endif
-#define REQUEST_STRINGS { 1020, 1020, 1020, 0 }
-#define REPLY_STRINGS { 80, 1020, 1020, 0 }
+#define REQUEST_STRINGS { 4096, 4096, 4096, 0 }
+#define REPLY_STRINGS { 80, 4096, 4096, 0 }
 #define IS_ONEWAY(label) ((label) >> 14 == 3)
 #include "sides_begin.h"
 
+/* A content that comes back has to have room for as much as there may be. */
+#define ROOM_BYTES 4096
+
 /* --- the server --- */
 
-static char texts[4][QUILL_ANY_TEXT_BYTES];
+static uint8_t contents[4][ROOM_BYTES];
 static quill_any stored[4];
 static uint32_t noted;
 
@@ -33,25 +36,28 @@ static uint32_t weight(const quill_any *any)
     const char *text;
     bool truth;
 
-    CHECK(quill_any_is_sound(any) && any->kind <= quill_tk_string && length_of(any->text) < QUILL_ANY_TEXT_BYTES);
+    CHECK(quill_any_is_sound(any) && any->kind <= quill_tk_described && any->content._length <= ROOM_BYTES);
     if (quill_any_get_wchar(any, &letter))
         CHECK(quill_is_scalar(letter));
     if (quill_any_get_boolean(any, &truth))
         CHECK(any->bits <= 1);
-    CHECK(quill_any_get_string(any, &text) || any->text[0] == 0);
-    return 10000 * any->kind + 3 * length_of(any->text) + (uint8_t)any->bits;
+    if (quill_any_get_string(any, &text))
+        CHECK(length_of(text) + 1 == any->content._length);
+    else
+        CHECK(any->kind == quill_tk_described || any->content._length == 0);
+    return 10000 * any->kind + 3 * any->content._length + (uint8_t)any->bits;
 }
 
 static quill_status put(SELF, int32_t where, const quill_any *value, uint32_t *result)
 {
-    char *room_for = texts[where & 3];
-    uint32_t length = length_of(value->text);
+    uint8_t *room_for = contents[where & 3];
 
     (void)self, (void)from;
     *result = weight(value) + noted;
     stored[where & 3] = *value;
-    stored[where & 3].text = room_for;
-    memcpy(room_for, value->text, length + 1);
+    stored[where & 3].content._buffer = room_for;
+    for (uint32_t i = 0; i < value->content._length; i++)
+        room_for[i] = value->content._buffer[i];
     return QUILL_OK;
 }
 
@@ -60,12 +66,10 @@ static quill_status get(SELF, int32_t where, quill_any *result)
     (void)self, (void)from;
     if (where == 77) {
         /* Nobody is given this. */
-        *result = quill_any_of(quill_tk_boolean, 2, "");
+        *result = quill_any_of(quill_tk_boolean, 2, NULL);
         return QUILL_OK;
     }
     *result = stored[where & 3];
-    if (result->text == NULL)
-        *result = quill_any_null();
     return QUILL_OK;
 }
 
@@ -176,20 +180,20 @@ static quill_any some_value(uint32_t which)
 
 static bool same(const quill_any *a, const quill_any *b)
 {
-    uint32_t length = length_of(a->text);
+    uint32_t length = a->content._length;
 
-    return a->kind == b->kind && a->bits == b->bits && length_of(b->text) == length && equal(a->text, b->text, length);
+    return a->kind == b->kind && a->bits == b->bits && b->content._length == length && equal(a->content._buffer, b->content._buffer, length);
 }
 
 static void values(void)
 {
-    static char came[QUILL_ANY_TEXT_BYTES];
+    static uint8_t came[ROOM_BYTES];
     uint32_t found = 0;
 
     for (uint32_t which = 0; which < KINDS; which++) {
         quill_any value = some_value(which), back = { 0 };
-        uint32_t expected = 10000 * value.kind + 3 * length_of(value.text) + (uint8_t)value.bits;
-        back.text = came;
+        uint32_t expected = 10000 * value.kind + 3 * value.content._length + (uint8_t)value.bits;
+        back.content._buffer = came;
         EXPECT(OF(hint)(PEER, &value) == QUILL_OK);
         EXPECT(OF(put)(PEER, (int32_t)which, &value, &found) == QUILL_OK && found == 2 * expected);
         quill_status status = OF(get)(PEER_REPLIES, (int32_t)which, &back);
@@ -223,14 +227,15 @@ static void unsound(void)
         uint64_t bits;
         const char *text;
     } all[] = {
-        { quill_tk_null, 1, "" },          { quill_tk_boolean, 2, "" },      { quill_tk_char, 256, "" },
-        { quill_tk_octet, 256, "" },       { quill_tk_short, 65536, "" },    { quill_tk_ushort, 1u << 31, "" },
-        { quill_tk_long, 1ull << 32, "" }, { quill_tk_ulong, UINT64_MAX, "" }, { quill_tk_float, 1ull << 63, "" },
-        { quill_tk_wchar, 0xd800, "" },    { quill_tk_wchar, 0x110000, "" }, { quill_tk_string, 1, "text" },
-        { quill_tk_long, 0, "text" },      { quill_tk_null, 0, "x" },        { 14, 0, "" },
-        { UINT32_MAX, 0, "" },
+        { quill_tk_null, 1, NULL },          { quill_tk_boolean, 2, NULL },      { quill_tk_char, 256, NULL },
+        { quill_tk_octet, 256, NULL },       { quill_tk_short, 65536, NULL },    { quill_tk_ushort, 1u << 31, NULL },
+        { quill_tk_long, 1ull << 32, NULL }, { quill_tk_ulong, UINT64_MAX, NULL }, { quill_tk_float, 1ull << 63, NULL },
+        { quill_tk_wchar, 0xd800, NULL },    { quill_tk_wchar, 0x110000, NULL }, { quill_tk_string, 1, "text" },
+        { quill_tk_long, 0, "text" },      { quill_tk_null, 0, "x" },        { 15, 0, NULL },
+        { UINT32_MAX, 0, NULL },         { quill_tk_string, 0, NULL },    { quill_tk_described, 0, NULL },
+        { quill_tk_described, 8, NULL }, { quill_tk_described, 8, "1234567" "89" }, { quill_tk_described, 4, "1234567" },
     };
-    static char came[QUILL_ANY_TEXT_BYTES];
+    static uint8_t came[ROOM_BYTES];
     quill_any back = { 0 };
     uint32_t found = 0;
 
@@ -238,7 +243,7 @@ static void unsound(void)
         quill_any value = quill_any_of(all[i].kind, all[i].bits, all[i].text);
         EXPECT(OF(put)(PEER, 1, &value, &found) == QUILL_MALFORMED);
     }
-    back.text = came;
+    back.content._buffer = came;
     EXPECT(OF(get)(PEER_REPLIES, 77, &back) == QUILL_MALFORMED);
     back = quill_any_string("caf\351");
     EXPECT(OF(put)(PEER, 1, &back, &found) != QUILL_OK);
@@ -260,7 +265,7 @@ static void pairs(void)
 #endif
     for (uint32_t which = 0; which < KINDS; which++) {
         given.value = some_value(which);
-        uint32_t expected = 10000 * given.value.kind + 3 * length_of(given.value.text) + (uint8_t)given.value.bits + 5;
+        uint32_t expected = 10000 * given.value.kind + 3 * given.value.content._length + (uint8_t)given.value.bits + 5;
         EXPECT(OF(pair)(PEER, &given, which % 2 == 1, &found) == QUILL_OK);
         EXPECT(found == expected * (which % 2 == 1 ? 2 : 1));
     }
@@ -305,7 +310,7 @@ static void lists(void)
             CHECK(same(&some._buffer[i], &back._buffer[i].value) && equal(back._buffer[i].name, i == 0 ? "one" : i == 1 ? "two" : "three", 3));
     }
     some._length = 1;
-    some._buffer[0] = quill_any_of(quill_tk_boolean, 7, "");
+    some._buffer[0] = quill_any_of(quill_tk_boolean, 7, NULL);
     EXPECT(OF(all)(PEER_REPLIES, &some, &back) == QUILL_MALFORMED);
 }
 

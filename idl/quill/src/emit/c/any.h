@@ -2,7 +2,8 @@
 #define QUILL_ANY_H
 
 /* A value that brings its type along. Programs make one by `quill_any_long(5)` and the like, and ask for its value by
- * `quill_any_get_long`, which says whether it is a long. What arrives has been checked. */
+ * `quill_any_get_long`, which says whether it is a long. What arrives has been checked: all of a basic value, and of one of a
+ * type of a file, `quill_tk_described`, how long its parts are. `T_from_any` checks the rest. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,43 +28,78 @@ enum {
     quill_tk_float,
     quill_tk_double,
     quill_tk_wchar,
-    quill_tk_string
+    quill_tk_string,
+    quill_tk_described
 };
+
+#ifndef QUILL_TYPE_sequence_uint8_t
+#define QUILL_TYPE_sequence_uint8_t
+struct sequence_uint8_t {
+    uint32_t _length;
+    uint8_t *_buffer;
+};
+#endif
 
 typedef struct quill_any {
     quill_any_kind kind;
-    uint64_t bits; /* the value, and zeros above it */
-    char *text;    /* of a string; otherwise nothing */
+    uint64_t bits;                   /* the value, and zeros above it; of a described one, the bytes of its type code */
+    struct sequence_uint8_t content; /* a string with its zero; a type code and a value behind it; otherwise nothing */
 } quill_any;
 
 /* Bits of the value of each kind. */
 static inline unsigned quill_any_bits(quill_any_kind kind)
 {
-    static const unsigned char bits[] = { 0, 1, 8, 8, 16, 16, 32, 32, 64, 64, 32, 64, 21, 0 };
+    static const unsigned char bits[] = { 0, 1, 8, 8, 16, 16, 32, 32, 64, 64, 32, 64, 21, 0, 32 };
     return kind < sizeof bits ? bits[kind] : 0;
 }
 
-/* Whether the parts go together: a value that its kind has, and a text only where there is one. */
+/* Bytes of the type code of a described value, which begins its content; 0 if it is none. */
+static inline size_t quill_any_code_bytes(const quill_any *any)
+{
+    uint32_t length = any->content._length;
+    bool whole = any->bits % 8 == 0 && length % 8 == 0 && any->bits <= length;
+
+    return any->kind == quill_tk_described && whole ? (size_t)any->bits : 0;
+}
+
+/* Whether a content is a text, not too long, and the zero behind it. */
+static inline bool quill_any_is_text(const struct sequence_uint8_t *content)
+{
+    uint32_t length = content->_length;
+
+    if (length == 0 || length > QUILL_ANY_TEXT_BYTES || content->_buffer[length - 1] != 0)
+        return false;
+    return quill_characters((const char *)content->_buffer, length - 1) <= QUILL_ANY_CHARACTERS_MAX;
+}
+
+/* Whether the parts go together: a value that its kind has, and a content only where there is one. */
 static inline bool quill_any_is_sound(const quill_any *any)
 {
     unsigned bits = quill_any_bits(any->kind);
 
-    if (any->kind > quill_tk_string || (bits < 64 && any->bits >> bits != 0))
+    if (any->kind > quill_tk_described || (bits < 64 && any->bits >> bits != 0))
         return false;
-    if (any->kind == quill_tk_wchar && !quill_is_scalar((uint32_t)any->bits))
-        return false;
-    return any->kind == quill_tk_string || any->text == NULL || any->text[0] == 0;
+    if (any->kind == quill_tk_string)
+        return quill_any_is_text(&any->content);
+    if (any->kind == quill_tk_described)
+        return quill_any_code_bytes(any) > 0;
+    return any->content._length == 0 && (any->kind != quill_tk_wchar || quill_is_scalar((uint32_t)any->bits));
 }
 
+/* Of a string, if there is a text. */
 static inline quill_any quill_any_of(quill_any_kind kind, uint64_t bits, const char *text)
 {
-    quill_any any = { kind, bits, (char *)(uintptr_t)text };
+    /* Somewhere, though it be empty: kernels look at where a list lies. */
+    quill_any any = { kind, bits, { 0, (uint8_t *)(uintptr_t)(text == NULL ? "" : text) } };
+
+    if (text != NULL)
+        any.content._length = (uint32_t)(__builtin_strlen(text) + 1);
     return any;
 }
 
 static inline quill_any quill_any_null(void)
 {
-    return quill_any_of(quill_tk_null, 0, "");
+    return quill_any_of(quill_tk_null, 0, NULL);
 }
 
 /* The text is lent, and stays where it is. */
@@ -75,14 +111,16 @@ static inline quill_any quill_any_string(const char *text)
 /* It lies where it has arrived. */
 static inline bool quill_any_get_string(const quill_any *any, const char **text)
 {
-    *text = any->kind == quill_tk_string && any->text != NULL ? any->text : "";
-    return any->kind == quill_tk_string;
+    bool is_string = any->kind == quill_tk_string && quill_any_is_text(&any->content);
+
+    *text = is_string ? (const char *)any->content._buffer : "";
+    return is_string;
 }
 
 #define QUILL_ANY(name, type, unsigned_type)                                  \
     static inline quill_any quill_any_##name(type value)                      \
     {                                                                         \
-        return quill_any_of(quill_tk_##name, (unsigned_type)value, "");       \
+        return quill_any_of(quill_tk_##name, (unsigned_type)value, NULL);     \
     }                                                                         \
     static inline bool quill_any_get_##name(const quill_any *any, type *value) \
     {                                                                         \
@@ -107,7 +145,7 @@ QUILL_ANY(wchar, uint32_t, uint32_t)
     {                                                                         \
         unsigned_type bits;                                                   \
         __builtin_memcpy(&bits, &value, sizeof bits);                         \
-        return quill_any_of(quill_tk_##name, bits, "");                       \
+        return quill_any_of(quill_tk_##name, bits, NULL);                     \
     }                                                                         \
     static inline bool quill_any_get_##name(const quill_any *any, type *value) \
     {                                                                         \

@@ -164,7 +164,8 @@ impl Names {
 
     fn choose_types(&mut self, model: &Model, used: &HashSet<&str>) {
         let is_free = |name: &str| {
-            let functions = ["quill_get_", "quill_put_"].map(|of| format!("{of}{name}"));
+            let functions = ["quill_get_", "quill_put_", "quill_packed_get_", "quill_packed_put_"];
+            let functions = functions.map(|of| format!("{of}{name}"));
             !NUMBERS.contains(&name) && !functions.iter().any(|function| used.contains(function.as_str()))
         };
         let mut named: HashSet<&str> = HashSet::new();

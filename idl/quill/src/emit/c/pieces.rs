@@ -324,7 +324,8 @@ pub fn functions(e: &Emitter, wanted: impl Fn(TypeId) -> bool) -> Vec<Item> {
             prototypes.push(Item::Prototype(void(), function.clone(), parameters.clone()));
             items.push(Item::Function(void(), function, parameters, body));
         }
-        if matches!(e.model.ty(id), Type::Sequence(..)) || e.model.is_any(id) {
+        let is_everywhere = e.model.is_any(id) || e.shared_guard(id).is_some();
+        if matches!(e.model.ty(id), Type::Sequence(..)) || is_everywhere {
             functions.push(Item::Once(format!("QUILL_VALUES_{}", e.mangled(id)), items));
         } else {
             functions.append(&mut items);

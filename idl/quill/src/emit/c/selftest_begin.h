@@ -176,7 +176,11 @@ __attribute__((unused)) static quill_any selftest_some_any(struct selftest_rando
 
 __attribute__((unused)) static bool selftest_same_any(quill_any one, quill_any other)
 {
-    return one.kind == other.kind && one.bits == other.bits && selftest_same_text(one.text, other.text);
+    bool same = one.kind == other.kind && one.bits == other.bits && one.content._length == other.content._length;
+
+    for (uint32_t i = 0; same && i < one.content._length; i++)
+        same = one.content._buffer[i] == other.content._buffer[i];
+    return same;
 }
 
 #endif

@@ -20,9 +20,11 @@ impl Emitter<'_> {
             match self.model.ty(id) {
                 Type::Enum(_, members) => {
                     let names = self.names.members[&id].iter().cloned().zip(members.iter().map(|m| m.1));
-                    numbers.push(Item::Typedef(Ty::named(number_of(members)), self.names.types[&id].clone()));
-                    numbers.push(Item::Enum(names.collect()));
-                    numbers.extend(self.is_value(id, members));
+                    let ty = Ty::named(number_of(members));
+                    let items =
+                        [Item::Typedef(ty, self.names.types[&id].clone()), Item::Enum(names.collect())];
+                    let items = items.into_iter().chain(self.is_value(id, members));
+                    numbers.extend(once(self.shared_guard(id), items));
                 }
                 Type::Bitmask(_, bits, members) => {
                     numbers.push(Item::Typedef(
@@ -124,7 +126,8 @@ impl Emitter<'_> {
             Type::Struct(_, fields) if done.insert(name.clone()) => {
                 announced.push(Item::Announce("struct", name.clone()));
                 fields.iter().for_each(|f| self.define(f.ty, announced, records, done));
-                records.push(Item::Record("struct", name, self.fields(fields)));
+                let record = Item::Record("struct", name, self.fields(fields));
+                records.extend(once(self.shared_guard(id), [record]));
             }
             Type::Flat(_, members) if done.insert(name.clone()) => {
                 announced.push(Item::Announce("union", name.clone()));
@@ -137,9 +140,9 @@ impl Emitter<'_> {
                 let inner = self.beside(&name, "u");
                 announced.push(Item::Announce("union", inner.clone()));
                 let content = branches.iter().map(|b: &Branch| (self.ty(b.field.ty), word(&b.field.name)));
-                records.push(Item::Record("union", inner.clone(), content.collect()));
+                let content = Item::Record("union", inner.clone(), content.collect());
                 let fields = vec![(self.ty(*switch), "_d".into()), (Ty::named(inner), "_u".into())];
-                records.push(Item::Record("struct", name, fields));
+                records.extend(once(self.shared_guard(id), [content, Item::Record("struct", name, fields)]));
             }
             Type::Str { bound: Some(bound), .. }
                 if self.counted(id) && self.text_inside(id) && done.insert(name.clone()) =>
@@ -176,6 +179,15 @@ impl Emitter<'_> {
             fields.insert(0, (Ty { dims: vec![fixed.size / fixed.align], ..ty }, "_bits".into()));
         }
         fields
+    }
+}
+
+/// Items that another header may have brought already, if there is something that says so.
+fn once(guard: Option<String>, items: impl IntoIterator<Item = Item>) -> Vec<Item> {
+    let items = items.into_iter().collect();
+    match guard {
+        Some(guard) => vec![Item::Once(guard, items)],
+        None => items,
     }
 }
 

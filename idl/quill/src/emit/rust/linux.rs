@@ -17,13 +17,7 @@ use crate::plan::{Content, Plan, Variable, What};
 pub(super) mod wire;
 
 /// The runtime, a module of each output.
-const RUNTIME: &str = concat!(
-    "/// What all stubs of this file share: messages, their values, and the way over a Unix-domain socket.\n",
-    "pub mod rt {\n",
-    include_str!("linux/runtime.rs"),
-    include_str!("linux/way.rs"),
-    "}\n"
-);
+const RUNTIME: &str = concat!(include_str!("linux/runtime.rs"), include_str!("linux/way.rs"));
 
 /// Rust over Unix-domain sockets.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +25,7 @@ pub struct Linux;
 
 impl Part for Linux {
     fn runtime(&self) -> Runtime {
-        Runtime::Inside(RUNTIME)
+        Runtime::Inside { text: RUNTIME, for_any: include_str!("linux/packed.rs") }
     }
     fn carries(&self, _: &Emitter, _: TypeId) -> bool {
         true
@@ -49,10 +43,10 @@ impl Part for Linux {
             Element::Of(of) => quote! { __Vec<#of> },
         }
     }
-    fn owned_text(&self, _: &TokenStream, text: Option<TokenStream>) -> TokenStream {
-        match text {
-            Some(text) => quote! { __String::from(#text) },
-            None => quote! { __String::new() },
+    fn packing(&self, rt: &TokenStream) -> TokenStream {
+        quote! {
+            fn pack<T: #rt::Wire>(value: &T) -> __Option<__Vec<__u8>> { #rt::pack(value) }
+            pub(super) fn unpack<T: #rt::Wire>(bytes: &[__u8]) -> __Option<T> { #rt::unpack(bytes) }
         }
     }
     fn implement(&self, emitter: &Emitter, from: &[String], ty: TypeId) -> TokenStream {

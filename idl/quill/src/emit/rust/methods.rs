@@ -17,6 +17,11 @@ impl Emitter<'_> {
         stack.extend(
             operation.raises.iter().flat_map(|id| &self.model.exceptions[id.0 as usize].fields).map(|f| f.ty),
         );
+        self.unfit(stack, local)
+    }
+
+    /// What Rust cannot hold of these types and of all that they consist of.
+    pub(super) fn unfit(&self, mut stack: Vec<TypeId>, local: bool) -> Option<String> {
         let mut seen = HashSet::new();
         while let Some(ty) = stack.pop() {
             let ty = self.model.resolved(ty);

@@ -157,11 +157,37 @@ impl Part for Tern {
         quote! { #rt::Box<#of> }
     }
 
-    fn owned_text(&self, rt: &TokenStream, text: Option<TokenStream>) -> TokenStream {
-        match text {
-            Some(text) => quote! { #rt::Text::new(#text).unwrap_or(#rt::Blank::BLANK) },
-            None => quote! { #rt::Blank::BLANK },
+    fn packing(&self, rt: &TokenStream) -> TokenStream {
+        let most = Literal::usize_unsuffixed(PACKED_WORDS_MAX);
+        quote! {
+            fn pack<T: #rt::Wire>(value: &T) -> __Option<#rt::Vec<__u8>> {
+                let mut words = #rt::Vec::new();
+                let mut room = 32;
+                let count = loop {
+                    words.resize(room, 0u64);
+                    let mut out = #rt::Out::new(&mut words);
+                    #rt::Wire::put(value, &mut out);
+                    match out.finish() {
+                        Some(count) => break count,
+                        None if room < #most => room *= 4,
+                        None => return None,
+                    }
+                };
+                Some(words.iter().take(count).flat_map(|word| word.to_le_bytes()).collect())
+            }
+            pub(super) fn unpack<T: #rt::Wire>(bytes: &[__u8]) -> __Option<T> {
+                let word = |bytes: &[__u8]| bytes.try_into().ok().map(<__u64>::from_le_bytes);
+                let words: #rt::Vec<__u64> = bytes.chunks(8).map(word).collect::<__Option<_>>()?;
+                let mut from = #rt::In::new(&words);
+                let value = #rt::Wire::get(&mut from).ok()?;
+                from.finish().ok()?;
+                Some(value)
+            }
         }
+    }
+
+    fn owns(&self, emitter: &Emitter, ty: TypeId) -> bool {
+        emitter.owned_bytes(ty) <= OWNED_BYTES_MAX
     }
 
     /// A list in memory is used where it arrives, and sent from where the server has it.
@@ -323,6 +349,9 @@ fn is_in_room(message: &Message, param: &str) -> bool {
 
 /// Bytes of what is known of a value that lies elsewhere.
 const ELSEWHERE_BYTES: u64 = 24;
+
+/// Words of a packed value: more than the content of an `any` has in a message.
+const PACKED_WORDS_MAX: usize = 32 << 6;
 
 /// Bytes of something that is read piece by piece, as its reader has it: on the stack.
 const OWNED_BYTES_MAX: u64 = 32 << 10;

@@ -36,6 +36,10 @@ impl Emitter<'_> {
             self.referring = referring(self.model);
             self.streamed = streamed(self.model, &self.sizes, Lying::Long, &self.referring);
         }
+        if self.model.has_any() {
+            // Each of them may be in one.
+            self.streamed.fill(true);
+        }
         let endless = endless(self.model, |bound| part.holds(bound));
         let carries = |id: TypeId| part.carries(self, id) && !endless[id.0 as usize];
         let travels = travelling(self.model, &self.sizes, carries);
@@ -53,6 +57,7 @@ impl Emitter<'_> {
         for index in 0..self.model.exceptions.len() {
             self.exception(ExceptionId(index as u32), &travels);
         }
+        self.any_functions();
     }
 
     fn declare(&mut self, id: TypeId) {

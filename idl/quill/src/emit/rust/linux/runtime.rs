@@ -1,4 +1,5 @@
 // Messages and their values: the first part of the module `rt` of outputs over sockets.
+// Lines that end in "any" are there for values in an `any`, and left out of files that have none.
 
 use std::any::{Any, TypeId};
 use std::borrow::Cow;
@@ -75,6 +76,7 @@ pub struct Out {
     /// The body once it is longer, without a header.
     far: Vec<u8>,
     length: usize,
+    packed: bool, // any
     /// Where values lie that may be shared, of which types they are, and the numbers that they have in the message.
     shared: Option<BTreeMap<(usize, TypeId), u32>>,
 }
@@ -82,7 +84,9 @@ pub struct Out {
 /// An empty one.
 impl Default for Out {
     fn default() -> Out {
-        Out { near: [0; HEADER_BYTES + FIRST_BYTES], far: Vec::new(), length: 0, shared: None }
+        Out {
+            packed: false, // any
+            near: [0; HEADER_BYTES + FIRST_BYTES], far: Vec::new(), length: 0, shared: None }
     }
 }
 
@@ -165,6 +169,7 @@ pub struct In<'a> {
     at: usize,
     depth: usize,
     heap_bytes: usize,
+    packed: bool, // any
     /// Values that may be shared, by their numbers; none while they are being read.
     shared: Vec<Option<Shared<dyn Any + Send + Sync>>>,
 }
@@ -172,7 +177,9 @@ pub struct In<'a> {
 impl<'a> In<'a> {
     /// Starts at the front.
     pub fn new(bytes: &'a [u8]) -> In<'a> {
-        In { bytes, at: 0, depth: 0, heap_bytes: 0, shared: Vec::new() }
+        In {
+            packed: false, // any
+            bytes, at: 0, depth: 0, heap_bytes: 0, shared: Vec::new() }
     }
 
     #[inline]
@@ -343,9 +350,11 @@ impl Wire for String {
     fn put(&self, out: &mut Out) {
         put_count(self.len(), out);
         put_text(self, out);
+        put_end(out); // any
     }
     fn get(from: &mut In) -> Result<String, Malformed> {
         let count = u32::get(from)? as usize;
+        if from.packed { return get_packed_text(count, from); } // any
         from.text(count)
     }
     fn weight(&self) -> usize {

@@ -145,7 +145,7 @@ impl Emitter<'_> {
         let function = format_ident!("value_{}", id.0.to_string());
         let ty = self.ty(&module(), id);
         let body = match self.model.ty(id) {
-            Type::Struct(_, fields) if self.model.is_any(id) => self.random_any(&ty, fields),
+            Type::Struct(..) if self.model.is_any(id) => self.random_any(&ty),
             Type::Struct(_, fields) if self.model.agreements.contains_key(&id) => {
                 self.random_agreeing(&ty, fields, &self.model.agreements[&id])
             }
