@@ -191,9 +191,14 @@ fn faults_in_c_are_found() {
 /// Over L4 each interface is a program with a kernel of its own, for both widths of the processor.
 #[test]
 fn stubs_over_l4_pass() {
-    for (file, interfaces) in
-        [("mail.idl", 2), ("ledger.idl", 1), ("caption.idl", 1), ("ferry.idl", 1), ("property.idl", 1)]
-    {
+    for (file, interfaces) in [
+        ("mail.idl", 2),
+        ("ledger.idl", 1),
+        ("caption.idl", 1),
+        ("ferry.idl", 1),
+        ("property.idl", 1),
+        ("freight.idl", 1),
+    ] {
         let file = accepted(file);
         let arguments = ["--kernel", "l4-v4", "-D", "FEW", "--rounds", "20", file.to_str().unwrap()];
         let (code, text) = quill_test(&arguments);

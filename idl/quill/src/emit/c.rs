@@ -11,7 +11,7 @@
 //! | `sequence<T>` | a struct of `_length` and `_buffer` |
 //! | `enum`, `bitmask` | a number, and names for its values |
 //! | `union`; without a discriminator | a struct of `_d` and a union `_u`; a union, all bytes of which are `_bits` |
-//! | `any` | `quill_any`, and functions for each kind |
+//! | `any` | `quill_any`, and functions for each kind and each type of the file |
 //! | `Object`, an interface; through doors | a number; a struct for each, with the number of an identifier |
 //! | result, `out`, `inout` | pointers; the function returns how it ended |
 
@@ -155,7 +155,7 @@ fn emit_with(
         texts_elsewhere(&mut model);
     }
     let (model, layouts) = (&model, &layout::layout(&model, kernel)?);
-    let emitter = Emitter::new(model, names, part);
+    let emitter = Emitter { codes, ..Emitter::new(model, names, part) };
     emitter.name_functions(layouts);
     let mut refused = Vec::new();
     let mut items = vec![
@@ -169,7 +169,7 @@ fn emit_with(
     items.extend(emitter.constants());
     items.extend(part.values(&emitter));
     if model.has_any() {
-        items.extend(any::functions(&emitter, &codes));
+        items.extend(any::functions(&emitter));
     }
     for layout in layouts {
         let operations = model.operations(layout.interface);
@@ -244,6 +244,8 @@ pub struct Emitter<'a> {
     keeps_shared: bool,
     /// What everything is called.
     names: Names,
+    /// Type codes of types that an `any` may hold.
+    codes: Codes,
     /// Which types can travel.
     travels: Vec<bool>,
     /// Other types that a local interface can use.
@@ -272,6 +274,7 @@ impl<'a> Emitter<'a> {
             shares: sharing(model),
             refers: if part.hands_references() { referring(model) } else { vec![false; model.types_len()] },
             names,
+            codes: Codes::default(),
             travels: Vec::new(),
             held: Vec::new(),
             elsewhere: OnceCell::new(),
@@ -418,7 +421,7 @@ impl<'a> Emitter<'a> {
         self.unfit(stack, local)
     }
 
-    /// What C cannot hold of these types and of all that they consist of.
+    /// The first thing that C cannot hold, of these types and of all that they consist of.
     fn unfit(&self, mut stack: Vec<TypeId>, local: bool) -> Option<String> {
         let mut seen = HashSet::new();
         while let Some(ty) = stack.pop() {

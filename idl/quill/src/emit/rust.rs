@@ -243,8 +243,10 @@ fn inside(emitter: &Emitter, text: &str, for_any: &str) -> TokenStream {
     let content: String = lines.flat_map(|line| [line, "\n"]).collect();
     let (name, content): (_, TokenStream) =
         (name(&emitter.runtime_name), content.parse().unwrap_or_default());
+    let doc =
+        " What all stubs of this file share: messages, their values, and the way over a Unix-domain socket.";
     quote! {
-        /// What all stubs of this file share: messages, their values, and the way over a Unix-domain socket.
+        #[doc = #doc]
         pub mod #name { #content }
     }
 }

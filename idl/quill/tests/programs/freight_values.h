@@ -76,7 +76,7 @@ __attribute__((noinline)) static bool some_any(uint32_t which, void *to, quill_a
     }
 #define LOOK_AT(number, type) LOOK(number, type, type value, &value, &value)
 
-/* Which type it is, KINDS if it is none of the file; and the any made again of what was in it. */
+/* The number of its type, KINDS if it is none of the file; and the any made again of what was in it. */
 __attribute__((noinline)) static uint32_t type_of(const quill_any *any, quill_any *made)
 {
     uint32_t found = KINDS;

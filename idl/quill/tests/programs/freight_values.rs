@@ -46,7 +46,7 @@ pub fn some_any(which: u32) -> any {
     made.unwrap()
 }
 
-/// Which types a value is of, and the any made again of what was in it.
+/// The numbers of the types that a value is of, and the any made again of what was in it.
 pub fn types_of(value: &any) -> Vec<(u32, any)> {
     let mut found = Vec::new();
     macro_rules! look {
@@ -80,7 +80,7 @@ pub fn types_of(value: &any) -> Vec<(u32, any)> {
     found
 }
 
-/// Which type it is, if it is one of the file, and the any made again.
+/// The number of its type, if it is one of the file, and the any made again.
 pub fn type_of(value: &any) -> (u32, any) {
     match &types_of(value)[..] {
         [] => (KINDS, value.clone()),

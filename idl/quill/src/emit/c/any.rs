@@ -1,11 +1,12 @@
-//! Values of a file's types in an `any`: functions that write one into a room behind its type code, and read it from there.
+//! Values of a file's types in an `any`: functions that write one into a room behind its type code, and read it there.
 //!
-//! The bytes are the same over each kernel part, so they are written and read by functions of their own: those that Tern's stubs have for
-//! values that go piece by piece, in texts of the runtime and in what [`pieces`] makes, under names with `packed` in them.
+//! The bytes are the same over each kernel part, so they are written and read by functions of their own: those that
+//! Tern's stubs have for values that go piece by piece, in texts of the runtime and in what [`pieces`] makes, under
+//! names with `packed` in them.
 
 use super::tree::{Expr, Item, Stmt, Ty, call, name, text};
 use super::{Emitter, pieces, word};
-use crate::any::{self, Codes};
+use crate::any;
 use crate::model::{Direction, Type, TypeId};
 use crate::type_code;
 
@@ -36,7 +37,7 @@ const KEPT: [&str; 11] = [
 /// How further ones begin.
 const KEPT_BEGINNINGS: [&str; 4] = ["quill_any_", "quill_fixed_", "quill_packed_", "QUILL_PACKED_"];
 
-/// What stands in front of everything in a header of a file with an `any`.
+/// Text in front of everything in a header of a file with an `any`.
 pub fn runtime() -> String {
     let packed = TEXTS.map(packed).concat();
     [include_str!("any.h"), &packed, include_str!("any_packed.h")].concat()
@@ -71,19 +72,19 @@ struct Held<'a> {
     code: &'a [u8],
     /// The parameter with a value, and that with the place of one.
     parameters: [Ty; 2],
-    /// What a value consists of: types, and how to get there from the parameters.
+    /// Parts of a value: their types, and how to get there from the parameters.
     parts: Vec<(TypeId, [Expr; 2])>,
     /// It is no type of the file's own, so each header has it.
     everywhere: bool,
 }
 
 /// All functions for values of types of the file in an `any`.
-pub fn functions(e: &Emitter, codes: &Codes) -> Vec<Item> {
+pub fn functions(e: &Emitter) -> Vec<Item> {
     let mut items = vec![Item::Text(packed(&text(&pieces::functions(e, |id| e.can_be_packed(id)))))];
     let code = e.model.type_code.map(|(_, code)| code).filter(|code| e.travels[code.0 as usize]);
     items.extend(code.map(|code| Item::Text(questions(e, code))));
     let mut all = Vec::new();
-    for (id, code) in &codes.types {
+    for (id, code) in &e.codes.types {
         let name = e.names.types.get(id).filter(|_| e.is_held_by_any(*id));
         all.extend(name.map(|name| Held {
             name: name.clone(),
@@ -93,7 +94,7 @@ pub fn functions(e: &Emitter, codes: &Codes) -> Vec<Item> {
             everywhere: is_everywhere(e, *id),
         }));
     }
-    for (id, code) in &codes.exceptions {
+    for (id, code) in &e.codes.exceptions {
         let exception = &e.model.exceptions[id.0 as usize];
         if !exception.fields.iter().all(|field| e.is_held_by_any(field.ty)) {
             continue;
@@ -119,6 +120,13 @@ pub fn functions(e: &Emitter, codes: &Codes) -> Vec<Item> {
         }
     }
     items
+}
+
+/// Types of the file whose values can be in an `any`, and the functions that put them there.
+pub fn makers(e: &Emitter) -> impl Iterator<Item = (TypeId, String)> {
+    let own =
+        e.codes.types.iter().map(|(id, _)| *id).filter(|&id| e.is_held_by_any(id) && !is_everywhere(e, id));
+    own.filter_map(|id| Some((id, e.beside(e.names.types.get(&id)?, "to_any"))))
 }
 
 /// Whether a type is there without a file that declares it.
@@ -161,7 +169,7 @@ impl Held<'_> {
             self.code.chunks(64).map(|line| format!("    \"{}\"", escaped(line))).collect();
         let constant =
             format!("static const char {bytes}[] __attribute__((unused)) =\n{};\n", lines.join("\n"));
-        let mut items = vec![Item::Text(constant), self.to_any(e, &bytes), self.from_any(e, &bytes)];
+        let mut items = vec![Item::Text(constant), self.maker(e, &bytes), self.asker(e, &bytes)];
         // Of an any, it is the type of what that one holds.
         if let Some(code) = code.filter(|_| self.name != "quill_any") {
             let parameters = vec![room(), length(), (e.ty(code).to(), "_type".into())];
@@ -196,7 +204,7 @@ impl Held<'_> {
         ]
     }
 
-    fn to_any(&self, e: &Emitter, code: &str) -> Item {
+    fn maker(&self, e: &Emitter, code: &str) -> Item {
         let parameters = vec![
             (self.parameters[0].clone(), "_value".to_owned()),
             room(),
@@ -218,7 +226,7 @@ impl Held<'_> {
         self.function(e, "to_any", parameters, body)
     }
 
-    fn from_any(&self, e: &Emitter, code: &str) -> Item {
+    fn asker(&self, e: &Emitter, code: &str) -> Item {
         let parameters = vec![
             (Ty::named("quill_any").to().constant(), "_any".to_owned()),
             room(),
@@ -293,7 +301,7 @@ impl Emitter<'_> {
         self.can_be_packed(id) && self.unfit(vec![id], false).is_none()
     }
 
-    /// What keeps a declaration apart from that of another header, for types that a header has because it has an `any`.
+    /// Macro that keeps a declaration apart from that of another header, for types that are there because of an `any`.
     pub(super) fn shared_guard(&self, id: TypeId) -> Option<String> {
         let path = self.model.ty(id).name()?;
         let (_, code) = self.model.type_code.filter(|_| self.model.has_any())?;
@@ -313,7 +321,7 @@ mod tests {
         let expected = "quill_packed_put_u32(out); /* quill */ QUILL_OK quill_any_get x_quill_put \
                         QUILL_PACKED_NUMBER(u8) _quill_in";
         assert_eq!(packed(text), expected);
-        // What is packed already stays as it is.
+        // Packed names stay as they are.
         assert_eq!(packed(&packed(text)), expected);
         assert_eq!(escaped(b"a\0\"\xff1"), "a\\000\\042\\377\\061");
     }

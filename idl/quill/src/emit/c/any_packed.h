@@ -16,7 +16,7 @@ static inline quill_packed_in quill_packed_begin_in(const void *from, size_t len
     return in;
 }
 
-/* The same for the value in an any, if its type has that code. */
+/* Begins in front of the value in an any, if its type has that code. */
 static inline quill_packed_in quill_packed_begin_any(const quill_any *any, const char *code, size_t length, void *room, size_t bytes)
 {
     size_t own = quill_any_code_bytes(any);

@@ -7,9 +7,10 @@
 use super::interface::{Interface, status};
 use super::l4_v4::{needs_buffers, needs_room};
 use super::tree::{Expr, Item, Stmt, Ty, call, name, text};
-use super::{Emitter, binding, tree, word};
+use super::{Emitter, any, binding, tree, word};
 use crate::codes::Code;
 use crate::diag::Diagnostic;
+use crate::emit::travel::inner;
 use crate::kernel::table_bits;
 use crate::layout::{InterfaceLayout, Method};
 use crate::model::{Binding, Direction, Model, Operation, Shown, Type, TypeId, bits_of, most_units};
@@ -27,6 +28,9 @@ const CHARACTERS: u64 = 100;
 /// What goes behind the stubs: `QUILL_INTERFACE` says which of the interfaces is tested.
 pub fn programs(e: &Emitter, layouts: &[InterfaceLayout]) -> String {
     let mut all = String::from(KERNEL) + BEGIN;
+    if e.model.has_any() {
+        all += &text(&[values_of_any(e)]);
+    }
     for (number, layout) in layouts.iter().enumerate() {
         let interface = &e.model.interfaces[layout.interface.0 as usize].name;
         let c = Interface { emitter: e, interface };
@@ -107,7 +111,7 @@ fn fill(e: &Emitter, ty: TypeId, place: Expr, depth: usize) -> Vec<Stmt> {
     let set = |value: Expr| vec![Stmt::Set(place.clone(), value)];
     let number = |ty: Ty| from_random("selftest_number").cast(ty);
     match e.kind(ty) {
-        _ if e.model.is_any(ty) => set(from_random("selftest_some_any")),
+        _ if e.model.is_any(ty) => set(from_random("selftest_any")),
         Type::Bool => set(call("selftest_below", [random(), Expr::Int(2)]).with("==", Expr::Int(1))),
         Type::Enum(_, members) => {
             let values: Vec<String> = members.iter().map(|m| tree::integer(m.1)).collect();
@@ -165,6 +169,48 @@ fn fill(e: &Emitter, ty: TypeId, place: Expr, depth: usize) -> Vec<Stmt> {
         _ => set(number(e.ty(ty))),
     }
 }
+
+/// Bytes of a value of the file's types in an `any`: what is longer is left out.
+const DESCRIBED_BYTES: i128 = 512;
+
+/// A function for a random value in an `any`, of a basic type or of one of the file for which a value is made here.
+fn values_of_any(e: &Emitter) -> Item {
+    let has_any = |id: TypeId| {
+        let mut parts = vec![id];
+        let mut seen = vec![false; e.model.types_len()];
+        while let Some(part) = parts.pop() {
+            if !std::mem::replace(&mut seen[part.0 as usize], true) {
+                parts.extend(inner(e.model, part));
+            }
+        }
+        e.model.ids().any(|id| seen[id.0 as usize] && e.model.is_any(id))
+    };
+    let tested = any::makers(e).filter(|(id, _)| !has_choice(e.model, vec![*id]) && !has_any(*id));
+    let case = |(number, (id, make)): (i128, (TypeId, String))| {
+        let value = name("_value");
+        let given = if super::is_record(e.kind(id)) { value.clone().address() } else { value.clone() };
+        let bytes = || Expr::Int(DESCRIBED_BYTES);
+        let arguments = [given, name("_room"), bytes(), name("_any").address()];
+        let room = Some(call("selftest_place", [random(), bytes()]));
+        let mut body = vec![Stmt::Announce(e.ty(id), "_value".into())];
+        body.extend(fill(e, id, value, 1));
+        body.push(Stmt::Let(Ty::named("void *"), "_room".into(), room));
+        body.push(Stmt::If(call(make, arguments), vec![Stmt::Return(Some(name("_any")))]));
+        (vec![number], body)
+    };
+    let cases: Vec<_> = (0..).zip(tested.take(TESTED_MAX)).map(case).collect();
+    let which = call("selftest_below", [random(), Expr::Int(2 * cases.len() as i128 + 1)]);
+    let body = vec![
+        Stmt::Announce(Ty::named("quill_any"), "_any".into()),
+        Stmt::Switch(which, cases, Vec::new()),
+        Stmt::Return(Some(from_random("selftest_some_any"))),
+    ];
+    let parameters = vec![(Ty::named("struct selftest_random").to(), "_r".into())];
+    Item::Function(Ty::named("quill_any"), "selftest_any".into(), parameters, body)
+}
+
+/// Types of a file whose values are put into an `any`.
+const TESTED_MAX: usize = 40;
 
 /// Statements that look whether two values are the same, and leave it in `_same`.
 fn compare(e: &Emitter, ty: TypeId, one: Expr, other: Expr, depth: usize) -> Vec<Stmt> {

@@ -1,4 +1,5 @@
-//! `any`: a struct whose fields nobody else can set, with functions that make one of a value and give the value back.
+//! `any`: a struct whose fields nobody else can set, with functions that make one of a value and give the value back;
+//! and such functions beside each type of a file that has an `any`.
 
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};

@@ -20,7 +20,7 @@ impl Emitter<'_> {
         self.unfit(stack, local)
     }
 
-    /// What Rust cannot hold of these types and of all that they consist of.
+    /// The first thing that Rust cannot hold, of these types and of all that they consist of.
     pub(super) fn unfit(&self, mut stack: Vec<TypeId>, local: bool) -> Option<String> {
         let mut seen = HashSet::new();
         while let Some(ty) = stack.pop() {
