@@ -240,7 +240,11 @@ fn faults_over_l4_are_found() {
             "twice = QUILL_AT(uint8_t, _utcb, 12) != 0",
             "twice = QUILL_AT(uint8_t, _utcb, 12) == 0",
         ),
-        ("a text that is lost", "quill_bring_text(_result->text, ", "(void)("),
+        (
+            "a content that is lost",
+            "_result->content._length = (uint32_t)_bytes_0",
+            "_result->content._length = 0 * (uint32_t)_bytes_0",
+        ),
     ];
     let shop = Workshop::new("selftest-l4-faults");
     let options = Options { defines: vec!["FEW".into()], ..Options::default() };

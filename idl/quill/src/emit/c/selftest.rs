@@ -10,7 +10,7 @@ use super::tree::{Expr, Item, Stmt, Ty, call, name, text};
 use super::{Emitter, any, binding, tree, word};
 use crate::codes::Code;
 use crate::diag::Diagnostic;
-use crate::emit::travel::inner;
+use crate::emit::travel::{endless, inner};
 use crate::kernel::table_bits;
 use crate::layout::{InterfaceLayout, Method};
 use crate::model::{Binding, Direction, Model, Operation, Shown, Type, TypeId, bits_of, most_units};
@@ -185,7 +185,9 @@ fn values_of_any(e: &Emitter) -> Item {
         }
         e.model.ids().any(|id| seen[id.0 as usize] && e.model.is_any(id))
     };
-    let tested = any::makers(e).filter(|(id, _)| !has_choice(e.model, vec![*id]) && !has_any(*id));
+    let recursive = endless(e.model, |_| true);
+    let is_tested = |id: TypeId| !recursive[id.0 as usize] && !has_choice(e.model, vec![id]) && !has_any(id);
+    let tested = any::makers(e).filter(|(id, _)| is_tested(*id));
     let case = |(number, (id, make)): (i128, (TypeId, String))| {
         let value = name("_value");
         let given = if super::is_record(e.kind(id)) { value.clone().address() } else { value.clone() };
