@@ -263,3 +263,61 @@ fn whole(bits: u8, signed: bool) -> Option<&'static str> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::any::Codes;
+    use crate::driver::compile_text;
+    use crate::session::Options;
+
+    /// The names of types of a file that have a type code, and these.
+    fn codes(idl: &str) -> Vec<(String, Vec<u8>)> {
+        let text = format!("{idl} interface Last {{ void f(in any a); }};");
+        let out = compile_text(Path::new("t.idl"), text.as_bytes(), Options::default());
+        assert!(out.accepted(), "{}", out.messages());
+        let codes = Codes::of(&out.model);
+        let all = codes.types.into_iter();
+        all.map(|(id, code)| (out.model.ty(id).name().unwrap_or_default().to_owned(), code)).collect()
+    }
+
+    fn has(all: &[(String, Vec<u8>)], name: &str) -> bool {
+        all.iter().any(|(known, _)| known == name)
+    }
+
+    #[test]
+    fn a_type_code_is_written_as_a_value_of_its_union() {
+        let all = codes("module M { typedef sequence<short, 3> L; };");
+        let (_, code) = all.iter().find(|(name, _)| name == "M::L").unwrap();
+        let id = b"IDL:M/L:1.0\0";
+        let mut expected = vec![21, 0, 0, 0, 11, 0, 0, 0];
+        expected.extend(id);
+        // Its name, and that there is something behind it; then a sequence of something, and how long it is.
+        expected.extend([1, 0, 0, 0, b'L', 0, 1, 0, 19, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0]);
+        expected.resize(expected.len().next_multiple_of(8), 0);
+        assert_eq!(*code, expected);
+        assert!(has(&all, "quill::any"));
+    }
+
+    #[test]
+    fn types_that_are_too_deep_or_too_long_have_none() {
+        let deep: String = (1..40).map(|n| format!("typedef sequence<T{}> T{n};", n - 1)).collect();
+        let all = codes(&format!("typedef long T0; {deep}"));
+        assert!(has(&all, "T0") && has(&all, "T14") && !has(&all, "T39"));
+        let members: Vec<String> = (0..1000).map(|n| format!("MEMBER_{n}")).collect();
+        let all = codes(&format!("enum Long {{ {} }}; enum Short {{ A }};", members.join(", ")));
+        assert!(has(&all, "Short") && !has(&all, "Long"));
+        // Each contains the one before twice, so the last would be a thousand times as long as the first.
+        let wide: String = (1..12).map(|n| format!("struct W{n} {{ W{0} a; W{0} b; }};", n - 1)).collect();
+        let all = codes(&format!("struct W0 {{ long a; }}; {wide}"));
+        assert!(has(&all, "W1") && !has(&all, "W11"));
+    }
+
+    #[test]
+    fn a_file_without_an_any_has_none() {
+        let text = b"struct S { long a; }; interface I { void f(in S s); };";
+        let out = compile_text(Path::new("t.idl"), text, Options::default());
+        assert!(Codes::of(&out.model).types.is_empty());
+    }
+}
