@@ -44,6 +44,19 @@ fn lines_for_headers_are_left_out() {
     assert!(text.contains("values: 1 are the same in Rust and in C"), "{text}");
 }
 
+/// A size that is what is left behind other things has to be large before there is anything.
+#[test]
+fn sizes_that_begin_late_are_found() {
+    let shop = Workshop::new("late-sizes");
+    let file = shop.path("late.idl");
+    let text = "typedef struct { unsigned long size; [size_is(size - 12)] byte data[]; } device;\n\
+        [uuid(6b29fc40-ca47-1067-b31d-00dd010662db)] interface i { void f([in] device *d, [in] long n, [in, size_is(n - 40)] short *s); }\n";
+    std::fs::write(&file, text).unwrap();
+    let (code, text) = quill_test(&["--rounds", "20", file.to_str().unwrap()]);
+    assert_eq!(code, Some(0), "{text}");
+    assert_eq!(text.matches("refused: ok").count(), 2, "{text}");
+}
+
 /// Stubs of a file with so many interfaces, in Rust and in C, pass.
 fn pass(file: &str, interfaces: usize) {
     let (code, text) = quill_test(&["--rounds", "30", accepted(file).to_str().unwrap()]);

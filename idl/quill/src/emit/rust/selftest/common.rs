@@ -35,6 +35,12 @@ impl Random {
         (self.next() >> 11) as usize % limit
     }
 
+    /// A number that says how much there is of something: mostly a small one, but a size may be what is left of it behind other things.
+    pub fn size(&mut self) -> usize {
+        let limit = [5, 5, 5, 80, 1500][self.below(5)];
+        self.below(limit)
+    }
+
     /// A number, often one at the edge of its range.
     pub fn number(&mut self) -> u64 {
         let bits = self.next();
