@@ -58,6 +58,8 @@ fn the_host_is_answered_behind_an_iommu(world: &'static World) -> Verdict {
     the_host_is_answered(world, "q35")
 }
 
+/// A stranger is no client of a driver that has one: so it comes when the network server has found the new driver, and somebody has been answered.
+///
 /// The host asks again and again, while in the guest an echo server begins three times: first in a new system, then after the card's driver was killed, then
 /// after the network server was. Each ends when it has served two connections, and the script goes on. One of them all may be broken off by what is killed.
 fn the_host_is_answered(world: &'static World, machine: &str) -> Verdict {
@@ -76,7 +78,7 @@ fn the_host_is_answered(world: &'static World, machine: &str) -> Verdict {
             echoes
         })
     };
-    let script = "run ip\nrun nc echo 7 2\nkill virtio-net\nrun net-test stranger\nrun ping 10.0.2.2\nrun nc echo 7 2\nkill network\nrun ping 127.0.0.1\nrun nc echo 7 2\n\
+    let script = "run ip\nrun nc echo 7 2\nkill virtio-net\nrun ping 10.0.2.2\nrun net-test stranger\nrun ping 10.0.2.2\nrun nc echo 7 2\nkill network\nrun ping 127.0.0.1\nrun nc echo 7 2\n\
         run ping 10.0.2.2\nrun ip\n";
     let forward = format!("{port}:7");
     let reply =

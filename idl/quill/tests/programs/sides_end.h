@@ -198,10 +198,11 @@ static void answer_copy(uint32_t label, const uint8_t *bytes, size_t length)
     quill_memory memory = { NULL };
     quill_out out = { 0 };
     uint8_t *copy = malloc(length + 1);
-    quill_in in = quill_begin_in(copy, length, &memory);
+    quill_in in;
     bool silent = false;
 
     memcpy(copy, bytes, length);
+    in = quill_begin_in(copy, length, &memory);
     OF(dispatch)(&methods, NULL, label, &in, &out, &silent);
     quill_discard(&out);
     free(copy);

@@ -69,6 +69,9 @@ struct Words {
     /// Answers that came with vector registers of a third party. A caller has its own, which a carrier has lost if its client has given up; and a
     /// carrier, or a caller whose handler asked somebody, may have those of the partner, which are zero or marked.
     vectors: AtomicU64,
+    /// The last of these registers, and the change by which the answer told its way.
+    found: AtomicU64,
+    change: AtomicU64,
     /// Answers of other callers that came with initial vector registers. Such a caller was aborted when its handler, which the warden lets single-step, was in an exception of
     /// its own, so that somebody else was on the shuttle; and then it had a whole state from that handler.
     initial: AtomicU64,
@@ -100,6 +103,8 @@ static BLOCKS: [Block; CALLERS] = [const {
             otherwise: AtomicU64::new(0),
             astray: AtomicU64::new(0),
             vectors: AtomicU64::new(0),
+            found: AtomicU64::new(0),
+            change: AtomicU64::new(0),
             initial: AtomicU64::new(0),
             elsewhere: AtomicU64::new(0),
             labels: AtomicU64::new(0),
@@ -188,11 +193,13 @@ suite_redirected_behind:
     je 4f
     cmp qword ptr [rsp + 8 + {index}], {callers} / 2
     jae 5f
+    mov r8, rdi
     and edi, 15
     cmp edi, {asks}
     jne 6f
     jmp 7f
-5:  cmp cl, [rsp + 8 + {index}]
+5:  mov r8, rdi
+    cmp cl, [rsp + 8 + {index}]
     je 4f
 7:  test rcx, rcx
     jz 4f
@@ -201,6 +208,8 @@ suite_redirected_behind:
 6:  test rcx, rcx
     jz 8f
     inc qword ptr [rsp + 8 + {vectors}]
+    mov [rsp + 8 + {found}], rcx
+    mov [rsp + 8 + {change}], r8
 4:  ret
 8:  inc qword ptr [rsp + 8 + {initial}]
     ret
@@ -260,6 +269,8 @@ suite_redirected_carrier:
     otherwise = const offset_of!(Words, otherwise),
     astray = const offset_of!(Words, astray),
     vectors = const offset_of!(Words, vectors),
+    found = const offset_of!(Words, found),
+    change = const offset_of!(Words, change),
     initial = const offset_of!(Words, initial),
     elsewhere = const offset_of!(Words, elsewhere),
     labels = const offset_of!(Words, labels),
@@ -502,6 +513,13 @@ pub fn judge(calls: u64) -> Outcome {
         check!(count > calls / 100_000, "next to nobody meddled with foreign calls");
     }
     check!(astray <= in_doubt, "{astray} answers went to other calls, of which {in_doubt} may");
+    for index in (0..CALLERS).filter(|&index| words(index).vectors.load(Relaxed) != 0) {
+        let Words { found, change, sent, .. } = words(index);
+        let [found, change, sent] = [found, change, sent].map(|word| word.load(Relaxed));
+        println!(
+            "FOREIGN caller {index}, whose last call was {sent:x}, found {found:x} with an answer of {change:x}"
+        );
+    }
     check_eq!(vectors, 0);
     check!(initial <= 1 + calls / 100_000, "{initial} answers came with initial vector registers");
     Ok(())
