@@ -1,14 +1,16 @@
 //! Programs that crash: what they did is called what it is, and a person learns in which line of which file.
 
 use crate::world::{Named, Reply, Verdict, World};
+use description::Program;
 use libtest_mimic::Trial;
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 5] = [
+    let trials: [Named; 6] = [
         ("every_kind_says_where", every_kind_says_where),
         ("used_up_stacks_and_memory_are_called_so", used_up_stacks_and_memory_are_called_so),
         ("a_small_machine_has_no_memory_left", a_small_machine_has_no_memory_left),
+        ("a_server_uses_up_its_memory_first", a_server_uses_up_its_memory_first),
         ("in_c_too", in_c_too),
         ("another_file_gives_no_names", another_file_gives_no_names),
     ];
@@ -83,6 +85,43 @@ fn a_small_machine_has_no_memory_left(world: &'static World) -> Verdict {
         reply.check_contains(&format!("crashed: {text}"))?;
         // The memory is there again.
         reply.check_contains("Hello")?;
+    }
+    Ok(())
+}
+
+/// A server with the least kernel memory gets more until it has all memory that it may have, and no more: there it ends. A program with as little ends long before.
+fn a_server_uses_up_its_memory_first(world: &'static World) -> Verdict {
+    let entries = world.entries_of(|files| {
+        let mut system = xtask::system::read("default", files)?;
+        for (name, serves) in [("server", vec!["greed".to_string()]), ("program", vec![])] {
+            let (name, file, arguments) = (name.into(), "crash".into(), "memory".into());
+            let usual = system.usual.clone();
+            system.programs.push(Program {
+                name,
+                file,
+                arguments,
+                serves,
+                kernel_share: 1,
+                restarts: 0,
+                ..usual
+            });
+        }
+        Ok(system)
+    })?;
+    // Nobody waits for the server's end, so another program takes as long.
+    let script =
+        "restart greed\nrun crash memory\nrun crash memory\nrun program memory\nrun hello-rust\nexit 0\n";
+    let reply = world.script_in(&entries, script.as_bytes())?;
+    reply.check_code(0)?;
+    reply.check_contains("Hello")?;
+    for (name, text) in [
+        ("server", "crashed: out of memory: limit 64 MiB,"),
+        ("program", "crashed: out of memory: no kernel memory is left for mappings,"),
+    ] {
+        let begin = format!("root: {name} (task ");
+        if !reply.out.lines().any(|line| line.starts_with(&begin) && line.contains(text)) {
+            return Err(reply.failed(&format!("expected that {name} {text}")));
+        }
     }
     Ok(())
 }

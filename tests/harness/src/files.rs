@@ -11,7 +11,7 @@ use xtask::paths;
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 9] = [
+    let trials: [Named; 10] = [
         ("the_message_of_the_day", the_message_of_the_day),
         ("commands_do_what_they_say", commands_do_what_they_say),
         ("what_is_on_the_disk_stays_there", what_is_on_the_disk_stays_there),
@@ -19,6 +19,7 @@ pub fn trials(world: &'static World) -> Vec<Trial> {
         ("without_a_file_system_there_is_an_error", without_a_file_system_there_is_an_error),
         ("a_driver_may_end_before_it_answers", a_driver_may_end_before_it_answers),
         ("who_opens_all_leaves_some", who_opens_all_leaves_some),
+        ("kernel_memory_does_not_run_out_before_memory", kernel_memory_does_not_run_out_before_memory),
         ("watches_tell_what_happens", watches_tell_what_happens),
         ("what_came_with_the_boot_can_be_read", what_came_with_the_boot_can_be_read),
     ];
@@ -277,6 +278,31 @@ fn who_opens_all_leaves_some(world: &'static World) -> Verdict {
         3 if reply.out.matches("file-test: all is well").count() == 3 => Ok(()),
         _ => Err(reply.failed("expected three times that all is well")),
     }
+}
+
+/// A server's share of kernel memory pays for the mappings of less memory than it may have. The file system in memory is filled, and says so; the one of the disk reads more than it
+/// keeps, on a machine whose shares are small.
+fn kernel_memory_does_not_run_out_before_memory(world: &'static World) -> Verdict {
+    let scratch = Scratch::create()?;
+    let (folder, disk) = (scratch.0.join("folder"), scratch.0.join("disk").display().to_string());
+    std::fs::create_dir(&folder)?;
+    let line = "it is read\n";
+    std::fs::write(folder.join("large"), line.repeat((6 << 20) / line.len()))?;
+    tool("mke2fs", &["-q", "-t", "ext4", "-b", "4096", "-d", &folder.display().to_string(), &disk, "64M"])?;
+    let run = |memory, script: &[u8]| {
+        world.tern(&["run", "--disk", &disk, "--memory", memory, "--script", "-"], script)
+    };
+    let filled = run("256", b"cp /disk/large /1\ncp /disk/large /2\ncp /disk/large /3\nwc /2\nexit 0\n")?;
+    filled.check_contains("cp: /disk/large: no space left\n")?;
+    let read = run("64", b"wc /disk/large\nwc /disk/large\nexit 0\n")?;
+    for reply in [filled, read] {
+        reply.check_code(0)?;
+        reply.check_contains(" 571950 1715850 6291450\n")?;
+        if reply.out.contains("root: ") {
+            return Err(reply.failed("expected that no server ends"));
+        }
+    }
+    check_disk(&disk)
 }
 
 /// Programs that watch, in memory and on a disk, and go on when servers end; and programs that map files of which few pages are there at a time.

@@ -146,6 +146,12 @@ impl Policies {
 /// Least kernel memory with which a program can run, in frames.
 pub const KERNEL_FRAMES_MIN: u64 = 32;
 
+/// Pages for whose mappings one frame of kernel memory pays: of nodes there are 63 in a frame, and each 2 MiB of memory have a page table and its shadow.
+pub const MAPPED_PER_FRAME: u64 = 50;
+
+/// Frames that a server gets at a time when it has used up its own. One page needs fewer: a table of each level, a shadow, and a slab of nodes.
+pub const KERNEL_FRAMES_STEP: u64 = 16;
+
 /// Programs at the same time.
 pub const PROGRAMS_MAX: usize = 64;
 

@@ -7,13 +7,15 @@ use crate::texts::{self, Piece};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use description::KERNEL_SHARES;
 use holdings::Text;
 use rt::api::memory::{self, File, Refusal};
 use rt::api::process::{self, Cause, Crash, End, Outcome, Shortage, status_of};
-use rt::api::{Failure, Name, Status};
+use rt::api::{Failure, Name, Reply, Status};
 use rt::crash::{self, Registers, STACK_LEN_MAX, overflown_stack, stack_from};
 use rt::frames::Upstream;
 use rt::sys::abi::PAGE_SIZE;
+use rt::sys::abi::call::RESUME_AS_IS;
 use rt::sys::{self, Message, TaskId, Uid};
 use rt::thread::{First, start_first};
 use rt::{println, time};
@@ -74,7 +76,7 @@ impl Supervisor {
         }
         let arguments = self.with_environment(arguments, policy, parent)?;
         let file = self.file_of(name, policy).ok_or(Status::NotFound)?;
-        let quota = (self.kernel_frames * policy.kernel_share / 256).max(policy::KERNEL_FRAMES_MIN);
+        let quota = self.share_of(policy);
         let instead = self.instead_of(policy, parent);
         let may_mount = policy.may_mount && self.program(parent).is_none_or(|starter| starter.may_mount);
         let task = sys::task_create(quota, policy.priority_max).map_err(status_of)?;
@@ -218,16 +220,36 @@ impl Supervisor {
         }
     }
 
-    /// An exception of a program ends it.
-    pub(crate) fn crashed(&mut self, message: &Message) {
+    /// Kernel memory with which a program starts, in frames.
+    fn share_of(&self, policy: &Policy) -> u64 {
+        (self.kernel_frames * policy.kernel_share / KERNEL_SHARES).max(policy::KERNEL_FRAMES_MIN)
+    }
+
+    /// An exception of a program ends it, unless it is a server that can go on with more kernel memory: then this is the answer.
+    pub(crate) fn crashed(&mut self, message: &Message) -> Option<Reply> {
         let [vector, _, ip, sp, _, _, task, address] = message.words;
-        let Some(index) = self.programs.iter().position(|program| program.task == TaskId(task)) else {
-            return;
-        };
+        let index = self.programs.iter().position(|program| program.task == TaskId(task))?;
         let cause = self.cause(index, message.sender, vector, address, sp);
+        if matches!(cause, Cause::OutOfMemory(Shortage::Kernel)) && self.pay_for_mappings(index) {
+            return Some(Reply::label(RESUME_AS_IS));
+        }
         // The words that the report needs go with the task.
         let report = self.report_of(index, message.sender, ip, sp);
         self.end_with(index, End::Crashed(Crash { cause, ip, address }), report);
+        None
+    }
+
+    /// Gives a server more kernel memory, from what `root` has left. Whether it got some.
+    ///
+    /// The share is a part of this machine's kernel memory, and the memory of a program is a number. So a server may touch more memory than its share pays for, when clients ask
+    /// for much, and would end by that. Mappings of all its memory are paid for beside the share, when they are needed: set aside from the beginning they would
+    /// leave nothing for programs on a small machine. The sum has an end, so that a server does not go on for ever that lacks something else.
+    fn pay_for_mappings(&self, index: usize) -> bool {
+        let Program { task, policy, .. } = self.programs[index];
+        let Ok(info) = sys::task_info(task) else { return false };
+        let quota_max = self.share_of(policy) + policy.pages_max.div_ceil(policy::MAPPED_PER_FRAME);
+        let quota = (info.quota + policy::KERNEL_FRAMES_STEP).min(quota_max);
+        !policy.serves.is_empty() && quota > info.quota && sys::task_set_quota(task, quota).is_ok()
     }
 
     /// Why a thread of a program has an exception: its memory manager knows what it refused. Of a fault that another pager has refused nothing is known here.

@@ -40,10 +40,7 @@ impl Supervisor {
         match message.kind {
             // Nobody is paged by the main thread: a program must have asked for it.
             Kind::Fault => Some(REFUSAL),
-            Kind::Exception => {
-                self.crashed(message);
-                None
-            }
+            Kind::Exception => self.crashed(message),
             Kind::Request => self.request(message).unwrap_or_else(|status| Some(status.into())),
             Kind::Reply | Kind::Interrupt | Kind::DoorCall | Kind::DoorReturn | Kind::Unreferenced => None,
         }
