@@ -35,9 +35,9 @@ impl Random {
         (self.next() >> 11) as usize % limit
     }
 
-    /// A number that says how much there is of something: mostly a small one, but a size may be what is left of it behind other things.
-    pub fn size(&mut self) -> usize {
-        let limit = [5, 5, 5, 80, 1500][self.below(5)];
+    /// A number that says how much there is of something, tried so many times: a small one, unless the size is what is left of it behind other things.
+    pub fn size(&mut self, tries: usize) -> usize {
+        let limit = if tries < 100 { 5 } else { [5, 80, 1500][self.below(3)] };
         self.below(limit)
     }
 
