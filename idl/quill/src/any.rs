@@ -39,6 +39,9 @@ pub const DESCRIBED: &str = "tk_described";
 /// The most characters of a string in it that is none of a type of the file, so that everybody knows how much room to bring.
 pub const CHARACTERS_MAX: u64 = 255;
 
+/// Types of a file whose values a self-test puts into an `any`, at most.
+pub const TESTED_MAX: usize = 40;
+
 /// The module that its names are in.
 pub const MODULE: &str = "quill";
 

@@ -1,25 +1,28 @@
 //! Pictures of costs, `quill cost --plot`: the golden one, the one in the book, their figures against those of `quill cost`, and what is said where there is none.
 
-use std::path::{Path, PathBuf};
+mod workshop;
+
+use std::path::Path;
 use std::process::{Command, Output};
 
-/// A directory that is gone when the test is over.
-struct Scratch(PathBuf);
+use workshop::Workshop;
+
+/// A directory for pictures, and for files of which they are made.
+struct Scratch(Workshop);
 
 impl Scratch {
     fn new(name: &str) -> Scratch {
-        let dir = std::env::temp_dir().join(format!("quill-plot-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        Scratch(dir)
+        Scratch(Workshop::new(&format!("plot-{name}")))
     }
 
     fn path(&self, file: &str) -> String {
-        self.0.join(file).to_str().unwrap().into()
+        self.0.path(file).to_str().unwrap().into()
     }
 
     fn file(&self, name: &str, text: &str) -> String {
-        std::fs::write(self.0.join(name), text).unwrap();
-        self.path(name)
+        let path = self.path(name);
+        std::fs::write(&path, text).unwrap();
+        path
     }
 
     /// The picture that is made with these words.
@@ -28,12 +31,6 @@ impl Scratch {
         let out = quill(&[&["cost", "--plot", &path], words].concat());
         assert_eq!(out.status.code(), Some(0), "{}", said(&out));
         std::fs::read_to_string(path).unwrap()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

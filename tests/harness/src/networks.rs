@@ -58,10 +58,10 @@ fn the_host_is_answered_behind_an_iommu(world: &'static World) -> Verdict {
     the_host_is_answered(world, "q35")
 }
 
-/// A stranger is no client of a driver that has one: so it comes when the network server has found the new driver, and somebody has been answered.
-///
 /// The host asks again and again, while in the guest an echo server begins three times: first in a new system, then after the card's driver was killed, then
 /// after the network server was. Each ends when it has served two connections, and the script goes on. One of them all may be broken off by what is killed.
+///
+/// A stranger at the card is refused while the driver has a client: so it comes when the network server has found the new driver, and somebody has been answered.
 fn the_host_is_answered(world: &'static World, machine: &str) -> Verdict {
     let port = peripherals::free_port()?;
     let is_over = Arc::new(AtomicBool::new(false));

@@ -6,7 +6,7 @@ use crate::model::{Model, Type, TypeId};
 use crate::sizes::{Sizes, for_all_types};
 
 /// What a type consists of.
-pub fn inner(model: &Model, id: TypeId) -> Vec<TypeId> {
+fn inner(model: &Model, id: TypeId) -> Vec<TypeId> {
     match model.ty(id) {
         Type::Alias(_, to) | Type::Sequence(to, _) | Type::Array(to, _) => vec![*to],
         Type::Optional(to) | Type::Shared(to) => vec![*to],
@@ -20,8 +20,12 @@ pub fn inner(model: &Model, id: TypeId) -> Vec<TypeId> {
 
 /// Marks of types with references to objects in them.
 pub fn referring(model: &Model) -> Vec<bool> {
-    let apart = spread(model, |id| matches!(model.ty(id), Type::Object(_)));
-    apart.into_iter().map(|apart| !apart).collect()
+    having(model, |id| matches!(model.ty(id), Type::Object(_)))
+}
+
+/// Marks of types with an `any` in them.
+pub fn holding_any(model: &Model) -> Vec<bool> {
+    having(model, |id| model.is_any(id))
 }
 
 /// Which types are unions, lists of what has no fixed size, those that are `marked`, or parts of these: what may be read piece by piece.
@@ -145,8 +149,12 @@ fn first_cause(model: &Model, travels: &[bool], ty: TypeId) -> (TypeId, String) 
 
 /// Marks of types with parts that several values may have in common.
 pub fn sharing(model: &Model) -> Vec<bool> {
-    let apart = spread(model, |id| matches!(model.ty(id), Type::Shared(_)));
-    apart.into_iter().map(|apart| !apart).collect()
+    having(model, |id| matches!(model.ty(id), Type::Shared(_)))
+}
+
+/// Marks of types that are, or contain, something that `is` so.
+fn having(model: &Model, is: impl Fn(TypeId) -> bool) -> Vec<bool> {
+    spread(model, is).into_iter().map(|without| !without).collect()
 }
 
 /// Finds the types that contain nothing that is `bad`: found by taking away until nothing changes.

@@ -1,12 +1,14 @@
 //! A client and a server of `bank.idl` in one process, over a socket; then the server alone against damaged requests.
 
 mod chance;
+mod connect;
 mod stubs {
     include!("bank.rs");
 }
 
 use std::os::unix::net::UnixStream;
 
+use connect::connect;
 use stubs::Bank::*;
 use stubs::rt::{self, Failure};
 
@@ -237,15 +239,4 @@ fn main() {
             damaged_requests();
         }
     }
-}
-
-/// Connects to a server that may not have begun yet.
-fn connect(path: &str) -> UnixStream {
-    for _ in 0..1000 {
-        if let Ok(stream) = UnixStream::connect(path) {
-            return stream;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    panic!("nobody serves {path}");
 }

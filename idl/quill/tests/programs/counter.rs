@@ -1,5 +1,6 @@
 //! Both sides of `counter.idl`: `serve PATH`, for two clients one after the other, and `call PATH`, which is both of them.
 
+mod connect;
 mod stubs {
     include!("counter.rs");
 }
@@ -67,12 +68,8 @@ fn serve(path: &str) {
     }
 }
 
-fn connect(path: &str) -> Counter::Client<UnixStream> {
-    let connect = |_| {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-        UnixStream::connect(path).ok()
-    };
-    Counter::Client { transport: (0..1000).find_map(connect).expect("somebody serves") }
+fn client(path: &str) -> Counter::Client<UnixStream> {
+    Counter::Client { transport: connect::connect(path) }
 }
 
 fn is_refused<T>(result: Result<T, Failure>) -> bool {
@@ -80,7 +77,7 @@ fn is_refused<T>(result: Result<T, Failure>) -> bool {
 }
 
 fn call(path: &str) {
-    let mut client = connect(path);
+    let mut client = client(path);
     let (one, two) = (client.open(10).unwrap(), client.open(20).unwrap());
     assert!(one != 0 && two != 0 && one != two);
     assert!(matches!(client.open(-1), Err(Failure::Refused(77))));
@@ -97,7 +94,7 @@ fn call(path: &str) {
     assert_eq!(client.live().unwrap(), (10, 1));
     drop(client);
     // Nothing is left of the first, whose handles are nobody's.
-    let mut client = connect(path);
+    let mut client = client(path);
     assert_eq!(client.live().unwrap(), (0, 0));
     assert!(is_refused(client.next(new)));
     let handle = client.open(3).unwrap();

@@ -1,10 +1,12 @@
 //! Both sides of `freight.idl` over sockets: an any with a value of each type of the file.
 
+mod connect;
 mod freight;
 mod freight_values;
 
 use std::os::unix::net::{UnixListener, UnixStream};
 
+use connect::connect;
 use freight::Freight::*;
 use freight::quill::any;
 use freight::rt::{self, Failure};
@@ -54,16 +56,6 @@ fn call(stream: UnixStream) {
         assert_eq!(harbour.sorted(&pile).unwrap(), pile);
     }
     assert_eq!(harbour.weigh(&any::from_long(3)).unwrap(), KINDS);
-}
-
-fn connect(path: &str) -> UnixStream {
-    for _ in 0..1000 {
-        if let Ok(stream) = UnixStream::connect(path) {
-            return stream;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    panic!("nobody serves {path}");
 }
 
 fn main() {

@@ -60,7 +60,9 @@ impl Workshop {
         let dir = std::env::temp_dir().join(format!("quill-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let shop = Workshop(dir);
-        ["check.h", "chance.rs", "on_l4.h", "sockets.h"].iter().for_each(|shared| shop.bring(shared, shared));
+        ["check.h", "chance.rs", "connect.rs", "on_l4.h", "sockets.h"]
+            .iter()
+            .for_each(|shared| shop.bring(shared, shared));
         shop
     }
 

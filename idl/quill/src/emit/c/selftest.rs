@@ -8,9 +8,10 @@ use super::interface::{Interface, status};
 use super::l4_v4::{needs_buffers, needs_room};
 use super::tree::{Expr, Item, Stmt, Ty, call, name, text};
 use super::{Emitter, any, binding, tree, word};
+use crate::any::TESTED_MAX;
 use crate::codes::Code;
 use crate::diag::Diagnostic;
-use crate::emit::travel::{endless, inner};
+use crate::emit::travel::{endless, holding_any};
 use crate::kernel::table_bits;
 use crate::layout::{InterfaceLayout, Method};
 use crate::model::{Binding, Direction, Model, Operation, Shown, Type, TypeId, bits_of, most_units};
@@ -175,18 +176,9 @@ const DESCRIBED_BYTES: i128 = 512;
 
 /// A function for a random value in an `any`, of a basic type or of one of the file for which a value is made here.
 fn values_of_any(e: &Emitter) -> Item {
-    let has_any = |id: TypeId| {
-        let mut parts = vec![id];
-        let mut seen = vec![false; e.model.types_len()];
-        while let Some(part) = parts.pop() {
-            if !std::mem::replace(&mut seen[part.0 as usize], true) {
-                parts.extend(inner(e.model, part));
-            }
-        }
-        e.model.ids().any(|id| seen[id.0 as usize] && e.model.is_any(id))
-    };
-    let recursive = endless(e.model, |_| true);
-    let is_tested = |id: TypeId| !recursive[id.0 as usize] && !has_choice(e.model, vec![id]) && !has_any(id);
+    let (recursive, holding) = (endless(e.model, |_| true), holding_any(e.model));
+    let is_tested =
+        |id: TypeId| !recursive[id.0 as usize] && !has_choice(e.model, vec![id]) && !holding[id.0 as usize];
     let tested = any::makers(e).filter(|(id, _)| is_tested(*id));
     let case = |(number, (id, make)): (i128, (TypeId, String))| {
         let value = name("_value");
@@ -210,9 +202,6 @@ fn values_of_any(e: &Emitter) -> Item {
     let parameters = vec![(Ty::named("struct selftest_random").to(), "_r".into())];
     Item::Function(Ty::named("quill_any"), "selftest_any".into(), parameters, body)
 }
-
-/// Types of a file whose values are put into an `any`.
-const TESTED_MAX: usize = 40;
 
 /// Statements that look whether two values are the same, and leave it in `_same`.
 fn compare(e: &Emitter, ty: TypeId, one: Expr, other: Expr, depth: usize) -> Vec<Stmt> {

@@ -6,7 +6,7 @@ use quote::{format_ident, quote};
 
 use super::{Emitter, name};
 use crate::any;
-use crate::emit::travel::inner;
+use crate::emit::travel::holding_any;
 use crate::model::{Field, TypeId};
 
 /// Kinds with a value in bits, its type, and how it gets there and back.
@@ -47,9 +47,6 @@ fn values() -> Vec<(&'static str, TokenStream, TokenStream, TokenStream)> {
     ];
     rows.into_iter().map(|(kind, (ty, put, get))| (kind, ty, put, get)).collect()
 }
-
-/// Types of a file whose values a self-test puts into an `any`.
-const TESTED_MAX: usize = 40;
 
 impl Emitter<'_> {
     pub(super) fn any(&self, path: &str, fields: &[Field]) -> TokenStream {
@@ -307,9 +304,10 @@ impl Emitter<'_> {
     /// Expressions for random values of types of the file: those that fit into each message, read and written once more.
     fn random_described(&self, any: &TokenStream) -> Vec<TokenStream> {
         let module = super::selftest::module();
-        let types =
-            self.codes.types.iter().filter(|(id, _)| self.is_held_by_any(*id) && !self.has_any_in(*id));
-        let all = types.take(TESTED_MAX).filter_map(|(id, _)| {
+        let holding = holding_any(self.model);
+        let is_tested = |id: TypeId| self.is_held_by_any(id) && !holding[id.0 as usize];
+        let types = self.codes.types.iter().filter(|(id, _)| is_tested(*id));
+        let all = types.take(any::TESTED_MAX).filter_map(|(id, _)| {
             let path = self.model.ty(*id).name()?;
             let [to_any, from_any, _] = self.names_in_any(path);
             let (modules, _) = self.place(path);
@@ -331,21 +329,6 @@ impl Emitter<'_> {
             })
         });
         all.collect()
-    }
-
-    /// Whether a part of a type is an `any`.
-    fn has_any_in(&self, id: TypeId) -> bool {
-        let (mut seen, mut stack) = (vec![false; self.model.types_len()], vec![id]);
-        while let Some(id) = stack.pop() {
-            let id = self.model.resolved(id);
-            if self.model.is_any(id) {
-                return true;
-            }
-            if !std::mem::replace(&mut seen[id.0 as usize], true) {
-                stack.extend(inner(self.model, id));
-            }
-        }
-        false
     }
 
     /// An expression for a random value of some kind.
