@@ -1,4 +1,4 @@
-//! What clients in Rust share: the way to a server.
+//! The way to a server, which clients in Rust share.
 
 use std::os::unix::net::UnixStream;
 

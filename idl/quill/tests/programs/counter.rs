@@ -68,7 +68,7 @@ fn serve(path: &str) {
     }
 }
 
-fn client(path: &str) -> Counter::Client<UnixStream> {
+fn connect(path: &str) -> Counter::Client<UnixStream> {
     Counter::Client { transport: connect::connect(path) }
 }
 
@@ -77,7 +77,7 @@ fn is_refused<T>(result: Result<T, Failure>) -> bool {
 }
 
 fn call(path: &str) {
-    let mut client = client(path);
+    let mut client = connect(path);
     let (one, two) = (client.open(10).unwrap(), client.open(20).unwrap());
     assert!(one != 0 && two != 0 && one != two);
     assert!(matches!(client.open(-1), Err(Failure::Refused(77))));
@@ -94,7 +94,7 @@ fn call(path: &str) {
     assert_eq!(client.live().unwrap(), (10, 1));
     drop(client);
     // Nothing is left of the first, whose handles are nobody's.
-    let mut client = client(path);
+    let mut client = connect(path);
     assert_eq!(client.live().unwrap(), (0, 0));
     assert!(is_refused(client.next(new)));
     let handle = client.open(3).unwrap();
