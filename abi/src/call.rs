@@ -214,7 +214,8 @@ pub mod thread_op {
     /// Change a thread's alert or ask for it. In: `rsi` [`ALERT_CLEAR`](super::ALERT_CLEAR), [`ALERT_SET`](super::ALERT_SET) or
     /// [`ALERT_POLL`](super::ALERT_POLL) (row D9). Out: `rdi` 1 if it was alerted, 0 if not.
     pub const ALERT: u32 = 20;
-    /// Read all registers at once. In: `rsi` address of a [`ThreadState`](crate::ThreadState), a multiple of 64; `rdx` bytes of room there.
+    /// Read all registers at once. In: `rsi` address of a [`ThreadState`](crate::ThreadState), a multiple of 64; `rdx` bytes of room there. With room for exactly
+    /// [`GENERAL_BYTES`](crate::ThreadState::GENERAL_BYTES), at a multiple of 8: the general registers alone, whoever has the others.
     /// The thread must stand still, as for [`GET_REGISTERS`]. A page of the block that the caller lacks is its page fault; if nobody
     /// resolves that, [`NoAccess`](crate::Error::NoAccess).
     pub const GET_STATE: u32 = 21;

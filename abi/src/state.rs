@@ -2,6 +2,8 @@
 //!
 //! The block has a header of two words, then the registers of a message and of user mode, then the image of all others in the standard
 //! format of XSAVE (Intel SDM volume 1, 13.4), which is not compacted. Its length is always the same; what a processor lacks is zero.
+//!
+//! A short block has the general registers alone, without a header: those of [`ThreadState::registers`], in their order.
 
 /// State of a thread that stands still, as `GET_STATE` gives it and `SET_STATE` takes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,6 +83,9 @@ pub mod register {
 impl ThreadState {
     /// Length of a block in bytes.
     pub const LEN_BYTES: u64 = size_of::<ThreadState>() as u64;
+
+    /// Length in bytes of a short block, with the general registers alone.
+    pub const GENERAL_BYTES: u64 = 8 * REGISTERS as u64;
 
     /// A block of zeroes, to be filled by `GET_STATE`.
     pub const ZERO: ThreadState = ThreadState {

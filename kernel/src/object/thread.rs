@@ -682,6 +682,18 @@ impl ThreadRef {
         true
     }
 
+    /// Instruction pointer, stack pointer and flags of a thread that waits for the return from a foreign call in a way that the fast path may end. It goes on there.
+    pub fn place_of_foreign_call(self) -> [u64; 3] {
+        [self.hot.ip.get(), self.hot.sp.get(), Frame::user_flags(self.hot.key.get())]
+    }
+
+    /// Sets these, of which the caller answers that they are fit for user mode.
+    pub fn set_place_of_foreign_call(self, [ip, sp, flags]: [u64; 3]) {
+        self.hot.ip.set(ip);
+        self.hot.sp.set(sp);
+        self.hot.key.set(flags);
+    }
+
     /// Whether it waits for the return from a foreign call in a way that the fast path may end.
     #[inline(always)]
     pub fn is_folded_foreign(self) -> bool {

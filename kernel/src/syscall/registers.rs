@@ -4,14 +4,15 @@
 //! ipc under way, or it waits for an answer to a fault or an exception. At other times some of them are in a message, or
 //! will be overwritten by one; then the call says `BadState`, and the debugger lets the ipc end or aborts it.
 
+use super::thread_control::controlled;
 use crate::arch::extended::{Extended, has_bases};
 use crate::args::Args;
 use crate::kernel::Kernel;
 use crate::object::ThreadRef;
 use crate::object::thread::{Errand, Frame, Operation, State, special};
 use crate::processor::{self, extended};
-use abi::Error;
-use abi::call::REGISTERS;
+use abi::{Error, Uid};
+use abi::call::{REGISTERS, thread_op};
 use core::cell::Cell;
 
 /// Whether the thread's frame and hot line hold all of its registers, for good.
@@ -41,8 +42,7 @@ pub fn fs_base(thread: ThreadRef, extended: &Extended) -> &Cell<u64> {
 }
 
 /// The cells of a group, in the order of [`REGISTERS`]; those that are no registers of a frame are the FS base.
-fn group(thread: ThreadRef, extended: &Extended, number: usize) -> [&Cell<u64>; 4] {
-    let base = fs_base(thread, extended);
+fn group<'a>(thread: ThreadRef, base: &'a Cell<u64>, number: usize) -> [&'a Cell<u64>; 4] {
     thread.tcb().frame.group(number).map(|register| register.unwrap_or(base))
 }
 
@@ -56,23 +56,57 @@ fn with_group<T>(
     if args.second() >= REGISTERS.len() as u64 {
         return Err(Error::BadArgument);
     }
-    let has_base = args.second() as usize == REGISTERS.len() - 1;
+    let number = args.second() as usize;
+    let has_base = number == REGISTERS.len() - 1;
     if !stands_still(thread) || has_base && extended::is_with_another(k, thread) {
         return Err(Error::BadState);
     }
     complete(thread);
-    extended::with(k, thread, |extended| work(group(thread, extended, args.second() as usize)))
+    if has_base {
+        extended::with(k, thread, |extended| work(group(thread, fs_base(thread, extended), number)))
+    } else {
+        work(group(thread, &Cell::new(0), number))
+    }
+}
+
+/// Reads or writes a group of registers of the thread that is named first.
+#[inline(never)]
+pub fn hand_over(k: &Kernel, current: ThreadRef, operation: u32, args: &Args) -> Result<(), Error> {
+    let thread = controlled(k, current, Uid(args.first()))?;
+    let sets = operation == thread_op::SET_REGISTERS;
+    if thread.is_folded_foreign() {
+        // Instruction pointer, stack pointer and flags are with the thread, whose other registers are with its handler: so it may go on waiting in a way that the fast path
+        // ends, and goes on there.
+        if args.second() == 0 && !(sets && args.sixth() != 0) {
+            return hand_over_place(thread, args, sets);
+        }
+        thread.unfold();
+    }
+    if sets { set(k, thread, args) } else { get(k, thread, args) }
+}
+
+/// Reads or writes the first group of a thread in a foreign call, whose `rax` is with its handler.
+fn hand_over_place(thread: ThreadRef, args: &Args, sets: bool) -> Result<(), Error> {
+    if sets {
+        let values = [args.third(), args.fourth(), args.fifth(), 0];
+        let [ip, sp, flags, _] = Frame::checked_group(0, values).ok_or(Error::BadArgument)?;
+        thread.set_place_of_foreign_call([ip, sp, flags]);
+    } else {
+        let [ip, sp, flags] = thread.place_of_foreign_call();
+        args.give([args.first(), args.second(), ip, sp, flags, 0]);
+    }
+    Ok(())
 }
 
 /// Reads a group.
-pub fn get(k: &Kernel, thread: ThreadRef, args: &Args) -> Result<(), Error> {
+fn get(k: &Kernel, thread: ThreadRef, args: &Args) -> Result<(), Error> {
     let [a, b, c, d] = with_group(k, thread, args, |cells| Ok(cells.map(Cell::get)))?;
     args.give([args.first(), args.second(), a, b, c, d]);
     Ok(())
 }
 
 /// Writes a group.
-pub fn set(k: &Kernel, thread: ThreadRef, args: &Args) -> Result<(), Error> {
+fn set(k: &Kernel, thread: ThreadRef, args: &Args) -> Result<(), Error> {
     let values = [args.third(), args.fourth(), args.fifth(), args.sixth()];
     with_group(k, thread, args, |cells| {
         let values = Frame::checked_group(args.second() as usize, values).ok_or(Error::BadArgument)?;

@@ -26,6 +26,7 @@ pub fn thread_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
         op::NEXT => next(k, current, &args),
         op::READ_TRACE => read_trace(k, current, &args),
         op::INTERRUPT_MESSAGE => interrupt_message(k, current, &args),
+        op::GET_REGISTERS | op::SET_REGISTERS => registers::hand_over(k, current, operation, &args),
         op::START..op::COUNT => match target(k, current, Uid(args.first())) {
             Ok(thread) => return on_thread(k, current, thread, operation, &args),
             Err(error) => Err(error),
@@ -41,18 +42,23 @@ pub fn begin_anew(k: &Kernel, current: ThreadRef) -> Next {
     thread_control(k, current, current.frame.head() as u32 >> 8 & 0xff)
 }
 
-/// The thread that an operation is about, if the current thread may control it.
+/// The thread that an operation is about, if the current thread may control it; all of its registers are where a thread has them that waits for its handler.
 fn target(k: &Kernel, current: ThreadRef, uid: Uid) -> Result<ThreadRef, Error> {
-    if uid.is_nil() {
-        return Ok(current);
-    }
-    let thread = k.thread(uid).ok_or(Error::NoSuch)?;
-    may_control(current, thread.task())?;
-    // Its registers and its state are looked at: they are to be where a thread has them that waits for its handler.
+    let thread = controlled(k, current, uid)?;
     if let Wait::Foreign(_) = thread.wait() {
         thread.unfold();
     }
     Ok(thread)
+}
+
+/// The thread with a name, if the current thread may control it.
+#[inline(always)]
+pub(super) fn controlled(k: &Kernel, current: ThreadRef, uid: Uid) -> Result<ThreadRef, Error> {
+    if uid.is_nil() {
+        return Ok(current);
+    }
+    let thread = k.thread(uid).ok_or(Error::NoSuch)?;
+    may_control(current, thread.task()).map(|()| thread)
 }
 
 /// A task controls its own threads, a chief those of the tasks it created.
@@ -90,8 +96,6 @@ fn on_thread(k: &Kernel, current: ThreadRef, thread: ThreadRef, operation: u32, 
         op::ABORT => Err(Error::BadState),
         op::SET_FS => set_fs(k, thread, thread == current, args.second()),
         op::DENY_NATIVE => deny_native(thread, args),
-        op::GET_REGISTERS => registers::get(k, thread, args),
-        op::SET_REGISTERS => registers::set(k, thread, args),
         op::GET_STATE => return thread_state::get(k, current, thread, args),
         op::SET_STATE => return thread_state::set(k, current, thread, args),
         op::FOREIGN_RETURN => return foreign_return::late(k, current, thread, args),

@@ -4,6 +4,8 @@
 //! comes in is copied there first, checked there, and stored from there, so that nothing can change between check and use, and a state
 //! that was set half is never run. A page of the caller's that is not there is an ordinary page fault of the caller's; afterwards the call
 //! begins anew.
+//!
+//! A short block has the general registers alone. Those are nobody's but the thread's, whoever works on its shuttle.
 
 use super::registers::{complete, fs_base, stands_still};
 use super::thread_control::keep_fs;
@@ -34,15 +36,24 @@ const IMAGE: usize = offset_of!(ThreadState, image) / 8;
 
 /// Gives the caller the state of a thread.
 pub fn get(k: &Kernel, current: ThreadRef, thread: ThreadRef, args: &Args) -> Next {
-    let address = match address(args) {
-        Ok(address) if stands_still(thread) && !extended::is_with_another(k, thread) => address,
+    let block = match block(args) {
+        Ok(block) if stands_still(thread) && block.may_be_of(k, thread) => block,
         Ok(_) => return done(current, Err(Error::BadState)),
         Err(error) => return done(current, Err(error)),
     };
     complete(thread);
-    let words = place(thread);
-    extended::with(k, thread, |extended| gather(thread, extended, words));
-    match copy::store(address, words) {
+    let words = match block.is_short {
+        true => {
+            let registers = general(place(thread));
+            registers.iter().zip(thread.tcb().frame.registers()).for_each(|(word, of)| word.set(of.get()));
+            registers
+        }
+        false => {
+            extended::with(k, thread, |extended| gather(thread, extended, place(thread)));
+            place(thread)
+        }
+    };
+    match copy::store(block.address, words) {
         Ok(()) => done(current, Ok(())),
         Err(at) => wait_for_page(k, current, at, Rights::W),
     }
@@ -50,37 +61,54 @@ pub fn get(k: &Kernel, current: ThreadRef, thread: ThreadRef, args: &Args) -> Ne
 
 /// Sets the state of a thread. One that has never run is stopped afterwards.
 pub fn set(k: &Kernel, current: ThreadRef, thread: ThreadRef, args: &Args) -> Next {
-    let address = match address(args) {
-        Ok(address) if may_be_set(k, thread) => address,
+    let block = match block(args) {
+        Ok(block) if may_be_set(k, thread, &block) => block,
         Ok(_) => return done(current, Err(Error::BadState)),
         Err(error) => return done(current, Err(error)),
     };
     let words = place(thread);
-    if let Err(at) = copy::load(address, words) {
+    let from = if block.is_short { general(words) } else { words };
+    if let Err(at) = copy::load(block.address, from) {
         return wait_for_page(k, current, at, Rights::R);
     }
-    let result = check(words);
-    if result.is_ok() {
-        store(k, thread, words);
-    }
+    let result = match block.is_short {
+        true => check_general(general(words)).map(|()| store_general(thread, words)),
+        false => check(words).map(|()| store(k, thread, words)),
+    };
     done(current, result)
 }
 
-/// Whether a thread stands still, and nobody else works with what would be changed; or it never ran.
-fn may_be_set(k: &Kernel, thread: ThreadRef) -> bool {
-    thread.state.get() == State::Inactive || stands_still(thread) && !extended::is_with_another(k, thread)
+/// Whether a thread stands still, and nobody else works with what would be changed; or it never ran, and gets a whole state.
+fn may_be_set(k: &Kernel, thread: ThreadRef, block: &Block) -> bool {
+    let never_ran = thread.state.get() == State::Inactive;
+    never_ran && !block.is_short || stands_still(thread) && block.may_be_of(k, thread)
 }
 
-/// Address of the caller's block, if it may be one.
-fn address(args: &Args) -> Result<u64, Error> {
-    let (address, room) = (args.second(), args.third());
-    let is_aligned = address.is_multiple_of(align_of::<ThreadState>() as u64);
-    let is_user = address <= abi::USER_END - ThreadState::LEN_BYTES;
-    if is_aligned && is_user && room >= ThreadState::LEN_BYTES {
-        Ok(address)
-    } else {
-        Err(Error::BadArgument)
+/// A block in the caller's memory.
+struct Block {
+    address: u64,
+    /// Whether it has the general registers alone.
+    is_short: bool,
+}
+
+impl Block {
+    /// Whether nobody but the thread has what the block holds.
+    fn may_be_of(&self, k: &Kernel, thread: ThreadRef) -> bool {
+        self.is_short || !extended::is_with_another(k, thread)
     }
+}
+
+/// The caller's block, if it may be one.
+fn block(args: &Args) -> Result<Block, Error> {
+    let (address, room) = (args.second(), args.third());
+    let is_short = room == ThreadState::GENERAL_BYTES;
+    let (len, align) = match is_short {
+        true => (ThreadState::GENERAL_BYTES, align_of::<u64>()),
+        false => (ThreadState::LEN_BYTES, align_of::<ThreadState>()),
+    };
+    let is_aligned = address.is_multiple_of(align as u64);
+    let is_user = address <= abi::USER_END - len;
+    if is_aligned && is_user && room >= len { Ok(Block { address, is_short }) } else { Err(Error::BadArgument) }
 }
 
 /// The place between the caller's memory and a thread that does not run.
@@ -107,7 +135,7 @@ fn image(words: &Words) -> &Image {
 }
 
 /// Words of the general registers.
-fn registers(words: &Words) -> &[Cell<u64>] {
+fn general(words: &Words) -> &[Cell<u64>] {
     &words[FIRST_REGISTER..FS_BASE]
 }
 
@@ -116,7 +144,7 @@ fn gather(thread: ThreadRef, extended: &Extended, words: &Words) {
     words[LEN_BYTES].set(ThreadState::LEN_BYTES);
     words[PARTS].set(available());
     let frame = thread.tcb().frame.registers();
-    registers(words).iter().zip(frame).for_each(|(word, register)| word.set(register.get()));
+    general(words).iter().zip(frame).for_each(|(word, register)| word.set(register.get()));
     words[FS_BASE].set(fs_base(thread, extended).get());
     words[GS_BASE].set(if has_bases() { extended.gs_base.get() } else { 0 });
     words[RESERVED..IMAGE].iter().for_each(|word| word.set(0));
@@ -126,8 +154,6 @@ fn gather(thread: ThreadRef, extended: &Extended, words: &Words) {
 /// Checks a state that is to be set. Of its flags those remain that a user may have.
 fn check(words: &Words) -> Result<(), Error> {
     let parts = words[PARTS].get();
-    let group: [u64; 4] = core::array::from_fn(|i| words[FIRST_REGISTER + i].get());
-    let group = Frame::checked_group(0, group).ok_or(Error::BadArgument)?;
     let is_known = words[LEN_BYTES].get() == ThreadState::LEN_BYTES && parts & !available() == 0;
     let is_plain = words[RESERVED..IMAGE].iter().all(|word| word.get() == 0);
     let [first, second] = [FS_BASE, GS_BASE].map(|base| words[base].get());
@@ -136,7 +162,14 @@ fn check(words: &Words) -> Result<(), Error> {
     if !(is_known && is_plain && fs_fits && gs_fits && is_fit(image(words))) {
         return Err(Error::BadArgument);
     }
-    words[FIRST_REGISTER..].iter().zip(group).for_each(|(word, value)| word.set(value));
+    check_general(general(words))
+}
+
+/// Checks general registers that are to be set, in the order of a state.
+fn check_general(registers: &[Cell<u64>]) -> Result<(), Error> {
+    let group: [u64; 4] = core::array::from_fn(|i| registers[i].get());
+    let group = Frame::checked_group(0, group).ok_or(Error::BadArgument)?;
+    registers.iter().zip(group).for_each(|(word, value)| word.set(value));
     Ok(())
 }
 
@@ -147,9 +180,7 @@ fn is_canonical(address: u64) -> bool {
 
 /// Gives a thread a state that was checked.
 fn store(k: &Kernel, thread: ThreadRef, words: &Words) {
-    complete(thread);
-    let frame = thread.tcb().frame.registers();
-    frame.iter().zip(registers(words)).for_each(|(register, word)| register.set(word.get()));
+    store_general(thread, words);
     extended::with(k, thread, |extended| {
         extended.write(image(words));
         if has_bases() {
@@ -166,4 +197,11 @@ fn store(k: &Kernel, thread: ThreadRef, words: &Words) {
         thread.set_special(special::STOPPED, 0);
         thread.set_ready();
     }
+}
+
+/// Gives a thread general registers that were checked.
+fn store_general(thread: ThreadRef, words: &Words) {
+    complete(thread);
+    let frame = thread.tcb().frame.registers();
+    frame.iter().zip(general(words)).for_each(|(register, word)| register.set(word.get()));
 }

@@ -185,10 +185,11 @@ impl Thread {
                 }
             }
             thread_op::GET_STATE | thread_op::SET_STATE => {
-                bad(rsi % 64 != 0
-                    || rsi > USER_END - ThreadState::LEN_BYTES
-                    || rdx < ThreadState::LEN_BYTES)?;
-                let begins = operation == thread_op::SET_STATE && !self.started;
+                let is_short = rdx == ThreadState::GENERAL_BYTES;
+                let (len, align) =
+                    if is_short { (ThreadState::GENERAL_BYTES, 8) } else { (ThreadState::LEN_BYTES, 64) };
+                bad(rsi % align != 0 || rsi > USER_END - len || rdx < len)?;
+                let begins = operation == thread_op::SET_STATE && !self.started && !is_short;
                 return if stands_still || begins { FINE } else { Err(Error::BadState) };
             }
             thread_op::FOREIGN_RETURN => {

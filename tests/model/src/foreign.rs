@@ -3,9 +3,9 @@
 mod late;
 
 use crate::world::World;
-use abi::call::{ALERT_SET, RESUME_AS_IS, thread_op, vector};
+use abi::call::{ALERT_SET, FLAGS, RESUME_AS_IS, thread_op, vector};
 use abi::foreign::Registers;
-use abi::{Call, Error, Fpage, Kind, Rights, TaskId, Timeout, Uid, op};
+use abi::{Call, Error, Fpage, Kind, Rights, TaskId, Timeout, USER_END, Uid, op};
 use kernel::arch::extended::{registers, set_registers};
 use kernel::arch::frame::RETURNED;
 use kernel::mem::plan::Plan;
@@ -90,6 +90,50 @@ fn a_handler_has_calls_of_its_own_wards() {
     }
 }
 
+/// Instruction pointer, stack pointer and flags of a thread in a foreign call are read and set while it goes on waiting in the way that the fast path ends. All else that is
+/// asked or set makes the wait one that all code knows, and finds the same.
+#[test]
+fn a_call_returns_to_another_place() {
+    let general = |world: &World, operation: u32, thread: Uid, [group, a, b, c, d]: [u64; 5]| {
+        let mut w = [0; WORDS];
+        (w[Frame::RDI], w[Frame::RSI], w[Frame::R10], w[Frame::R8], w[Frame::R9]) = (thread.0, group, b, c, d);
+        world.system_call(Call::ThreadControl as u64 | u64::from(operation) << 8, a, w);
+        world.result().0
+    };
+    for (unfolds, rax) in [(false, 0), (true, 0), (true, 9)] {
+        let world = world();
+        let handler = handler(&world, TaskId::NIL);
+        let ward = ward(&world, TaskId::NIL, 5, handler);
+        call(&world);
+        assert_eq!(world.current(), handler);
+        let uid = ward.uid();
+        let place = |world: &World| {
+            let found = world.thread_control(thread_op::GET_REGISTERS, [uid.0, 0, 0, 0]).expect("it waits");
+            [found[2], found[3], found[4], found[5]]
+        };
+        let [ip, sp, flags, _] = place(&world);
+        assert_eq!((ip, sp, flags & !0x28_0dd5), (ward.user_ip(), ward.user_sp(), FLAGS));
+        assert!(ward.is_folded_foreign());
+        for wrong in [[0, USER_END, sp, flags, 0], [0, ip, 1 << 47, flags, 0]] {
+            assert_eq!(general(&world, thread_op::SET_REGISTERS, uid, wrong), Error::BadArgument as u64);
+            assert_eq!(place(&world), [ip, sp, flags, 0]);
+        }
+        let set = [0, 0x12340, 0xabc0, FLAGS | 1 | 1 << 12 | 1 << 62, rax];
+        assert_eq!(general(&world, thread_op::SET_REGISTERS, uid, set), 0);
+        assert_eq!(place(&world), [0x12340, 0xabc0, FLAGS | 1, rax]);
+        if unfolds {
+            world.thread_control(thread_op::GET_REGISTERS, [uid.0, 2, 0, 0]).expect("it waits");
+        }
+        assert_eq!(ward.is_folded_foreign(), !unfolds);
+        assert_eq!(place(&world), [0x12340, 0xabc0, FLAGS | 1, rax]);
+        world.check();
+        give_back(&world);
+        assert!(has_its_result(ward));
+        assert_eq!((ward.user_ip(), ward.user_sp()), (0x12340, 0xabc0));
+        world.check();
+    }
+}
+
 /// A program aims one of its threads at a handler of another task, with the label of a thread that the handler knows.
 #[test]
 fn nobody_elses_calls_look_like_those_of_a_ward() {
@@ -131,7 +175,7 @@ fn registers_that_change_meanwhile_keep_no_return_away() {
         assert_eq!(world.current(), handler);
         // Looking makes the wait one that all code knows; then the result changes.
         world.acting(world.root, || {
-            world.thread_control(thread_op::GET_REGISTERS, [ward.uid().0, 0, 0, 0]).expect("it waits");
+            world.thread_control(thread_op::GET_REGISTERS, [ward.uid().0, 2, 0, 0]).expect("it waits");
         });
         ward.frame.rax.set(negative);
         world.settle();
@@ -332,7 +376,7 @@ fn late_returns_find_threads_that_wait() {
         call(&world);
         assert_eq!(world.current(), handler);
         match between {
-            1 => drop(world.thread_control(thread_op::GET_REGISTERS, [other.uid().0, 0, 0, 0])),
+            1 => drop(world.thread_control(thread_op::GET_REGISTERS, [other.uid().0, 2, 0, 0])),
             2 => drop(world.thread_control(thread_op::STOP, [other.uid().0, 0, 0, 0])),
             4 => drop(world.thread_control(thread_op::STEP, [other.uid().0, 1, 0, 0])),
             5 => drop(world.thread_control(thread_op::ALERT, [other.uid().0, ALERT_SET, 0, 0])),

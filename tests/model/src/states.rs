@@ -76,6 +76,55 @@ fn a_thread_has_the_state_that_it_was_given() {
     }
 }
 
+/// A short block has the general registers alone, in their order; whatever stands behind it stays, and so do all other registers of the thread.
+#[test]
+fn general_registers_go_by_themselves() {
+    let world = World::new(512);
+    let thread = world.new_stand_in(TaskId::NIL);
+    let short = |operation: u32, at: u64, room: u64| {
+        world.thread_control(operation, [thread.uid().0, at, room, 0]).map(drop)
+    };
+    let general = ThreadState::GENERAL_BYTES;
+    let (bad_state, bad_argument) = (Err(Error::BadState as u64), Err(Error::BadArgument as u64));
+    write(&world, world.root, BLOCK, state(0x1000));
+    for operation in [thread_op::GET_STATE, thread_op::SET_STATE] {
+        assert_eq!(short(operation, BLOCK, general), bad_state, "it has never run");
+    }
+    call(&world, thread_op::SET_STATE, thread.uid(), BLOCK).expect("a state that a thread may have");
+    let mut words = [7; size_of::<ThreadState>() / 8];
+    write(&world, world.root, BLOCK + 4096, words);
+    short(thread_op::GET_STATE, BLOCK + 4096 + 8, general).expect("it stands still");
+    words[1..=FS - FIRST].copy_from_slice(&as_got(state(0x1000))[FIRST..FS]);
+    assert_eq!(read(&world, world.root, BLOCK + 4096), words);
+
+    let mut set = state(0x2000);
+    write(&world, world.root, BLOCK, set);
+    short(thread_op::SET_STATE, BLOCK + 8 * FIRST as u64, general).expect("registers that a thread may have");
+    let mut expected = as_got(state(0x1000));
+    expected[FIRST..FS].copy_from_slice(&set[FIRST..FS]);
+    let is_as_expected = || {
+        call(&world, thread_op::GET_STATE, thread.uid(), BLOCK + 4096).expect("it stands still");
+        assert_eq!(read(&world, world.root, BLOCK + 4096), expected);
+        world.check();
+    };
+    is_as_expected();
+    for (at, word) in [(register::RIP, USER_END), (register::RSP, 1 << 47)] {
+        set = state(0x3000);
+        set[FIRST + at] = word;
+        write(&world, world.root, BLOCK, set);
+        assert_eq!(short(thread_op::SET_STATE, BLOCK + 8 * FIRST as u64, general), bad_argument);
+        is_as_expected();
+    }
+    for operation in [thread_op::GET_STATE, thread_op::SET_STATE] {
+        for (at, room) in
+            [(BLOCK + 4, general), (BLOCK, general - 1), (BLOCK, general + 1), (USER_END - general + 8, general)]
+        {
+            assert_eq!(short(operation, at, room), bad_argument, "{at:x}, {room}");
+        }
+    }
+    is_as_expected();
+}
+
 #[test]
 fn states_that_no_thread_may_have_change_nothing() {
     let world = World::new(512);

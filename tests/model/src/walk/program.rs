@@ -384,11 +384,8 @@ fn control(random: &mut Random) -> Control {
         thread_op::SET_PAGER => who(random),
         thread_op::SET_BLOCK => parts(random).0 << 32,
         thread_op::GET_STATE | thread_op::SET_STATE => {
-            if random.one_in(20) {
-                ThreadState::LEN_BYTES - 1
-            } else {
-                ThreadState::LEN_BYTES
-            }
+            let (whole, short) = (ThreadState::LEN_BYTES, ThreadState::GENERAL_BYTES);
+            if random.one_in(20) { whole - 1 } else { random.pick(&[whole, whole, whole, short]) }
         }
         _ => random.pick(&[0, 0, 0x8000, 200]),
     };

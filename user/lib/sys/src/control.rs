@@ -4,6 +4,7 @@ use crate::{Dope, Fpage, Result, TaskId, ThreadState, Timeout, Uid, error};
 use abi::call::{
     ALERT_CLEAR, ALERT_POLL, ALERT_SET, Call, FLUSH_SELF, NULL, TRACE_DOORS, task_op, thread_op,
 };
+use abi::state::REGISTERS;
 use core::arch::asm;
 
 /// The six registers of arguments and results: `rdi rsi rdx r10 r8 r9`.
@@ -233,6 +234,22 @@ pub fn thread_get_state(target: Uid, state: &mut ThreadState) -> Result<()> {
 pub fn thread_set_state(target: Uid, state: &ThreadState) -> Result<()> {
     let address = core::ptr::from_ref(state) as u64;
     thread(thread_op::SET_STATE, [target.0, address, ThreadState::LEN_BYTES, 0, 0, 0]).map(drop)
+}
+
+/// Reads the general registers of a thread that stands still, by their numbers in [`abi::state::register`].
+pub fn thread_get_general(target: Uid, registers: &mut [u64; REGISTERS]) -> Result<()> {
+    let address = core::ptr::from_mut(registers) as u64;
+    thread(thread_op::GET_STATE, [target.0, address, ThreadState::GENERAL_BYTES, 0, 0, 0]).map(drop)
+}
+
+/// Writes the general registers of a thread that stands still. All others stay as they are.
+///
+/// # Errors
+///
+/// `BadArgument`: no thread may have such an instruction pointer or stack pointer; nothing has changed. `BadState`: it does not stand still, or has never run.
+pub fn thread_set_general(target: Uid, registers: &[u64; REGISTERS]) -> Result<()> {
+    let address = core::ptr::from_ref(registers) as u64;
+    thread(thread_op::SET_STATE, [target.0, address, ThreadState::GENERAL_BYTES, 0, 0, 0]).map(drop)
 }
 
 /// Lets each instruction of a thread end in an exception, or no longer.

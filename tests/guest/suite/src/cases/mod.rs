@@ -151,7 +151,7 @@ cases! {
         debuggers_have_limits
     }
     thread_state {
-        all_registers_are_got what_is_set_runs denied_parts_are_initial a_thread_is_copied a_thread_that_never_ran new_threads_show_nothing_of_others states_that_are_refused
+        all_registers_are_got what_is_set_runs denied_parts_are_initial a_thread_is_copied general_registers_alone a_thread_that_never_ran new_threads_show_nothing_of_others states_that_are_refused
         blocks_that_are_refused pages_come_on_demand pages_that_nobody_has threads_that_do_not_stand_still
         on_a_borrowed_shuttle after_an_exception in_a_foreign_call a_foreign_call_leaves_the_rest
     }

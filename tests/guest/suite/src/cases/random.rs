@@ -526,9 +526,10 @@ impl Player {
         // A thread in a foreign call stands still, so that it has a state.
         let looks = op == thread_op::GET_STATE && self.random.below(2) == 0;
         let target = if looks { redirected::anybody(&mut self.random) } else { target };
-        let [mut second, third, fourth, fifth, sixth] = self.thread_arguments(op);
+        let [mut second, mut third, fourth, fifth, sixth] = self.thread_arguments(op);
         if op == thread_op::GET_STATE && (target == 0 || redirected::is_one(target)) {
             second = LOOKED_AT[self.index].0.as_ptr() as u64;
+            third = third.max(ThreadState::LEN_BYTES);
         }
         self.control(Call::ThreadControl as u32 | op << 8, [target, second, third, fourth, fifth, sixth])
     }
@@ -559,7 +560,13 @@ impl Player {
                 0 => [0, self.start(), self.place()],
                 group => [group, self.place(), self.place()],
             },
-            thread_op::GET_STATE => [self.place() & !63, self.random.pick(&[1024, 1024, 2000, 8]), noise[0]],
+            thread_op::GET_STATE => {
+                [self.place() & !63, self.random.pick(&[1024, 1024, 2000, 144, 8]), noise[0]]
+            }
+            // General registers alone stand behind the header of a whole state.
+            thread_op::SET_STATE if self.random.below(4) == 0 => {
+                [self.state() + offset_of!(ThreadState, registers) as u64, ThreadState::GENERAL_BYTES, noise[0]]
+            }
             thread_op::SET_STATE => [self.state(), 1024, noise[0]],
             thread_op::BREAKPOINT => [self.random.below(5), self.place(), self.random.below(5)],
             thread_op::NEXT | thread_op::INFO => [self.known(), noise[0], noise[1]],

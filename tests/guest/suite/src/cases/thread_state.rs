@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use sys::abi::USER_END;
 use sys::abi::call::{Call, FLAGS, RESUME_AS_IS, thread_op};
 use sys::abi::state::register::{R11, RAX, RCX, RFLAGS, RIP, RSP};
-use sys::abi::state::{IMAGE_HEADER, IMAGE_MXCSR, STATE_AVX, STATE_GS, STATE_SSE, STATE_X87};
+use sys::abi::state::{IMAGE_HEADER, IMAGE_MXCSR, REGISTERS, STATE_AVX, STATE_GS, STATE_SSE, STATE_X87};
 use sys::foreign::{Arrival, Handler};
 use sys::thread_state::{FAULTING, STOPPED};
 use sys::{Error, Kind, Message, TaskId, ThreadState, Timeout, Uid};
@@ -385,6 +385,39 @@ pub fn a_thread_is_copied() -> Outcome {
     is_filled(&get(agent.uid)?, parts)
 }
 
+/// General registers are got and set by themselves; all others stay.
+pub fn general_registers_alone() -> Outcome {
+    let child = Child::new()?;
+    let (agent, parts) = filled(&child)?;
+    let mut state = get(agent.uid)?;
+    let mut general = [0; REGISTERS];
+    sys::thread_get_general(agent.uid, &mut general)?;
+    check_eq!(general, state.registers);
+    for (at, register) in general.iter_mut().enumerate() {
+        *register = PATTERN.rotate_left(at as u32);
+    }
+    (general[RIP], general[RSP], general[RFLAGS]) =
+        (address(suite_state_store), &raw const STACK as u64 + 512, FLAGS | 0x8c1);
+    for (at, wrong) in [(RIP, USER_END), (RSP, 1 << 47)] {
+        let mut general = general;
+        general[at] = wrong;
+        bad(sys::thread_set_general(agent.uid, &general), Error::BadArgument)?;
+        check_eq!(get(agent.uid)?, state);
+    }
+    sys::thread_set_general(agent.uid, &general)?;
+    state.registers = general;
+    let got = get(agent.uid)?;
+    is_filled(&got, parts)?;
+    check_eq!(got, state);
+    runs_with(agent.uid, &state)?;
+    // One that never ran has no other registers yet.
+    let thread = sys::thread_create(child.0, pager::priority(), pager::uid(), pager::uid())?;
+    bad(sys::thread_get_general(thread, &mut general), Error::BadState)?;
+    bad(sys::thread_set_general(thread, &general), Error::BadState)?;
+    check_eq!(sys::thread_info(thread)?.state, sys::thread_state::INACTIVE);
+    Ok(sys::thread_destroy(thread)?)
+}
+
 pub fn a_thread_that_never_ran() -> Outcome {
     let child = Child::new()?;
     let parts = parts(&child)?;
@@ -496,8 +529,11 @@ pub fn blocks_that_are_refused() -> Outcome {
     let mut caller = Agent::new(TaskId::NIL)?;
     let fine = &raw const before as u64;
     let len = ThreadState::LEN_BYTES;
+    let general = ThreadState::GENERAL_BYTES;
     let mut blocks = [(fine, len - 1), (fine, 0), (fine, 64), (USER_END, len), (USER_END - len + 64, len)]
         .into_iter()
+        .chain([(fine, general - 1), (fine, general + 1), (fine + 4, general), (fine + 1, general)])
+        .chain([USER_END - general + 8, USER_END, 1 << 47, !7].map(|address| (address, general)))
         .chain([1, 2, 4, 8, 16, 32].map(|offset| (fine + offset, len)))
         .chain([1 << 47, 0xffff_8000_0000_0000, 0xffff_ff00_0000_0000, !63].map(|address| (address, len)));
     blocks.try_for_each(|(block, room)| {
