@@ -37,6 +37,17 @@ struct Thread {
     is_paused: bool,
 }
 
+/// The thread whose fault or exception is being dealt with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Standing {
+    /// There is none.
+    Nobody,
+    /// It stands still.
+    Still(Uid),
+    /// It is to go on with the registers that it has, together with the next wait.
+    GoesOn(Uid),
+}
+
 /// The kernel, and what this program has there.
 #[derive(Debug)]
 pub struct Kernel {
@@ -48,6 +59,7 @@ pub struct Kernel {
     timer: Timer,
     generator: Generator,
     extended: Extended,
+    standing: Standing,
     /// Nanoseconds since 1970 when the machine began.
     zero: u64,
     /// Where it goes that is told of calls.
@@ -65,10 +77,24 @@ fn errno(error: sys::Error) -> Errno {
 impl Kernel {
     /// No processes. Threads have this priority.
     pub fn new(priority: u8, timer: Timer, generator: Generator, zero: u64) -> Kernel {
-        let (threads, numbers, quotas) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (own, telling) = (sys::myself(), Telling::Console);
         let (extended, marks) = (Extended::of_processor(), Marks::default());
-        Kernel { threads, numbers, quotas, own, priority, timer, generator, extended, zero, telling, marks }
+        let standing = Standing::Nobody;
+        let (threads, numbers, quotas) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Kernel { threads, numbers, quotas, own, priority, timer, generator, extended, standing, zero, telling, marks }
+    }
+
+    /// A thread stands still in a fault or an exception, which is going to be dealt with.
+    pub fn stands_still(&mut self, thread: Uid) {
+        self.standing = Standing::Still(thread);
+    }
+
+    /// That was dealt with. Gives the thread back if it is to go on with the next wait, with the registers that it has; if not, it was answered, or stands still.
+    pub fn goes_on(&mut self) -> Option<Uid> {
+        match core::mem::replace(&mut self.standing, Standing::Nobody) {
+            Standing::GoesOn(thread) => Some(thread),
+            Standing::Still(_) | Standing::Nobody => None,
+        }
     }
 
     /// Number of the thread that has sent a message.
@@ -89,6 +115,16 @@ impl Kernel {
             return false;
         }
         *quota += QUOTA_MORE;
+        true
+    }
+
+    /// Writes down what the processor holds of the thread whose message came last, beside its general registers.
+    fn save_extended(&self, thread: Uid, to: &mut ThreadState) -> bool {
+        self.extended.save(to);
+        if !self.extended.has_bases() {
+            let Ok([.., base, _]) = sys::thread_registers(thread, 4) else { return false };
+            to.fs_base = base;
+        }
         true
     }
 
@@ -151,12 +187,12 @@ impl Machine for Kernel {
         to.registers = [0; REGISTERS];
         (to.registers[register::RIP], to.registers[register::RSP]) = (ip, sp);
         to.registers[register::RFLAGS] = flags;
-        self.extended.save(to);
-        if !self.extended.has_bases() {
-            let Ok([.., base, _]) = sys::thread_registers(thread.uid, 4) else { return false };
-            to.fs_base = base;
-        }
-        true
+        self.save_extended(thread.uid, to)
+    }
+
+    fn state_in_fault(&mut self, tid: Tid, to: &mut ThreadState) -> bool {
+        let Some(thread) = self.threads.get(&tid) else { return false };
+        sys::thread_get_general(thread.uid, &mut to.registers).is_ok() && self.save_extended(thread.uid, to)
     }
 
     fn end_call(
@@ -168,15 +204,15 @@ impl Machine for Kernel {
     ) -> Result<bool> {
         let thread = self.threads.get(&tid).ok_or(linux::errno::ESRCH)?;
         let all = &state.registers;
-        let (ip, flags) = (all[register::RIP], all[register::RFLAGS]);
-        sys::thread_set_registers(thread.uid, 0, [ip, all[register::RSP], flags, 0]).map_err(errno)?;
-        if is_whole {
-            // Registers that an instruction for calls overwrites. The others come with the answer.
-            sys::thread_set_registers(thread.uid, 1, [0, all[register::RCX], 0, 0]).map_err(errno)?;
-            sys::thread_set_registers(thread.uid, 3, [0, all[register::R11], 0, 0]).map_err(errno)?;
-            if !self.extended.load_vectors(state) {
-                return Err(linux::errno::EINVAL);
-            }
+        let [ip, sp, flags] = [register::RIP, register::RSP, register::RFLAGS].map(|at| all[at]);
+        // The others come with the answer, but for two that an instruction for calls overwrites, as the answer to it does.
+        if is_whole && [all[register::RCX], all[register::R11]] != [ip, flags] {
+            sys::thread_set_general(thread.uid, all).map_err(errno)?;
+        } else {
+            sys::thread_set_registers(thread.uid, 0, [ip, sp, flags, 0]).map_err(errno)?;
+        }
+        if is_whole && !self.extended.load_vectors(state) {
+            return Err(linux::errno::EINVAL);
         }
         *registers = Registers::of(state);
         Ok(true)
@@ -190,6 +226,16 @@ impl Machine for Kernel {
             true => sys::thread_resume(thread.uid).map_err(errno),
             false => sys::send(thread.uid, RESUME_AS_IS, [0; 8], Timeout::ZERO).map_err(errno),
         }
+    }
+
+    fn go_on_elsewhere(&mut self, tid: Tid, state: &ThreadState) -> Result<()> {
+        let thread = self.threads.get(&tid).ok_or(linux::errno::ESRCH)?;
+        sys::thread_set_general(thread.uid, &state.registers).map_err(errno)?;
+        if self.standing == Standing::Still(thread.uid) {
+            self.standing = Standing::GoesOn(thread.uid);
+            return Ok(());
+        }
+        sys::send(thread.uid, RESUME_AS_IS, [0; 8], Timeout::ZERO).map_err(errno)
     }
 
     fn answer(&mut self, tid: Tid, registers: &Registers) {
@@ -224,7 +270,7 @@ impl Machine for Kernel {
 
     fn return_from(&mut self, tid: Tid, state: &ThreadState) {
         let Some(thread) = self.threads.get(&tid) else { return };
-        let _ = sys::thread_set_state(thread.uid, state);
+        let _ = sys::thread_set_general(thread.uid, &state.registers);
         if !thread.is_paused {
             let _ = sys::thread_resume(thread.uid);
         }

@@ -37,6 +37,7 @@ use network::Tern;
 use rt::api::clock;
 use rt::module::Service;
 use rt::pager::{self, REFUSAL};
+use rt::sys::abi::call::RESUME_AS_IS;
 use rt::sys::abi::{PAGE_SIZE, USER_END};
 use rt::sys::foreign::Handler;
 use rt::sys::{self, Fpage, Kind, Message, Timeout, Uid};
@@ -225,8 +226,8 @@ fn run(mut system: Linux, mut sides: Sides) -> i32 {
         let next = match caller {
             Some(tid) => system.call(tid, &mut handler.registers),
             None => match receive(&mut system, &mut sides, &handler) {
-                Some((to, page)) => {
-                    caller = handler.reply_and_wait(to, 0, Some(page));
+                Some(Reply { to, label, page }) => {
+                    caller = handler.reply_and_wait(to, label, page);
                     continue;
                 }
                 None => Next::Nothing,
@@ -245,22 +246,30 @@ fn run(mut system: Linux, mut sides: Sides) -> i32 {
     }
 }
 
-/// A thread that has faulted, and the page that it gets with the next wait.
-type Page = (Uid, (Fpage, u64));
+/// An answer to a fault or an exception, which goes with the next wait.
+struct Reply {
+    to: Uid,
+    label: u32,
+    page: Option<(Fpage, u64)>,
+}
 
 /// Takes what has come and is no call.
 #[inline(never)]
-fn receive(system: &mut Linux, sides: &mut Sides, handler: &Handler) -> Option<Page> {
+fn receive(system: &mut Linux, sides: &mut Sides, handler: &Handler) -> Option<Reply> {
     let message = handler.message().ok()?;
     take(system, sides, &message)
 }
 
 /// Takes a message: a fault, an exception, or one of a thread beside this one.
-fn take(system: &mut Linux, sides: &mut Sides, message: &Message) -> Option<Page> {
+fn take(system: &mut Linux, sides: &mut Sides, message: &Message) -> Option<Reply> {
     let tid = system.machine.number(message.sender);
     match (message.kind, tid) {
         (Kind::Fault, Some(tid)) => return page(system, message, tid),
-        (Kind::Exception, Some(tid)) => except(system, message, tid),
+        (Kind::Exception, Some(tid)) => {
+            system.machine.stands_still(message.sender);
+            except(system, message, tid);
+            return go_on(system, tid);
+        }
         (Kind::Request, None) if is_own(message) => {
             let _ = sys::send(message.sender, 0, [0; 8], Timeout::ZERO);
             match message.label {
@@ -290,7 +299,7 @@ fn is_own(message: &Message) -> bool {
 
 /// Answers a page fault: by a page, by a handler in place of what has faulted, or by the end of the process. A page goes with the next wait, if nothing else is to be done
 /// before.
-fn page(system: &mut Linux, message: &Message, tid: Tid) -> Option<Page> {
+fn page(system: &mut Linux, message: &Message, tid: Tid) -> Option<Reply> {
     let Some(fault) = pager::Fault::decode(message) else {
         // Ports: no process has any, and this becomes the processor's exception.
         let _ = sys::send(message.sender, REFUSAL.label, [0; 8], Timeout::ZERO);
@@ -306,13 +315,28 @@ fn page(system: &mut Linux, message: &Message, tid: Tid) -> Option<Page> {
             let page = system.store.frames.bytes.fpage(frame, rights);
             let address = fault.address / PAGE_SIZE * PAGE_SIZE;
             if system.ended.is_none() && !system.has_more_after_fault(tid) {
-                return Some((message.sender, (page, address)));
+                return Some(Reply { to: message.sender, label: 0, page: Some((page, address)) });
             }
             let _ = sys::send_item(message.sender, 0, [0; 8], (page, address), Timeout::ZERO);
             system.after_fault(tid);
         }
-        Err(reason) => system.refuse_fault(tid, fault.address, wanted, reason),
+        Err(reason) => {
+            system.machine.stands_still(message.sender);
+            system.refuse_fault(tid, fault.address, wanted, reason);
+            return go_on(system, tid);
+        }
     }
+    None
+}
+
+/// A thread whose fault or exception has begun a handler goes on with the next wait, if nothing else is to be done before.
+fn go_on(system: &mut Linux, tid: Tid) -> Option<Reply> {
+    let to = system.machine.goes_on()?;
+    if system.ended.is_none() && !system.has_more_after_fault(tid) {
+        return Some(Reply { to, label: RESUME_AS_IS, page: None });
+    }
+    system.machine.resume(tid);
+    system.after_fault(tid);
     None
 }
 

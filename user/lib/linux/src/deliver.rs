@@ -6,7 +6,7 @@ use crate::frames::Bytes;
 use crate::machine::{Machine, Registers, Tid};
 use crate::process::{Event, SIGNALS, Status};
 use crate::sessions::Loss;
-use crate::signal::{self, Action, Cause, Set, Signal, Usual};
+use crate::signal::{self, Action, Cause, Frame, Set, Signal, Usual};
 use crate::system::{Next, System};
 use abi::ThreadState;
 use abi::state::register;
@@ -33,6 +33,8 @@ enum Place {
     Call(Registers, Option<u64>),
     /// It stands still after an exception: address, error code and vector.
     Exception([u64; 3]),
+    /// It returns from another handler, and has other vector registers than it had there.
+    Handler,
     /// It was interrupted in its own code.
     Code,
 }
@@ -360,7 +362,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let is_blocked = self.threads.get(&tid).is_some_and(|thread| thread.mask.has(signal));
         self.trace_signal(tid, signal, &cause);
         let mut state = self.room_for_state();
-        if action.handler > 1 && !is_blocked && self.machine.state(tid, &mut state) {
+        if action.handler > 1 && !is_blocked && self.machine.state_in_fault(tid, &mut state) {
             self.begin_handler(tid, &mut state, Place::Exception(fault), (signal, cause, action));
         } else if let Ok(pid) = self.pid(tid) {
             self.end_process(pid, Status::killed(signal));
@@ -381,7 +383,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         of: (Signal, Cause, Action),
     ) {
         let mut fault = [0; 3];
-        let is_code = matches!(place, Place::Code);
+        let go_on: fn(&mut M, Tid, &ThreadState) -> Result<()> = match place {
+            Place::Code => |machine, tid, state| {
+                machine.return_from(tid, state);
+                Ok(())
+            },
+            Place::Handler => M::go_on,
+            Place::Call(..) | Place::Exception(_) => M::go_on_elsewhere,
+        };
         match place {
             Place::Call(mut registers, again) => {
                 if let Some(number) = again
@@ -394,16 +403,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 registers.put(state);
             }
             Place::Exception(at) => fault = at,
-            Place::Code => {}
+            Place::Code | Place::Handler => {}
         }
-        let begun = self.prepare_handlers(tid, state, fault, of).and_then(|goes_on| match is_code {
-            _ if !goes_on => Ok(()),
-            true => {
-                self.machine.return_from(tid, state);
-                Ok(())
-            }
-            false => self.machine.go_on(tid, state),
-        });
+        let begun = match self.prepare_handlers(tid, state, fault, of) {
+            Ok(true) => go_on(&mut self.machine, tid, state),
+            Ok(false) => Ok(()),
+            Err(error) => Err(error),
+        };
         if begun.is_err() {
             self.end_by_bad_stack(tid);
         }
@@ -447,9 +453,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         fault: [u64; 3],
         (signal, cause, action): (Signal, Cause, Action),
     ) -> Result<()> {
+        let mut frame = self.room_for_frame();
         let thread = self.thread(tid)?;
         let before = thread.mask_before.take().unwrap_or(thread.mask);
-        let frame = signal::frame(state, &action, (signal, &cause), &thread.stack, before, fault)?;
+        let stack = &thread.stack;
+        let address = signal::frame(&mut frame, state, &action, (signal, &cause), stack, before, fault)?;
         let own = if action.has(general::SA_NODEFER) { Set(0) } else { Set::of(signal) };
         thread.mask = Set(thread.mask.0 | action.mask.0 | own.0).as_mask();
         let pid = thread.process;
@@ -458,7 +466,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         {
             process.actions[signal as usize - 1] = Action::default();
         }
-        self.write(tid, frame.address, &frame.bytes)
+        let written = self.write(tid, address, &frame.0);
+        self.spare_frame = Some(frame);
+        written
+    }
+
+    /// Room for a frame, to be given back as `spare_frame`.
+    fn room_for_frame(&mut self) -> Box<Frame> {
+        self.spare_frame.take().unwrap_or_else(|| Box::new(Frame::new()))
     }
 
     /// A handler has returned: its thread goes on where it was. True if its call is to be answered, with [`System::registers`].
@@ -475,14 +490,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     fn go_on_behind_handler(&mut self, tid: Tid, state: &mut ThreadState) -> Result<bool> {
         let at = state.registers[register::RSP];
-        let mut context = [0; signal::RESTORED_BYTES];
-        self.read(tid, at, &mut context)?;
-        let (mask, stack, vector_at) = signal::restore(&context, state)?;
+        let mut frame = self.room_for_frame();
+        self.read(tid, at, frame.restored())?;
+        let (mask, stack, vector_at) = signal::restore(frame.restored(), state)?;
         if vector_at != 0 {
-            let mut vector = [0; signal::RESTORED_VECTOR_BYTES];
-            self.read(tid, vector_at, &mut vector)?;
-            signal::restore_vector(&vector, state);
+            self.read(tid, vector_at, frame.vector())?;
+            signal::restore_vector(frame.vector(), state);
         }
+        self.spare_frame = Some(frame);
         let thread = self.thread(tid)?;
         thread.mask = mask;
         let sp = state.registers[register::RSP];
@@ -491,7 +506,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         }
         match self.effect_unless_none(tid) {
             Some(Effect::Handler(signal, cause, action)) => {
-                self.begin_handler(tid, state, Place::Exception([0; 3]), (signal, cause, action));
+                self.begin_handler(tid, state, Place::Handler, (signal, cause, action));
                 Ok(false)
             }
             Some(_) => Ok(false),

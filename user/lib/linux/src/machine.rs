@@ -48,8 +48,19 @@ pub trait Machine {
         self.go_on(thread, state).map(|()| false)
     }
 
+    /// Does as [`Machine::state`], for the thread whose fault or exception came last, while this is being dealt with.
+    fn state_in_fault(&mut self, thread: Tid, to: &mut ThreadState) -> bool {
+        self.state(thread, to)
+    }
+
     /// Lets a thread that is new, or waits for the end of a call, go on with a state.
     fn go_on(&mut self, thread: Tid, state: &ThreadState) -> Result<()>;
+
+    /// Lets a thread that waits for the end of a call, or stands still in a fault, go on with the general registers of a state. All others are as they were, and as the
+    /// state says.
+    fn go_on_elsewhere(&mut self, thread: Tid, state: &ThreadState) -> Result<()> {
+        self.go_on(thread, state)
+    }
 
     /// Ends a call that waits: the thread goes on behind it, with these registers.
     fn answer(&mut self, thread: Tid, registers: &Registers);
@@ -62,7 +73,7 @@ pub trait Machine {
     /// Stops a thread that runs its own code, and writes down its state. False if it is just making a call, or a fault: then it goes on.
     fn interrupt(&mut self, thread: Tid, to: &mut ThreadState) -> bool;
 
-    /// Lets a thread that was [interrupted](Machine::interrupt) go on, with a state.
+    /// Lets a thread that was [interrupted](Machine::interrupt) go on, with the general registers of a state. All others are as they were.
     fn return_from(&mut self, thread: Tid, state: &ThreadState);
 
     /// Keeps a thread from running its own code, or lets it.

@@ -316,13 +316,25 @@ const FLAGS_CLEARED: u64 = 1 << 10 | 1 << 8 | 1 << 16;
 /// Flags that a process may set.
 const FLAGS_OWN: u64 = 0x0005_0dd5;
 
-/// A frame to be written to the stack.
+/// Room for a frame, as it is written to the stack and read again. It is kept, since a frame is longer than what is new in it.
 #[derive(Debug)]
-pub struct Frame {
-    /// Where it begins.
-    pub address: u64,
-    /// The frame.
-    pub bytes: [u8; FRAME_BYTES],
+pub struct Frame(pub [u8; FRAME_BYTES]);
+
+impl Frame {
+    /// An empty one.
+    pub const fn new() -> Frame {
+        Frame([0; FRAME_BYTES])
+    }
+
+    /// Room for the part at a frame's `ucontext` that [`restore`] needs.
+    pub fn restored(&mut self) -> &mut [u8; RESTORED_BYTES] {
+        self.0.first_chunk_mut().expect("a frame is longer")
+    }
+
+    /// Room for the vector registers that [`restore_vector`] needs.
+    pub fn vector(&mut self) -> &mut [u8; RESTORED_VECTOR_BYTES] {
+        self.0[VECTOR_OFFSET..].first_chunk_mut().expect("a frame is longer")
+    }
 }
 
 /// Bytes of `siginfo`.
@@ -346,16 +358,17 @@ pub fn info(signal: Signal, cause: &Cause) -> [u8; INFO_BYTES] {
     bytes
 }
 
-/// The frame for a handler, of a thread in a state, which becomes the one with which the handler begins. `mask`: what is blocked when the handler returns.
+/// The frame for a handler, of a thread in a state, which becomes the one with which the handler begins; gives back where it begins. `mask`: what is blocked when the handler returns.
 /// `fault`: address, error code and vector of a fault. `EFAULT`: it would lie outside of a stack for handlers on which the thread is, or is going to be.
 pub fn frame(
+    Frame(bytes): &mut Frame,
     state: &mut ThreadState,
     action: &Action,
     (signal, cause): (Signal, &Cause),
     stack: &Stack,
     mask: Set,
     fault: [u64; 3],
-) -> Result<Frame> {
+) -> Result<u64> {
     let sp = state.registers[register::RSP];
     let uses_other = action.has(general::SA_ONSTACK) && stack.len > 0 && !stack.has(sp);
     let top = if uses_other { stack.address.wrapping_add(stack.len) } else { sp.wrapping_sub(RED_ZONE) };
@@ -365,7 +378,6 @@ pub fn frame(
         return Err(EFAULT);
     }
 
-    let mut bytes = [0; FRAME_BYTES];
     let mut places = bytes.as_chunks_mut().0.iter_mut();
     let mut word = |value: u64| {
         if let Some(place) = places.next() {
@@ -395,7 +407,7 @@ pub fn frame(
     registers[register::RIP] = action.handler;
     registers[register::RSP] = address;
     registers[register::RFLAGS] &= !FLAGS_CLEARED;
-    Ok(Frame { address, bytes })
+    Ok(address)
 }
 
 /// Writes down the vector registers as a handler sees them.

@@ -14,7 +14,7 @@ use crate::open::{Object, Open};
 use crate::pipe::End;
 use crate::process::{Blocked, EVENTS_FREE, Event, Process, Shared, Status, Thread};
 use crate::sessions::Loss;
-use crate::signal::Cause;
+use crate::signal::{Cause, Frame};
 use crate::store::Store;
 use crate::table::Table;
 use crate::terminals::Terminals;
@@ -55,6 +55,8 @@ pub struct System<M, B, F> {
     pub(crate) losses: Vec<Loss>,
     /// Room for the state of a thread.
     pub(crate) spare_state: Option<Box<ThreadState>>,
+    /// Room for a frame of a handler, which is kept: see [`Frame`].
+    pub(crate) spare_frame: Option<Box<Frame>>,
     /// Times at which threads wait no longer.
     pub timeouts: BTreeSet<(u64, Tid)>,
     /// When files get what was written to them, if there is something.
@@ -149,6 +151,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             spare: (Vec::new(), Vec::new()),
             losses: Vec::new(),
             spare_state: None,
+            spare_frame: None,
             timeouts: BTreeSet::new(),
             late_at: None,
             times_changed: false,

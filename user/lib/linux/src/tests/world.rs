@@ -167,6 +167,12 @@ impl Machine for Below {
         (held.place, *held.state) = (Place::Code, *state);
         Ok(())
     }
+    fn go_on_elsewhere(&mut self, thread: Tid, state: &ThreadState) -> Result<(), Errno> {
+        let held = self.threads.get(&thread).ok_or(ENOMEM)?;
+        assert_eq!(held.state.image, state.image, "vector registers that would be lost");
+        assert_eq!((held.state.fs_base, held.state.gs_base), (state.fs_base, state.gs_base));
+        self.go_on(thread, state)
+    }
     fn answer(&mut self, thread: Tid, registers: &Registers) {
         if let Some(held) = self.threads.get_mut(&thread) {
             assert_eq!(held.place, Place::Call, "no call waits for an answer");
@@ -183,7 +189,7 @@ impl Machine for Below {
         true
     }
     fn return_from(&mut self, thread: Tid, state: &ThreadState) {
-        let _ = self.go_on(thread, state);
+        let _ = self.go_on_elsewhere(thread, state);
     }
     fn pause(&mut self, _: Tid, _: bool) {}
     fn features(&self) -> u64 {
