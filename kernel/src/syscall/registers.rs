@@ -11,8 +11,8 @@ use crate::kernel::Kernel;
 use crate::object::ThreadRef;
 use crate::object::thread::{Errand, Frame, Operation, State, special};
 use crate::processor::{self, extended};
-use abi::{Error, Uid};
 use abi::call::{REGISTERS, thread_op};
+use abi::{Error, Uid};
 use core::cell::Cell;
 
 /// Whether the thread's frame and hot line hold all of its registers, for good.
@@ -42,7 +42,7 @@ pub fn fs_base(thread: ThreadRef, extended: &Extended) -> &Cell<u64> {
 }
 
 /// The cells of a group, in the order of [`REGISTERS`]; those that are no registers of a frame are the FS base.
-fn group<'a>(thread: ThreadRef, base: &'a Cell<u64>, number: usize) -> [&'a Cell<u64>; 4] {
+fn group(thread: ThreadRef, base: &Cell<u64>, number: usize) -> [&Cell<u64>; 4] {
     thread.tcb().frame.group(number).map(|register| register.unwrap_or(base))
 }
 

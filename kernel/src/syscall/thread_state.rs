@@ -108,7 +108,11 @@ fn block(args: &Args) -> Result<Block, Error> {
     };
     let is_aligned = address.is_multiple_of(align as u64);
     let is_user = address <= abi::USER_END - len;
-    if is_aligned && is_user && room >= len { Ok(Block { address, is_short }) } else { Err(Error::BadArgument) }
+    if is_aligned && is_user && room >= len {
+        Ok(Block { address, is_short })
+    } else {
+        Err(Error::BadArgument)
+    }
 }
 
 /// The place between the caller's memory and a thread that does not run.

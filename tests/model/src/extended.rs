@@ -144,8 +144,9 @@ impl Owners {
         let uid = thread.uid();
         let prospect = self.prospects.entry(uid).or_default();
         let home = self.places.entry(thread.home_ref().0).or_default();
-        if self.last.get(&uid).is_some_and(|&own| self.left[own as usize].1 == Departure::Faults) {
-            // Its state may have been kept while it was on a shuttle of another, and comes along with its own.
+        let is_kept = thread.special.get() & special::STATE_KEPT != 0;
+        if is_kept || self.last.get(&uid).is_some_and(|&own| self.left[own as usize].1 == Departure::Faults) {
+            // Its state was or may have been kept while it was on a shuttle of another, beside its own, and comes along with that.
             home.passers.insert(uid);
         }
         if prospect.on.is_some_and(|on| !is_valid(k, on)) {

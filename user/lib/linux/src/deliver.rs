@@ -473,7 +473,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
 
     /// Room for a frame, to be given back as `spare_frame`.
     fn room_for_frame(&mut self) -> Box<Frame> {
-        self.spare_frame.take().unwrap_or_else(|| Box::new(Frame::new()))
+        self.spare_frame.take().unwrap_or_else(|| Box::new(Frame::EMPTY))
     }
 
     /// A handler has returned: its thread goes on where it was. True if its call is to be answered, with [`System::registers`].

@@ -322,9 +322,7 @@ pub struct Frame(pub [u8; FRAME_BYTES]);
 
 impl Frame {
     /// An empty one.
-    pub const fn new() -> Frame {
-        Frame([0; FRAME_BYTES])
-    }
+    pub const EMPTY: Frame = Frame([0; FRAME_BYTES]);
 
     /// Room for the part at a frame's `ucontext` that [`restore`] needs.
     pub fn restored(&mut self) -> &mut [u8; RESTORED_BYTES] {
