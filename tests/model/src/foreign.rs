@@ -96,7 +96,8 @@ fn a_handler_has_calls_of_its_own_wards() {
 fn a_call_returns_to_another_place() {
     let general = |world: &World, operation: u32, thread: Uid, [group, a, b, c, d]: [u64; 5]| {
         let mut w = [0; WORDS];
-        (w[Frame::RDI], w[Frame::RSI], w[Frame::R10], w[Frame::R8], w[Frame::R9]) = (thread.0, group, b, c, d);
+        (w[Frame::RDI], w[Frame::RSI], w[Frame::R10], w[Frame::R8], w[Frame::R9]) =
+            (thread.0, group, b, c, d);
         world.system_call(Call::ThreadControl as u64 | u64::from(operation) << 8, a, w);
         world.result().0
     };

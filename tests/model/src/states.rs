@@ -116,9 +116,12 @@ fn general_registers_go_by_themselves() {
         is_as_expected();
     }
     for operation in [thread_op::GET_STATE, thread_op::SET_STATE] {
-        for (at, room) in
-            [(BLOCK + 4, general), (BLOCK, general - 1), (BLOCK, general + 1), (USER_END - general + 8, general)]
-        {
+        for (at, room) in [
+            (BLOCK + 4, general),
+            (BLOCK, general - 1),
+            (BLOCK, general + 1),
+            (USER_END - general + 8, general),
+        ] {
             assert_eq!(short(operation, at, room), bad_argument, "{at:x}, {room}");
         }
     }

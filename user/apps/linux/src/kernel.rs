@@ -6,6 +6,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Arguments;
+use linux::calls::niceness::USUAL_SHARE;
 use linux::errno::{EAGAIN, ENOMEM, Errno, Result};
 use linux::machine::{Machine, Registers, Space, Tid};
 use linux::marks::Marks;
@@ -27,6 +28,11 @@ const QUOTA_MAX: u64 = 1024;
 /// How much later than it says a time may come, in nanoseconds: Linux's slack for ordinary threads. Times that are close together come at once, and a process that
 /// waits for a few microseconds at a time leaves some to others.
 const SLACK_NS: u64 = 50_000;
+
+/// Microseconds of a usual turn of a thread that computes, and of the shortest and the longest.
+const SLICE_US: u64 = 10_000;
+/// See [`SLICE_US`].
+const SLICES_US: [u64; 2] = [100, 200_000];
 
 #[derive(Clone, Copy, Debug)]
 struct Thread {
@@ -81,7 +87,20 @@ impl Kernel {
         let (extended, marks) = (Extended::of_processor(), Marks::default());
         let standing = Standing::Nobody;
         let (threads, numbers, quotas) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Kernel { threads, numbers, quotas, own, priority, timer, generator, extended, standing, zero, telling, marks }
+        Kernel {
+            threads,
+            numbers,
+            quotas,
+            own,
+            priority,
+            timer,
+            generator,
+            extended,
+            standing,
+            zero,
+            telling,
+            marks,
+        }
     }
 
     /// A thread stands still in a fault or an exception, which is going to be dealt with.
@@ -280,6 +299,13 @@ impl Machine for Kernel {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         thread.is_paused = is_paused;
         let _ = if is_paused { sys::thread_stop(thread.uid) } else { sys::thread_resume(thread.uid) };
+    }
+
+    fn set_share(&mut self, tid: Tid, share: u32) {
+        let Some(thread) = self.threads.get(&tid) else { return };
+        let slice = SLICE_US * u64::from(share) / u64::from(USUAL_SHARE);
+        let slice = slice.clamp(SLICES_US[0], SLICES_US[1]);
+        let _ = sys::thread_set_priority(thread.uid, self.priority, slice);
     }
 
     fn features(&self) -> u64 {

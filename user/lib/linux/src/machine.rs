@@ -79,6 +79,9 @@ pub trait Machine {
     /// Keeps a thread from running its own code, or lets it.
     fn pause(&mut self, thread: Tid, is_paused: bool);
 
+    /// Gives a thread so much of the processor beside others that compute: parts of which others have [`USUAL_SHARE`](crate::calls::niceness::USUAL_SHARE).
+    fn set_share(&mut self, _thread: Tid, _share: u32) {}
+
     /// Abilities of the processor, as CPUID leaf 1 says in EDX.
     fn features(&self) -> u64;
 

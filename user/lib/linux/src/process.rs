@@ -2,6 +2,7 @@
 
 use crate::budget::{Budget, Share};
 use crate::calls::ipc::Unsent;
+use crate::calls::niceness::Wishes;
 use crate::calls::seccomp::Restriction;
 use crate::calls::semaphores::Operations;
 use crate::capabilities::Capabilities;
@@ -365,6 +366,8 @@ pub struct Thread {
     pub restriction: Restriction,
     /// Its capabilities.
     pub capabilities: Capabilities,
+    /// Its wishes about when it runs.
+    pub wishes: Wishes,
     /// Nanoseconds by which its waits may be too long, though they are not: as it says, and as its maker had said.
     pub slack_ns: [u64; 2],
     /// Share of the budget that it has, unless it is the first of its process.
@@ -425,6 +428,7 @@ impl Thread {
             unsent: None,
             restriction: Restriction::None,
             capabilities: Capabilities::ROOT,
+            wishes: Wishes::USUAL,
             slack_ns: [SLACK_NS; 2],
             share: None,
             name: None,

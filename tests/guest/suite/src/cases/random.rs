@@ -564,9 +564,11 @@ impl Player {
                 [self.place() & !63, self.random.pick(&[1024, 1024, 2000, 144, 8]), noise[0]]
             }
             // General registers alone stand behind the header of a whole state.
-            thread_op::SET_STATE if self.random.below(4) == 0 => {
-                [self.state() + offset_of!(ThreadState, registers) as u64, ThreadState::GENERAL_BYTES, noise[0]]
-            }
+            thread_op::SET_STATE if self.random.below(4) == 0 => [
+                self.state() + offset_of!(ThreadState, registers) as u64,
+                ThreadState::GENERAL_BYTES,
+                noise[0],
+            ],
             thread_op::SET_STATE => [self.state(), 1024, noise[0]],
             thread_op::BREAKPOINT => [self.random.below(5), self.place(), self.random.below(5)],
             thread_op::NEXT | thread_op::INFO => [self.known(), noise[0], noise[1]],

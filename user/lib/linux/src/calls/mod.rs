@@ -30,6 +30,7 @@ pub mod names;
 mod neighbours;
 mod net;
 mod netlink;
+pub mod niceness;
 mod openat2;
 pub mod paths;
 mod permissions;

@@ -256,9 +256,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let (terminal, foreground) =
             line.map_or((0, -1), |(number, line)| (0x8800 + number, line.foreground as i32));
         let Process { parent, group, session, threads, since, .. } = process;
+        let niceness = self.threads.get(&tid).map_or(0, |thread| thread.wishes.niceness);
         format!(
-            "{tid} ({name}) {state} {parent} {group} {session} {terminal} {foreground} 0 0 0 0 0 {own} 0 {children} 0 20 0 \
+            "{tid} ({name}) {state} {parent} {group} {session} {terminal} {foreground} 0 0 0 0 0 {own} 0 {children} 0 {} {niceness} \
              {} 0 {} {mapped} {} 18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
+            20 + niceness,
             threads.len(),
             since / TICK,
             present / PAGE,

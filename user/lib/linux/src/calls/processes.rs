@@ -170,6 +170,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             pending,
             restriction: maker.restriction.clone(),
             capabilities: maker.capabilities,
+            wishes: maker.wishes.inherited(),
             slack_ns: [maker.slack_ns[0]; 2],
             ..Thread::new(pid, mask)
         };
@@ -230,6 +231,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         thread.pending = Pending::within(self.budget.empty());
         let maker = self.thread(tid)?;
         (thread.restriction, thread.capabilities) = (maker.restriction.clone(), maker.capabilities);
+        thread.wishes = maker.wishes.inherited();
         thread.slack_ns = [maker.slack_ns[0]; 2];
         thread.stack = if shares { Stack::NONE } else { maker.stack };
         self.processes.insert(child, process);
@@ -277,6 +279,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
             state.fs_base = new.fs_base;
         }
+        self.share_out(child);
         let number = child.to_le_bytes();
         if new.flags & CLONE_PARENT_SETTID != 0 {
             self.write(tid, new.parent_tid, &number)?;
@@ -533,6 +536,9 @@ pub fn limits() -> [[u64; 2]; LIMITS] {
     limits[general::RLIMIT_CORE as usize] = [0, u64::MAX];
     limits[general::RLIMIT_NOFILE as usize] = [1024, FILES_MAX];
     limits[general::RLIMIT_MSGQUEUE as usize] = [QUEUES_BYTES; 2];
+    // Nobody gets less nice, or comes before all others, but by a capability.
+    limits[general::RLIMIT_NICE as usize] = [0; 2];
+    limits[general::RLIMIT_RTPRIO as usize] = [0; 2];
     limits
 }
 

@@ -425,7 +425,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         state.registers[register::RFLAGS] = FLAGS;
         state.image[0] = CONTROL;
         state.image[abi::state::IMAGE_MXCSR] = MXCSR;
-        let begun = self.machine.make_thread(space, pid).and_then(|()| self.machine.go_on(pid, &state));
+        let begun = self.machine.make_thread(space, pid).and_then(|()| {
+            self.share_out(pid);
+            self.machine.go_on(pid, &state)
+        });
         if begun.is_err() {
             self.end_process(pid, crate::process::Status::killed(SIGKILL));
         }

@@ -71,6 +71,8 @@ pub struct Fake {
     pub answers: BTreeMap<Tid, u64>,
     /// Threads whose calls were answered behind others.
     pub behind: Vec<Tid>,
+    /// Shares of threads that are not as nice as most.
+    pub shares: BTreeMap<Tid, u32>,
     /// Lines for whoever looks after the machine.
     pub logged: Vec<String>,
     spaces: u64,
@@ -125,6 +127,9 @@ impl Machine for Fake {
     }
     fn return_from(&mut self, _: Tid, _: &ThreadState) {}
     fn pause(&mut self, _: Tid, _: bool) {}
+    fn set_share(&mut self, thread: Tid, share: u32) {
+        self.shares.insert(thread, share);
+    }
     fn features(&self) -> u64 {
         0
     }

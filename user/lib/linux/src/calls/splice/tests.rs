@@ -3,7 +3,7 @@
 use crate::calls::HERE;
 use crate::calls::rig::{FIRST, Rig};
 use crate::errno::{
-    EAGAIN, EBADF, EEXIST, EFAULT, EINVAL, EISDIR, ENOENT, EOPNOTSUPP, EPERM, EPIPE, ESPIPE, ESRCH, Errno,
+    EAGAIN, EBADF, EEXIST, EFAULT, EINVAL, EISDIR, ENOENT, EOPNOTSUPP, EPERM, EPIPE, ESPIPE, Errno,
 };
 use linux_raw_sys::general::*;
 use std::vec::Vec;
@@ -196,37 +196,6 @@ fn small_calls_are_there() {
     assert_eq!(rig.call(__NR_set_robust_list, &[to, 24]), 0);
     assert_eq!(rig.call(__NR_get_robust_list, &[0, to, to + 8]), 0);
     assert_eq!((u64::from(rig.half(to)), rig.half(to + 8)), (to, 24));
-}
-
-#[test]
-fn all_threads_are_alike() {
-    let mut rig = Rig::begun();
-    let at = rig.put(&[0; 16]);
-    let one = rig.put(&1u32.to_le_bytes());
-    assert_eq!(rig.call(__NR_sched_getscheduler, &[0]), 0);
-    assert_eq!(rig.call(__NR_sched_getscheduler, &[77]), error(ESRCH));
-    assert_eq!(rig.call(__NR_sched_getscheduler, &[u64::MAX]), error(EINVAL));
-    assert_eq!((rig.call(__NR_sched_getparam, &[0, one]), rig.half(one)), (0, 0));
-    let one = rig.put(&1u32.to_le_bytes());
-    assert_eq!(rig.call(__NR_sched_setscheduler, &[0, SCHED_BATCH.into(), at]), 0);
-    assert_eq!(rig.call(__NR_sched_setscheduler, &[0, SCHED_NORMAL.into(), one]), error(EINVAL));
-    assert_eq!(rig.call(__NR_sched_setscheduler, &[0, SCHED_FIFO.into(), one]), error(EPERM));
-    assert_eq!(rig.call(__NR_sched_setscheduler, &[0, 4, at]), error(EINVAL));
-    assert_eq!(rig.call(__NR_sched_setparam, &[0, one]), error(EINVAL));
-    let ends = |rig: &mut Rig, policy: u32| {
-        [__NR_sched_get_priority_min, __NR_sched_get_priority_max]
-            .map(|call| rig.call(call, &[policy.into()]))
-    };
-    assert_eq!((ends(&mut rig, SCHED_RR), ends(&mut rig, SCHED_NORMAL)), ([1, 99], [0, 0]));
-    assert_eq!(ends(&mut rig, 9), [error(EINVAL); 2]);
-    assert_eq!(rig.call(__NR_sched_rr_get_interval, &[0, at]), 0);
-    assert_eq!(rig.call(__NR_membarrier, &[0, 0]), 0x1f);
-    assert_eq!(rig.call(__NR_membarrier, &[8, 0]), error(EPERM), "it has not said that it would");
-    assert_eq!([16, 8, 1].map(|command| rig.call(__NR_membarrier, &[command, 0])), [0; 3]);
-    assert_eq!(rig.call(__NR_membarrier, &[8, 1]), error(EINVAL));
-    assert_eq!(rig.call(__NR_membarrier, &[32, 0]), error(EINVAL));
-    assert_eq!(rig.call(__NR_personality, &[0xffff_ffff]), 0);
-    assert_eq!(rig.call(__NR_personality, &[8]), error(EINVAL));
 }
 
 #[test]
