@@ -34,6 +34,7 @@
 
 pub mod word;
 
+use crate::ipc::foreign;
 use crate::kernel::Kernel;
 use crate::object::ThreadRef;
 use crate::object::shuttle::ShuttleRef;
@@ -237,6 +238,7 @@ impl Kernel {
     #[inline(never)]
     fn resolve_claim(&self, thread: ThreadRef, lent: Uid, by: Option<ThreadRef>) -> bool {
         let claim = thread.hot.shuttle.get();
+        foreign::call_ends(self, thread, lent);
         self.end_claim_from(thread, lent);
         self.shrinks(claim);
         thread.lent_to.set(Uid::NIL);
@@ -291,6 +293,7 @@ impl Kernel {
         self.shrinks(thread.hot.shuttle.get());
         let stake = thread.stake();
         if let Stake::Claims(lent) = stake {
+            foreign::call_ends(self, thread, lent);
             self.end_claim_from(thread, lent);
         }
         thread.lent_to.set(Uid::NIL);

@@ -81,6 +81,20 @@ pub fn continue_answer(k: &Kernel, current: ThreadRef) -> Next {
     answer(k, current)
 }
 
+/// A thread waits no longer for `handler` to return from its foreign call, and takes its shuttle back. If that is the call which the handler does now, its return goes to nobody;
+/// by the shuttle alone it would find another caller on the same one, whose call it has left unanswered.
+pub fn call_ends(k: &Kernel, caller: ThreadRef, handler: Uid) {
+    if !fault::waits_for_return(caller) {
+        return;
+    }
+    let Some(handler) = k.thread(handler) else { return };
+    let (held, claim) = (handler.hot.shuttle.get(), caller.hot.shuttle.get());
+    let on = if held.same_owner(handler.home_ref()) { handler.lost.get() } else { held };
+    if on.same_owner(claim) {
+        handler.unwanted.set(claim);
+    }
+}
+
 /// The thread whose foreign call the current thread does: the last before it in the chain of calls that begins at the owner of its shuttle.
 fn caller_in_chain(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
     let mut thread = k.shuttle_of(current);
@@ -107,5 +121,9 @@ fn caller_cut_off(current: ThreadRef) -> Option<ThreadRef> {
             && fault::waits_for_return(caller)
     });
     // The current thread itself may have taken the shuttle back, from somebody whom it had called, under a newer reference than that of its caller.
-    callers.min_by_key(|caller| lost.cuts_since(caller.hot.shuttle.get()))
+    let cuts = |claim: ShuttleRef| lost.cuts_since(claim);
+    let caller = callers.min_by_key(|caller| cuts(caller.hot.shuttle.get()))?;
+    let unwanted = current.unwanted.get();
+    let has_ended = unwanted.same_owner(lost) && cuts(unwanted) <= cuts(caller.hot.shuttle.get());
+    (!has_ended).then_some(caller)
 }

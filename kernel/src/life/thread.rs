@@ -277,6 +277,7 @@ impl Tcb {
         self.server.caller.set(door::NOBODY);
         self.foreign.init(&self.hot);
         self.lost.set(ShuttleRef::NONE);
+        self.unwanted.set(ShuttleRef::NONE);
         self.frame_address.set(frame.0);
     }
 }

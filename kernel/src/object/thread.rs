@@ -175,6 +175,8 @@ pub struct Cold {
     pub fault: Fault,
     /// The shuttle that was taken from it last, while it was on that; none since it took foreign calls again.
     pub lost: Cell<ShuttleRef>,
+    /// The shuttle that the caller had lent whose foreign call it does, if that caller waits no longer: see [`call_ends`](crate::ipc::foreign::call_ends).
+    pub unwanted: Cell<ShuttleRef>,
     /// Words for foreign calls.
     pub foreign: Foreign,
     /// State of the processor beside the registers in the frame.

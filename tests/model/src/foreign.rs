@@ -186,6 +186,17 @@ fn registers_that_change_meanwhile_keep_no_return_away() {
     }
 }
 
+/// A server that waits for a client, and whose native calls are denied.
+fn server_in_front(world: &World, handler: ThreadRef) -> ThreadRef {
+    let me = world.root.uid().0;
+    let server = world.new_thread(TaskId::NIL, 5);
+    switch_to(world, server);
+    world.wait();
+    world.thread_control(thread_op::SET_PAGER, [server.uid().0, me, handler.uid().0, 0]).expect("it is ours");
+    world.thread_control(thread_op::DENY_NATIVE, [server.uid().0, 1, LABEL, 0]).expect("it is ours");
+    server
+}
+
 /// A server that makes a foreign call for its client, which has this priority and patience. Its handler has the call.
 pub(crate) fn server_with_client(
     world: &World,
@@ -193,12 +204,7 @@ pub(crate) fn server_with_client(
     priority: u8,
     patience: Timeout,
 ) -> (ThreadRef, ThreadRef) {
-    let me = world.root.uid().0;
-    let server = world.new_thread(TaskId::NIL, 5);
-    assert_eq!(world.current(), server);
-    world.wait();
-    world.thread_control(thread_op::SET_PAGER, [server.uid().0, me, handler.uid().0, 0]).expect("it is ours");
-    world.thread_control(thread_op::DENY_NATIVE, [server.uid().0, 1, LABEL, 0]).expect("it is ours");
+    let server = server_in_front(world, handler);
     let client = world.new_thread(TaskId::NIL, priority);
     assert_eq!(world.current(), client);
     world.ipc(server.uid(), server.uid(), (Timeout::NEVER, patience), Fpage::NIL, 0, [1; 8]);
@@ -302,6 +308,52 @@ fn a_return_to_who_does_not_wait_goes_to_nobody_who_was_cut_off() {
         give_back(&world);
         assert!(!has_its_result(server) && !has_its_result(ward), "{is_late}");
         assert!(!server.is_ready());
+        world.check();
+    }
+}
+
+/// A client gives up one server and calls another; both make foreign calls, and the handler leaves the first one unanswered. The second server is aborted, or hears of
+/// a late return, before the handler returns from its call: the first one, which waits for another answer, does not get the registers.
+#[test]
+fn a_return_to_who_does_not_wait_goes_to_no_other_server_of_its_client() {
+    for case in 0..8 {
+        let [gives_up, is_late, is_cut_at_work] = [1, 2, 4].map(|bit| case & bit != 0);
+        let world = world();
+        let handler = handler(&world, TaskId::NIL);
+        let patience = (Timeout::NEVER, Timeout::from_us(1000));
+        let (first, client) = server_with_client(&world, handler, 4, patience.1);
+        if !is_cut_at_work {
+            wait(&world);
+        }
+        world.advance(2_000_000);
+        world.settle();
+        if is_cut_at_work {
+            switch_to(&world, handler);
+            wait(&world);
+        }
+        let second = server_in_front(&world, handler);
+        switch_to(&world, client);
+        world.ipc(second.uid(), second.uid(), patience, Fpage::NIL, 0, [2; 8]);
+        assert_eq!(world.current(), second);
+        call(&world);
+        assert_eq!(world.current(), handler);
+        if gives_up {
+            world.advance(4_000_000);
+            world.settle();
+            switch_to(&world, handler);
+        }
+        if is_late {
+            assert_eq!(return_late(&world, second), Ok(()));
+        } else {
+            world.thread_control(thread_op::ABORT, [second.uid().0, 0, 0, 0]).expect("it waits");
+        }
+        world.settle();
+        switch_to(&world, handler);
+        give_back(&world);
+        assert!(!has_its_result(first) && !has_its_result(second), "{case}");
+        assert!(!first.is_ready(), "{case}");
+        world.acting(handler, || assert_eq!(return_late(&world, first), Ok(())));
+        assert!(has_late_result(first));
         world.check();
     }
 }
