@@ -250,3 +250,16 @@ fn methods_can_be_replaced_and_texts_are_not_copied() {
         }
     }
 }
+
+/// The program with whose times decision 0157 was made: each way copies the bytes that it should, into the place that it should.
+#[test]
+fn ways_to_copy_and_places_of_messages_are_timed_beside_each_other() {
+    let shop = Workshop::new("o-copies");
+    shop.bring("copies.c", "copies.c");
+    shop.tool("gcc", &["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", "copies", "copies.c"]);
+    let out = std::process::Command::new(shop.path("copies")).arg("20").output().unwrap();
+    let said = String::from_utf8_lossy(&out.stdout);
+    println!("{said}");
+    assert!(out.status.success(), "{said}");
+    assert_eq!(said.lines().filter(|line| line.split_whitespace().count() == 8).count(), 9, "{said}");
+}

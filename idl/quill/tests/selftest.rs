@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use quill::driver;
-use quill::kernel::{Linux, TernIpc};
+use quill::kernel::{KernelPart, Linux, TernDoor, TernIpc};
 use quill::session::Options;
 use workshop::{Workshop, accepted};
 
@@ -55,6 +55,35 @@ fn sizes_that_begin_late_are_found() {
     let (code, text) = quill_test(&["--rounds", "20", file.to_str().unwrap()]);
     assert_eq!(code, Some(0), "{text}");
     assert_eq!(text.matches("refused: ok").count(), 2, "{text}");
+}
+
+/// A list whose length is computed has room for fewer elements than most such lists, and a text for fewer characters: values that
+/// are sent keep the bound, and over Tern, where a list has room for as many as its bound says, they fit.
+#[test]
+fn sizes_of_lists_with_bounds_are_kept() {
+    let shop = Workshop::new("bounded-sizes");
+    let file = shop.path("rack.idl");
+    let text = "[uuid(6b29fc40-ca47-1067-b31d-00dd010662dc), pointer_default(unique)] interface Rack {
+        typedef struct { unsigned short used; [length_is(used)] short slots[8]; } shelf;
+        typedef struct { long size; [length_is(size - 12)] short slots[8]; } device;
+        void part([in] long n, [in, length_is(n - 9)] long window[16]);
+        void back([in] long n, [out] long *m, [out, length_is(*m - 20)] long window[16]);
+        void ask([in] long n, [out, length_is(n - 20)] long window[3]);
+        void rows([in] long n, [in, size_is(n - 20, n - 20)] long **cells);
+        void text([in] long room, [out, string, size_is(room)] char *text, [in, out] shelf *s);
+        void all([in] device *d, [in, size_is(100)] short *many);
+    }";
+    std::fs::write(&file, text).unwrap();
+    let (code, text) = quill_test(&["--rounds", "30", file.to_str().unwrap()]);
+    assert_eq!(code, Some(0), "{text}");
+    assert_eq!(text.matches("refused: ok").count(), 2, "{text}");
+    for kernel in [&TernIpc as &dyn KernelPart, &TernDoor] {
+        let mut out = driver::compile(&file, Options::default()).unwrap();
+        let written = out.rust_selftest(kernel);
+        for most in [3, 8, 16] {
+            assert!(written.contains(&format!("(0..={most}).contains(")), "{}: {most}", kernel.name());
+        }
+    }
 }
 
 /// Stubs of a file with so many interfaces, in Rust and in C, pass.

@@ -57,7 +57,7 @@ impl Ends {
             0 => pages.other_registers,
             1 => pages.registers,
             _ if shape.references != References::Handed => {
-                return Err("a message hands over one flexpage".into());
+                return Err(crowded(shape));
             }
             _ => pages.registers,
         };
@@ -97,6 +97,21 @@ pub(super) struct Parts<'a> {
     pub(super) ends: Ends,
     pub(super) pages: Option<Handed>,
     pub(super) more: Vec<Handed>,
+}
+
+/// Refusal of a call that has more beside a flexpage than its messages carry: a second one, another reference, or something in memory.
+fn crowded(shape: &Shape) -> String {
+    let (with, without) = shape.pages.map_or((0, 0), |pages| (pages.registers, pages.other_registers));
+    match shape.references {
+        References::Handed => format!(
+            "what comes back brings references to objects, or one flexpage, beside which there are up to {with} words \
+             in registers and nothing in memory"
+        ),
+        _ => format!(
+            "a message hands over one flexpage, beside which there are up to {with} words in registers, and up to \
+             {without} the other way; nothing of such a call is in memory"
+        ),
+    }
 }
 
 /// The flexpages among the steps of a message, and whether they are granted.
@@ -200,7 +215,7 @@ impl<'a> Parts<'a> {
         is_copied: &dyn Fn(u64, bool) -> bool,
     ) -> Result<Parts<'a>, String> {
         if ends.bare {
-            return Err("what is handed over leaves room for values in registers only".into());
+            return Err(crowded(shape));
         }
         let mut handed = pages_of(ops);
         let (pages, more) = (handed.next(), handed.collect());
@@ -372,7 +387,7 @@ pub(super) fn replies_from_memory(
     if handing().any(is_page) {
         return match handing().count() {
             1 => Ok(false),
-            _ => Err("what comes back brings references to objects, or one flexpage".into()),
+            _ => Err(crowded(shape)),
         };
     }
     let pages = shape.pages.map_or(0, |pages| pages.registers);

@@ -1,4 +1,5 @@
 mod attributes;
+mod pages;
 mod references;
 
 use std::path::Path;
@@ -394,7 +395,7 @@ fn what_cannot_be_carried_is_refused_by_name() {
     for (source, why) in [
         ("interface I { void f(in fpage a, in fpage b); };", "a message hands over one flexpage"),
         ("struct S { fpage a; }; interface I { void f(in S a); };", "a flexpage is a parameter of its own"),
-        ("interface I { void f(in fpage a, in Vast b); };", "values in registers only"),
+        ("interface I { void f(in fpage a, in Vast b); };", "nothing of such a call is in memory"),
     ] {
         let refused = refused(&format!("typedef sequence<octet, 999> Vast; {source}"), &TernIpc);
         assert!(refused.contains(why), "{refused}");

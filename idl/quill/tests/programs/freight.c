@@ -116,9 +116,20 @@ static void calls(void)
         value.bits += 4;
         EXPECT(OF(weigh)(PEER, &value, &found) == QUILL_MALFORMED);
     }
+    /* Neither does a text that is not there, nor a content. */
+    value = quill_any_string(NULL);
+    EXPECT(OF(weigh)(PEER, &value, &found) == QUILL_MALFORMED);
+#ifdef ON_SOCKETS
+    value = (quill_any){ quill_tk_described, 8, { 16, NULL } };
+    EXPECT(OF(weigh)(PEER, &value, &found) == QUILL_MALFORMED);
+    CHECK(OF(search)(PEER, &value, &(Freight_Harbour_search_raised){ 0 }) == QUILL_MALFORMED);
+    Freight_Pile one = { 1, &value }, none;
+    CHECK(OF(sorted)(PEER, &one, &none) == QUILL_MALFORMED);
+#endif
     if (sane) {
         bytes_of_all();
         no_values();
+        no_texts();
         too_deep();
     }
     /* Once is enough. */

@@ -191,6 +191,40 @@ static void nearly_right(void)
     }
 }
 
+/* Values with a text that is not there: nobody can make an any of them, and whoever tries hears of it. */
+static void no_texts(void)
+{
+    static uint8_t room_for[ROOM_BYTES];
+    static char *some[] = { (char *)(uintptr_t)"one", NULL };
+    Freight_Texts names = { 2, some };
+    Freight_Bough leaf = { .name = NULL }, bough = { .name = some[0], .boughs = { 1, &leaf } };
+    Freight_Chest full = chest();
+    Freight_Load texts = { ._d = Freight_BLUE, ._u.names = names }, load = { ._d = Freight_GREEN };
+    Freight_Lost lost = { .at = 9, .why = NULL };
+    CORBA_TypeCode code = { ._d = CORBA_TypeCode_tk_struct };
+    quill_any any = quill_any_long(5);
+
+    full.name = NULL;
+    load._u.chest = full;
+    CHECK(!Freight_Text_to_any(NULL, room_for, sizeof room_for, &any));
+    CHECK(!Freight_Wide_to_any(NULL, room_for, sizeof room_for, &any));
+    CHECK(!Freight_Texts_to_any(&names, room_for, sizeof room_for, &any));
+    CHECK(!Freight_Chest_to_any(&full, room_for, sizeof room_for, &any));
+    CHECK(!Freight_Bough_to_any(&bough, room_for, sizeof room_for, &any));
+    CHECK(!Freight_Load_to_any(&load, room_for, sizeof room_for, &any));
+    CHECK(!Freight_Load_to_any(&texts, room_for, sizeof room_for, &any));
+    CHECK(!Freight_Lost_to_any(&lost, room_for, sizeof room_for, &any));
+    CHECK(!CORBA_TypeCode_to_any(&code, room_for, sizeof room_for, &any));
+    /* It is left as it was. */
+    CHECK(any.kind == quill_tk_long && any.bits == 5);
+    any = quill_any_string(NULL);
+    CHECK(!quill_any_is_sound(&any));
+    any = (quill_any){ quill_tk_string, 0, { 1, NULL } };
+    CHECK(!quill_any_is_sound(&any));
+    any = (quill_any){ quill_tk_described, 8, { 16, NULL } };
+    CHECK(!quill_any_is_sound(&any) && type_of(&any, &any) == KINDS);
+}
+
 /* Values that no type has, each with the right type code. */
 static void no_values(void)
 {

@@ -57,7 +57,7 @@ static inline unsigned quill_any_bits(quill_any_kind kind)
 static inline size_t quill_any_code_bytes(const quill_any *any)
 {
     uint32_t length = any->content._length;
-    bool whole = any->bits % 8 == 0 && length % 8 == 0 && any->bits <= length;
+    bool whole = any->bits % 8 == 0 && length % 8 == 0 && any->bits <= length && any->content._buffer != NULL;
 
     return any->kind == quill_tk_described && whole ? (size_t)any->bits : 0;
 }
@@ -67,7 +67,7 @@ static inline bool quill_any_is_text(const struct sequence_uint8_t *content)
 {
     uint32_t length = content->_length;
 
-    if (length == 0 || length > QUILL_ANY_TEXT_BYTES || content->_buffer[length - 1] != 0)
+    if (length == 0 || length > QUILL_ANY_TEXT_BYTES || content->_buffer == NULL || content->_buffer[length - 1] != 0)
         return false;
     return quill_characters((const char *)content->_buffer, length - 1) <= QUILL_ANY_CHARACTERS_MAX;
 }

@@ -70,6 +70,10 @@ impl Interface<'_> {
         let checks =
             places.iter().flat_map(|(_, ty, value)| agree::fields(self.emitter, *ty, value, &refuse, 0));
         let mut body: Vec<Stmt> = checks.collect();
+        for path in pieces::anys(self.emitter, message) {
+            let fail = Stmt::Do(call("quill_fail", [out(), name("QUILL_MALFORMED")]));
+            body.push(Stmt::If(pieces::unsound(Self::at(places, path)), vec![fail]));
+        }
         let plan = Plan::of(self.emitter.model, message);
         for step in &plan.fixed {
             let value = Self::at(places, step.path);

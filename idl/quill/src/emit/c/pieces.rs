@@ -382,7 +382,7 @@ fn structure(e: &Emitter, id: TypeId) -> Vec<Function> {
     gets.extend(unless_failed(agree::own_fields(e, id, &value(), &failed)));
     if e.model.is_any(id) {
         let fail = call("quill_fail", [name("_out"), name("QUILL_MALFORMED")]);
-        puts.push(Stmt::If(unsound(value()), vec![Stmt::Do(fail)]));
+        puts.insert(0, Stmt::If(unsound(value()), vec![Stmt::Do(fail)]));
         gets.push(Stmt::If(unsound(value()), vec![failed()]));
     }
     pair(e, id, puts, gets).into()

@@ -3,11 +3,15 @@
 
 /* Texts that are written and read piece by piece: behind their lengths, and before a zero. */
 
-/* Refuses text that is no UTF-8, or has more characters than its type allows. */
+/* Refuses text that is not there, is no UTF-8, or has more characters than its type allows. */
 static inline void quill_check_text(quill_out *out, const char *text, uint64_t bound)
 {
     uint64_t bytes = 0;
 
+    if (text == NULL) {
+        quill_fail(out, QUILL_MALFORMED);
+        return;
+    }
     while (text[bytes] != 0 && bytes <= out->room)
         bytes++;
     if (bytes > out->room || quill_characters(text, bytes) > bound)
@@ -40,7 +44,9 @@ static inline char *quill_get_string(quill_in *in, uint64_t bound)
 /* A counted text travels with a zero behind it, too; one within it is a character like any other. */
 static inline void quill_check_counted(quill_out *out, const char *text, uint64_t bytes, uint64_t bound)
 {
-    if (bytes > out->room || quill_characters_and(true, text, bytes) > bound)
+    if (text == NULL && bytes > 0)
+        quill_fail(out, QUILL_MALFORMED);
+    else if (bytes > out->room || quill_characters_and(true, text, bytes) > bound)
         quill_fail(out, QUILL_TOO_LONG);
 }
 

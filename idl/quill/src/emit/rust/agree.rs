@@ -4,8 +4,15 @@
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 
+use super::selftest::{FEW, FEW_OBJECTS};
 use super::{Emitter, name};
 use crate::model::{Agreement, Branch, Direction, Operation, Rule, Size, Type, TypeId};
+
+/// Elements of a list whose length the self-test computes, at most.
+const LENGTH_MAX: u64 = 63;
+
+/// Bytes of such a list, at most: a quarter of what has room where there is no bound.
+const LIST_BYTES: u64 = 1024;
 
 /// Finds the expression for a field or parameter with some place, and its type.
 pub(super) type Beside<'a> = &'a dyn Fn(usize) -> (TokenStream, TypeId);
@@ -48,7 +55,6 @@ impl Emitter<'_> {
         beside: Beside,
         fresh: &[usize],
     ) -> TokenStream {
-        let rules = || agreements.iter().flat_map(|a| &a.rules).flatten();
         let names: Vec<usize> = fresh.to_vec();
         if names.is_empty() {
             return TokenStream::new();
@@ -58,17 +64,10 @@ impl Emitter<'_> {
             self.random_label(agreements, beside, of).unwrap_or_else(|| self.random_size(beside(of).1))
         });
         // A request may ask for a reply, so long as there can be one.
-        let in_time = later.iter().flat_map(|a| &a.rules).flatten();
-        let in_time = in_time.filter(|rule| rule.size().names().iter().all(|of| fresh.contains(of)));
-        let possible = rules().chain(in_time).map(|rule| {
-            let size = self.size(rule.size(), beside);
-            match rule {
-                Rule::Exactly(_) => quote! { (0..64).contains(&#size) },
-                Rule::AtMost(_) => quote! { #size >= 0 },
-                Rule::Below(_) => quote! { #size >= 1 },
-                Rule::Label(_) => quote! { true },
-            }
-        });
+        let known = |rule: &Rule| rule.size().names().iter().all(|of| fresh.contains(of));
+        let now = agreements.iter().flat_map(|a| self.possible(a, beside, &|_| true));
+        let in_time = later.iter().flat_map(|a| self.possible(a, beside, &known));
+        let possible: Vec<TokenStream> = now.chain(in_time).collect();
         // Not every value of a discriminator's type may be one of a branch.
         let labelled = agreements.iter().filter_map(|agreement| {
             let rule = agreement.rules.iter().flatten().find(|rule| matches!(rule, Rule::Label(_)))?;
@@ -92,6 +91,51 @@ impl Emitter<'_> {
                 if true #(&& #possible)* #(&& #together)* #(&& #labelled)* { break (#(#variables,)*); }
             };
         }
+    }
+
+    /// Conditions for those rules of a list, a text or what is in it that `is_known` allows to be looked at: that there is such a length, and that
+    /// the type and a message have room for it.
+    fn possible(
+        &self,
+        agreement: &Agreement,
+        beside: Beside,
+        is_known: &dyn Fn(&Rule) -> bool,
+    ) -> Vec<TokenStream> {
+        let mut ty = beside(agreement.of).1;
+        let mut all = Vec::new();
+        for (depth, rules) in agreement.rules.iter().enumerate() {
+            ty = self.without_wrappers(ty);
+            // Lists of lists are as long as both lengths together.
+            let most = self.elements_max(ty).min(if depth > 0 { FEW } else { LENGTH_MAX });
+            let most = Literal::u64_unsuffixed(most);
+            // A number that is in the file is no matter of chance.
+            let open = rules.iter().filter(|rule| is_known(rule) && !rule.size().names().is_empty());
+            for rule in open {
+                let size = self.size(rule.size(), beside);
+                all.push(match rule {
+                    Rule::Exactly(_) => quote! { (0..=#most).contains(&#size) },
+                    Rule::AtMost(_) => quote! { #size >= 0 },
+                    Rule::Below(_) => quote! { #size >= 1 },
+                    Rule::Label(_) => quote! { true },
+                });
+            }
+            if let Type::Sequence(of, _) = self.model.ty(ty) {
+                ty = *of;
+            }
+        }
+        all
+    }
+
+    /// The most elements of a list whose length is computed from numbers beside it: its bound, and no more than a message has room for beside
+    /// others.
+    fn elements_max(&self, ty: TypeId) -> u64 {
+        let Type::Sequence(of, bound) = self.model.ty(ty) else { return LENGTH_MAX };
+        let room = match self.sizes.fixed(*of) {
+            _ if self.refers(*of) => FEW_OBJECTS,
+            Some(element) => LENGTH_MAX.min(LIST_BYTES / element.size.max(1)),
+            None => FEW,
+        };
+        bound.map_or(room, |bound| bound.min(room))
     }
 
     /// One of the labels of a union that has to have this number.
@@ -152,12 +196,16 @@ impl Emitter<'_> {
                 let Some(exact) = exact.or(rules[0].first()) else { return self.random(ty) };
                 let (value, length) =
                     (self.random_keeping(*of, &rules[1..], beside), self.size(exact.size(), beside));
-                quote! { _r.exactly(#length as __usize, |_r| #value) }
+                let most = Literal::u64_unsuffixed(self.elements_max(self.model.resolved(ty)));
+                let most = (!matches!(exact, Rule::Exactly(_))).then(|| quote! { .min(#most) });
+                quote! { _r.exactly((#length as __usize) #most, |_r| #value) }
             }
-            Type::Str { .. } => match rules.first().and_then(|rules| rules.first()) {
+            Type::Str { bound, .. } => match rules.first().and_then(|rules| rules.first()) {
                 Some(rule) => {
                     let room = self.size(rule.size(), beside);
-                    quote! { _r.text(#room as __usize - 1) }
+                    let most = bound.map(Literal::u64_unsuffixed);
+                    let most = most.map(|most| quote! { .min(#most) });
+                    quote! { _r.text((#room as __usize - 1) #most) }
                 }
                 None => self.random(ty),
             },
@@ -188,10 +236,17 @@ impl Emitter<'_> {
 
     /// Type of what is in a list of lists, perhaps an absent one.
     fn innermost(&self, ty: TypeId) -> TypeId {
+        let mut ty = self.without_wrappers(ty);
+        while let Type::Sequence(of, _) = self.model.ty(ty) {
+            ty = self.without_wrappers(*of);
+        }
+        ty
+    }
+
+    /// Type of what may be absent, or is in an array.
+    fn without_wrappers(&self, ty: TypeId) -> TypeId {
         let mut ty = self.model.resolved(ty);
-        while let Type::Optional(of) | Type::Shared(of) | Type::Sequence(of, _) | Type::Array(of, _) =
-            self.model.ty(ty)
-        {
+        while let Type::Optional(of) | Type::Shared(of) | Type::Array(of, _) = self.model.ty(ty) {
             ty = self.model.resolved(*of);
         }
         ty

@@ -79,10 +79,10 @@ fn sizes_of(agreements: &[Agreement]) -> Vec<usize> {
 }
 
 /// Elements of a list that have no fixed size.
-const FEW: u64 = 20;
+pub(super) const FEW: u64 = 20;
 
 /// Elements of a list that bring references to objects, of which a message holds a few.
-const FEW_OBJECTS: u64 = 3;
+pub(super) const FEW_OBJECTS: u64 = 3;
 
 /// The module with the self-test, which no interface file will think of.
 pub const MODULE: &str = "quill_selftest";
