@@ -9,12 +9,14 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+pub mod datagram;
 pub mod layout;
 #[cfg(test)]
 pub mod loopback;
 mod near;
 mod source;
 
+pub use datagram::{Beside, Datagram, Head, Sent};
 pub use layout::{Interface, Layout};
 pub use near::Near;
 pub use source::{Ways, source};
@@ -154,11 +156,11 @@ pub trait Network: core::fmt::Debug {
         DATAGRAM_MAX[usize::from(to.is_ipv6())]
     }
 
-    /// Sends a datagram. `ECONNREFUSED`, `EHOSTUNREACH`: an earlier one was refused or dropped, and this one is not sent.
-    fn send_to(&self, number: u64, to: SocketAddr, bytes: &[u8]) -> Result<()>;
+    /// Sends a datagram, as far as the network can so. `ECONNREFUSED`, `EHOSTUNREACH`: an earlier one was refused or dropped, and this one is not sent.
+    fn send_to(&self, number: u64, to: SocketAddr, bytes: &[u8], sent: &Sent) -> Result<()>;
 
-    /// Takes a datagram: from whom, and what. `ECONNREFUSED`, `EHOSTUNREACH`: one that was sent was refused or dropped.
-    fn receive_from(&self, number: u64) -> Result<(SocketAddr, Vec<u8>)>;
+    /// Takes a datagram. `ECONNREFUSED`, `EHOSTUNREACH`: one that was sent was refused or dropped.
+    fn receive_from(&self, number: u64) -> Result<Datagram>;
 
     /// Makes a socket for echo requests.
     fn open_echo(&self, number: u64) -> Result<()>;
@@ -246,10 +248,10 @@ impl Network for Nowhere {
     fn set_sending(&self, _: u64, _: Sending) -> Result<()> {
         Err(ENETUNREACH)
     }
-    fn send_to(&self, _: u64, _: SocketAddr, _: &[u8]) -> Result<()> {
+    fn send_to(&self, _: u64, _: SocketAddr, _: &[u8], _: &Sent) -> Result<()> {
         Err(ENETUNREACH)
     }
-    fn receive_from(&self, _: u64) -> Result<(SocketAddr, Vec<u8>)> {
+    fn receive_from(&self, _: u64) -> Result<Datagram> {
         Err(EAGAIN)
     }
     fn open_echo(&self, number: u64) -> Result<()> {

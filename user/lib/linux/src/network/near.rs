@@ -6,9 +6,9 @@
 
 mod datagrams;
 
-use super::{Ends, NEAR_DATAGRAM_MAX, Network, Phase, Presence, Sending, readiness};
+use super::{Datagram, Ends, NEAR_DATAGRAM_MAX, Network, Phase, Presence, Sending, Sent, readiness};
 use crate::budget::{Budget, Share};
-use crate::errno::{EADDRINUSE, EAGAIN, ECONNREFUSED, ECONNRESET, EHOSTUNREACH, Result};
+use crate::errno::{EADDRINUSE, EAGAIN, ECONNREFUSED, ECONNRESET, EHOSTUNREACH, ENETUNREACH, Result};
 use crate::places::take_front;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::rc::{Rc, Weak};
@@ -272,20 +272,30 @@ impl Near {
     }
 
     /// The socket here that a datagram is for, and its sender as that sees it. Other addresses of this machine than those of loopback are the network's to know.
-    fn way(&self, number: u64, to: SocketAddr) -> Option<(u64, SocketAddr)> {
+    fn way(&self, number: u64, named: Option<IpAddr>, to: SocketAddr) -> Option<(u64, SocketAddr)> {
         let is_loopback = to.ip().is_loopback() && self.below.has(to.ip());
-        is_loopback.then(|| self.state.borrow().datagrams.way(number, to)).flatten()
+        is_loopback.then(|| self.state.borrow().datagrams.way(number, named, to)).flatten()
     }
 
     /// Gives a datagram to the socket here that it is for. Whether there is one; if it has no room, the datagram is lost.
-    fn send_here(&self, number: u64, to: SocketAddr, bytes: &[u8]) -> bool {
-        let Some((receiver, from)) = self.way(number, to) else { return false };
+    fn send_here(&self, number: u64, to: SocketAddr, bytes: &[u8], sent: &Sent) -> bool {
+        let Some((receiver, from)) = self.way(number, sent.from, to) else { return false };
         let state = &mut *self.state.borrow_mut();
-        let told = state.datagrams.push(receiver, from, bytes, self.datagram_room);
+        let told = state.datagrams.push(receiver, (from, to), (bytes, sent), self.datagram_room);
         if told != 0 {
             state.push((receiver, told));
         }
         true
+    }
+
+    /// Whether datagrams that the network below sends go from an address anyway. It takes none from a program.
+    fn is_source_below(&self, number: u64, from: IpAddr, to: SocketAddr) -> bool {
+        match self.state.borrow().datagrams.address(number) {
+            // It was told so.
+            _ if to.ip().is_multicast() => true,
+            Some(own) if !own.is_unspecified() && !own.is_multicast() => own == from,
+            _ => self.below.source(to.ip()) == Some(from),
+        }
     }
 
     /// An outcome of the network below: if it tells of a failure, it is known what has become of the datagrams that went there.
@@ -435,16 +445,23 @@ impl Network for Near {
     }
     fn datagram_max(&self, number: u64, to: SocketAddr) -> usize {
         let least = self.below.datagram_max(number, to);
-        if self.way(number, to).is_some() { NEAR_DATAGRAM_MAX[usize::from(to.is_ipv6())] } else { least }
+        if self.way(number, None, to).is_some() {
+            NEAR_DATAGRAM_MAX[usize::from(to.is_ipv6())]
+        } else {
+            least
+        }
     }
-    fn send_to(&self, number: u64, to: SocketAddr, bytes: &[u8]) -> Result<()> {
-        if self.send_here(number, to, bytes) {
+    fn send_to(&self, number: u64, to: SocketAddr, bytes: &[u8], sent: &Sent) -> Result<()> {
+        if self.send_here(number, to, bytes, sent) {
             return Ok(());
         }
+        if sent.from.is_some_and(|from| !self.is_source_below(number, from, to)) {
+            return Err(ENETUNREACH);
+        }
         self.state.borrow_mut().datagrams.send_below(number, to);
-        self.settled(number, self.below.send_to(number, to, bytes))
+        self.settled(number, self.below.send_to(number, to, bytes, sent))
     }
-    fn receive_from(&self, number: u64) -> Result<(SocketAddr, Vec<u8>)> {
+    fn receive_from(&self, number: u64) -> Result<Datagram> {
         let is_turn_of_below = self.state.borrow_mut().datagrams.is_turn_of_below(number);
         if is_turn_of_below && self.below.ready(number) & readiness::READ != 0 {
             match self.below.receive_from(number) {

@@ -143,6 +143,8 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             (LEVEL_IPV6, IPV6_V6ONLY) if inet.local.get().is_some() => return Err(EINVAL),
             (_, name) => (name, value),
         };
-        super::done(inet.options.set(inet.family, inet.is_stream(), (level, name), value))
+        inet.options.set(inet.family, inet.is_stream(), (level, name), value)?;
+        self.sockets.wants_dates |= inet.options.date_option().is_some();
+        crate::system::DONE
     }
 }

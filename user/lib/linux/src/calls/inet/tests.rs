@@ -1,5 +1,6 @@
 //! Sockets of networks as programs see them, over a network in memory.
 
+mod beside;
 mod echoes;
 mod groups;
 mod harm;

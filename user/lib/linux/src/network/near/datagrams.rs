@@ -2,9 +2,9 @@
 
 use super::{Share, readiness};
 use crate::budget::Budget;
+use crate::network::{Beside, Datagram, Sent};
 use alloc::collections::{BTreeMap, VecDeque};
-use alloc::vec::Vec;
-use core::mem::take;
+use core::mem::{size_of, take};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Bytes that datagrams of a socket count for, at most. More are lost, as on Linux.
@@ -12,6 +12,8 @@ pub const ROOM: usize = 208 << 10;
 
 /// Bytes that a datagram counts for, beside its own: its place, and as much again, since places are made ahead.
 pub const HEAD: usize = 192;
+
+const _: () = assert!(2 * size_of::<Datagram>() <= HEAD);
 
 /// Datagrams from here in a row, behind which those from below have their turn.
 pub const IN_A_ROW: usize = 16;
@@ -27,8 +29,8 @@ struct Socket {
     peer: Option<SocketAddr>,
     /// A datagram to its peer went to the network below, and it is not known what became of it.
     is_far: bool,
-    /// Datagrams that wait, with their senders.
-    queue: VecDeque<(SocketAddr, Vec<u8>)>,
+    /// Datagrams that wait.
+    queue: VecDeque<Datagram>,
     /// Share of the budget for them, of whoever has made the socket: nobody else is charged if it does not read.
     share: Share,
     /// Cost of the last one that was taken. It is charged until the next one is asked for, since whoever asks keeps it for its program.
@@ -75,8 +77,8 @@ impl Datagrams {
         let Some(socket) = self.sockets.get_mut(&number) else { return };
         (socket.peer, socket.is_far) = (to, false);
         if to.is_some() {
-            socket.queue.retain(|(from, _)| Some(*from) == to);
-            let left: usize = socket.queue.iter().map(|(_, bytes)| cost(bytes)).sum();
+            socket.queue.retain(|datagram| Some(datagram.from) == to);
+            let left: usize = socket.queue.iter().map(|datagram| cost(&datagram.bytes)).sum();
             socket.share.resize(left + socket.taken);
         }
     }
@@ -89,15 +91,15 @@ impl Datagrams {
         }
     }
 
-    /// The socket that a datagram of another one is for, by loopback, and the sender as that sees it. None: the network below finds it.
-    pub fn way(&self, number: u64, to: SocketAddr) -> Option<(u64, SocketAddr)> {
+    /// The socket that a datagram of another one is for, by loopback, and the sender as that sees it, with the address that it has named or its own. None: the network below finds it.
+    pub fn way(&self, number: u64, named: Option<IpAddr>, to: SocketAddr) -> Option<(u64, SocketAddr)> {
         let own = self.sockets.get(&number).filter(|socket| !socket.is_far)?.at;
         let any: [IpAddr; 2] = [Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into()];
         let any = if to.is_ipv4() { &any[..] } else { &any[..1] };
         let mut places = any.iter().map(|any| (*any, to.port()));
         let receiver =
             *self.alone.get(&place(to)).or_else(|| places.find_map(|place| self.alone.get(&place)))?;
-        let from = match own.ip() {
+        let from = match named.unwrap_or(own.ip()) {
             from if from.is_loopback() => from,
             from if !from.is_unspecified() && !from.is_multicast() => return None,
             _ if to.is_ipv4() => Ipv4Addr::LOCALHOST.into(),
@@ -110,29 +112,36 @@ impl Datagrams {
     }
 
     /// A datagram has come. If there is no room for it, it is lost. Bits of [`readiness`] that are to be told.
-    pub fn push(&mut self, number: u64, from: SocketAddr, bytes: &[u8], room: usize) -> u32 {
+    pub fn push(
+        &mut self,
+        number: u64,
+        (from, to): (SocketAddr, SocketAddr),
+        (bytes, sent): (&[u8], &Sent),
+        room: usize,
+    ) -> u32 {
         let Some(socket) = self.sockets.get_mut(&number) else { return 0 };
         let used = socket.share.bytes() + cost(bytes);
         if used > room || !socket.share.resize(used) {
             return 0;
         }
-        socket.queue.push_back((from, bytes.to_vec()));
+        let beside = Beside { to: Some(to.ip()), head: Some(sent.head), date: sent.date };
+        socket.queue.push_back(Datagram { from, beside, bytes: bytes.to_vec() });
         let told = socket.watched & readiness::READ;
         socket.watched &= !told;
         told
     }
 
     /// Takes the first datagram of a socket.
-    pub fn take(&mut self, number: u64) -> Option<(SocketAddr, Vec<u8>)> {
+    pub fn take(&mut self, number: u64) -> Option<Datagram> {
         let socket = self.sockets.get_mut(&number)?;
         socket.share.resize(socket.share.bytes() - take(&mut socket.taken));
-        let (from, bytes) = socket.queue.pop_front()?;
-        socket.taken = cost(&bytes);
+        let datagram = socket.queue.pop_front()?;
+        socket.taken = cost(&datagram.bytes);
         socket.in_a_row += 1;
         if socket.queue.capacity() > PLACES.max(4 * socket.queue.len()) {
             socket.queue.shrink_to(PLACES.max(2 * socket.queue.len()));
         }
-        Some((from, bytes))
+        Some(datagram)
     }
 
     /// Whether the network below is to be asked for a datagram first, though one waits here: it has not had its turn for long, or may know what became of one that was
@@ -160,6 +169,11 @@ impl Datagrams {
         if let Some(socket) = self.sockets.get_mut(&number) {
             socket.is_far = false;
         }
+    }
+
+    /// Address of a socket.
+    pub fn address(&self, number: u64) -> Option<IpAddr> {
+        self.sockets.get(&number).map(|socket| socket.at.ip())
     }
 
     /// Whether a datagram waits at a socket.
