@@ -98,6 +98,8 @@ pub enum Protocol {
     Tcp,
     /// Datagrams.
     Udp,
+    /// Datagrams whose checksums may leave bytes out. They stay within the sandbox.
+    Lite,
     /// Echo requests, each a datagram with a message of ICMP.
     Echo,
 }
@@ -105,9 +107,10 @@ pub enum Protocol {
 impl Protocol {
     /// Protocol of a kind of sockets of a family; number 0: the usual one. `EPROTONOSUPPORT`: there is no such.
     pub fn of(family: Family, kind: Kind, number: u32) -> Result<Protocol> {
-        let all = [Protocol::Tcp, Protocol::Udp, Protocol::Echo];
+        let all = [Protocol::Tcp, Protocol::Udp, Protocol::Lite, Protocol::Echo];
         let fits = |protocol: &&Protocol| {
-            let is_meant = number == 0 && **protocol != Protocol::Echo || number == protocol.number(family);
+            let is_usual = matches!(protocol, Protocol::Tcp | Protocol::Udp);
+            let is_meant = number == 0 && is_usual || number == protocol.number(family);
             is_meant && (**protocol == Protocol::Tcp) == (kind == Kind::Stream)
         };
         all.iter().find(fits).copied().ok_or(EPROTONOSUPPORT)
@@ -118,6 +121,7 @@ impl Protocol {
         match (self, family) {
             (Protocol::Tcp, _) => 6,
             (Protocol::Udp, _) => 17,
+            (Protocol::Lite, _) => 136,
             (Protocol::Echo, Family::Four) => 1,
             (Protocol::Echo, Family::Six) => 58,
         }
@@ -200,6 +204,11 @@ impl Inet {
     /// Whether it is for echo requests.
     pub fn is_echo(&self) -> bool {
         self.protocol == Protocol::Echo
+    }
+
+    /// Whether it is one of UDP-Lite.
+    pub fn is_lite(&self) -> bool {
+        self.protocol == Protocol::Lite
     }
 
     /// Whether it listens.
@@ -313,7 +322,8 @@ impl Inet {
             };
             let from = datagram.from;
             let is_known = self.peer.get().is_none_or(|peer| self.is_same(peer, from));
-            if is_known && self.family.has(from.ip(), self.options.is_six_only()) {
+            let is_covered = self.options.takes(datagram.beside.covered);
+            if is_known && is_covered && self.family.has(from.ip(), self.options.is_six_only()) {
                 // The address of a socket that has one says where a datagram was sent to.
                 let own = self.local.get().map(|local| local.ip()).filter(|own| !own.is_unspecified());
                 datagram.beside.to = datagram.beside.to.or(own);

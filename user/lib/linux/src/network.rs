@@ -2,7 +2,7 @@
 //!
 //! An operation that cannot be done now is `EAGAIN`, and [`Network::watch`] asks to be told when it can: then [`crate::system::System::network_happened`] is called.
 
-use crate::errno::{EADDRNOTAVAIL, EAGAIN, ENETUNREACH, ENOBUFS, ENODEV, ENOTCONN, Result};
+use crate::errno::{EADDRNOTAVAIL, EAGAIN, ENETUNREACH, ENOBUFS, ENODEV, ENOTCONN, EPROTONOSUPPORT, Result};
 use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
@@ -116,6 +116,11 @@ pub trait Network: core::fmt::Debug {
     /// Makes a socket for datagrams, at an address, which may be a group, and a port. `is_shared`: others may have it who say so, too; a socket that has it alone shares it from now on.
     /// `EADDRINUSE`: somebody has the port.
     fn bind(&self, number: u64, at: SocketAddr, is_shared: bool) -> Result<()>;
+
+    /// Makes a socket for datagrams of UDP-Lite, whose ports are none of UDP's. `EPROTONOSUPPORT`: the network has no such.
+    fn bind_lite(&self, _: u64, _: SocketAddr) -> Result<()> {
+        Err(EPROTONOSUPPORT)
+    }
 
     /// Makes a socket that listens at an address and a port, and keeps so many connections that nobody has accepted, or fewer.
     fn listen(&self, number: u64, at: SocketAddr, backlog: u16) -> Result<()>;

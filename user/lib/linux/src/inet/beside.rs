@@ -146,12 +146,13 @@ impl Asked {
         if is_reached { Ok(()) } else { Err(ENETUNREACH) }
     }
 
-    /// How a datagram of a socket is sent to an address at a date.
-    pub fn sent(&self, inet: &Inet, to: IpAddr, date: u64) -> Sent {
+    /// How a datagram of a socket, with so many bytes, is sent to an address at a date.
+    pub fn sent(&self, inet: &Inet, to: IpAddr, len: usize, date: u64) -> Sent {
         let mut head = inet.options.head(if to.is_ipv4() { Family::Four } else { Family::Six });
         head.hops = self.hops.unwrap_or(head.hops);
         head.class = self.class.unwrap_or(head.class);
-        Sent { from: self.from, head, date }
+        let covered = if inet.is_lite() { inet.options.covered(len) } else { 0 };
+        Sent { from: self.from, head, date, covered }
     }
 }
 

@@ -15,6 +15,17 @@ pub const LEVEL_TCP: u32 = 6;
 pub const LEVEL_UDP: u32 = 17;
 /// See [`LEVEL_IP`].
 pub const LEVEL_IPV6: u32 = 41;
+/// See [`LEVEL_IP`].
+pub const LEVEL_LITE: u32 = 136;
+
+/// Bytes that the checksum of a datagram covers which is sent: `UDPLITE_SEND_CSCOV`.
+pub const SEND_COVERAGE: u32 = 10;
+
+/// Bytes that the checksum of a datagram covers at least which is received: `UDPLITE_RECV_CSCOV`.
+pub const RECEIVE_COVERAGE: u32 = 11;
+
+/// Bytes of the head of a datagram, which each checksum covers.
+const COVERED_MIN: i32 = 8;
 
 /// Bytes that a socket may have on the way, as Linux says it by default. The network keeps fewer.
 const SIZE: u32 = 212_992;
@@ -159,6 +170,33 @@ impl Options {
             Some(SO_TIMESTAMPNS_NEW) => matches!(name, SO_TIMESTAMP_NEW | SO_TIMESTAMPNS_NEW),
             own => own == Some(name),
         }
+    }
+
+    /// Bytes that are covered by an option of UDP-Lite, and 0 if it was not set.
+    pub fn coverage(&self, name: u32) -> u32 {
+        self.changed.borrow().get(&(LEVEL_LITE, name)).copied().unwrap_or(0)
+    }
+
+    /// Sets an option of UDP-Lite. Nothing fewer than the head can be covered.
+    pub fn set_coverage(&self, name: u32, value: i32) {
+        let value = if value == 0 { 0 } else { value.clamp(COVERED_MIN, u16::MAX.into()) };
+        self.changed.borrow_mut().insert((LEVEL_LITE, name), value.cast_unsigned());
+    }
+
+    /// Bytes of a datagram with so many that are covered when it is sent; 0: all.
+    pub fn covered(&self, len: usize) -> u16 {
+        let covered = self.coverage(SEND_COVERAGE);
+        let all = COVERED_MIN as usize + len;
+        if covered as usize >= all { 0 } else { covered as u16 }
+    }
+
+    /// Whether a socket takes a datagram of which so many bytes are covered, 0 being all. One that has asked for 0 takes no others.
+    pub fn takes(&self, covered: u16) -> bool {
+        covered == 0
+            || match self.changed.borrow().get(&(LEVEL_LITE, RECEIVE_COVERAGE)) {
+                None => true,
+                Some(least) => *least != 0 && u32::from(covered) >= *least,
+            }
     }
 
     /// The option by which the socket wants the date at which a datagram has come.

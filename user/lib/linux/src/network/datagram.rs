@@ -23,6 +23,8 @@ pub struct Sent {
     pub head: Head,
     /// The date in nanoseconds, if somebody wants to know when it has come; else 0.
     pub date: u64,
+    /// Bytes of UDP-Lite that its checksum covers, with the 8 of its head; 0: all.
+    pub covered: u16,
 }
 
 /// Facts about a datagram that has come, beside its sender.
@@ -34,6 +36,8 @@ pub struct Beside {
     pub head: Option<Head>,
     /// The date at which it came, in nanoseconds; 0: not known.
     pub date: u64,
+    /// Bytes that its checksum covers; 0: all.
+    pub covered: u16,
 }
 
 /// A datagram that has come.

@@ -8,7 +8,7 @@ use crate::errno::{
     Result,
 };
 use crate::frames::Bytes;
-use crate::inet::{Arrived, Asked, Family, Inet, address_bytes};
+use crate::inet::{Arrived, Asked, Family, Inet, Protocol, address_bytes};
 use crate::machine::{Machine, Tid};
 use crate::network::{DATAGRAM_MAX, ECHO_MAX, NEAR_DATAGRAM_MAX, readiness};
 use crate::open::Open;
@@ -111,14 +111,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if request.is_none() && !is_usual && bytes.len() > network.datagram_max(inet.number, to) {
             return Err(EMSGSIZE);
         }
-        if to.ip().is_multicast() && !inet.is_echo() {
+        if to.ip().is_multicast() && inet.protocol == Protocol::Udp {
             inet.tell_sending(&*network, asked)?;
         }
         let outcome = match request {
             Some(request) => network.ask(inet.number, to.ip(), request),
             None => {
                 let date = if self.sockets.wants_dates { self.machine.date() } else { 0 };
-                network.send_to(inet.number, to, bytes, &asked.sent(inet, to.ip(), date))
+                network.send_to(inet.number, to, bytes, &asked.sent(inet, to.ip(), bytes.len(), date))
             }
         };
         if outcome == Err(EAGAIN) {

@@ -4,6 +4,7 @@ mod beside;
 mod echoes;
 mod groups;
 mod harm;
+mod lite;
 mod near;
 mod options;
 mod ports;

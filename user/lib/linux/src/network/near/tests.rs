@@ -338,7 +338,7 @@ fn near_datagrams_are_like_those_below() {
 }
 
 /// A datagram without anything beside it.
-const PLAIN: Sent = Sent { from: None, head: Head { hops: 64, class: 0 }, date: 0 };
+const PLAIN: Sent = Sent { from: None, head: Head { hops: 64, class: 0 }, date: 0, covered: 0 };
 
 /// Takes a datagram: from whom, and what.
 fn taken(near: &Near, number: u64) -> Result<(SocketAddr, Vec<u8>)> {
@@ -462,8 +462,9 @@ fn heads_of_datagrams_come_with_them() {
     let (near, _) = near(ROOM, &Budget::new(1 << 20));
     bound(&near);
     let (to, head) = (at("127.0.0.1:82"), Head { hops: 7, class: 0xb8 });
-    near.send_to(1, to, b"x", &Sent { from: Some(at("127.0.0.9:1").ip()), head, date: 5 }).unwrap();
-    let beside = Beside { to: Some(to.ip()), head: Some(head), date: 5 };
+    near.send_to(1, to, b"x", &Sent { from: Some(at("127.0.0.9:1").ip()), head, date: 5, covered: 9 })
+        .unwrap();
+    let beside = Beside { to: Some(to.ip()), head: Some(head), date: 5, covered: 9 };
     let come = Datagram { from: at("127.0.0.9:81"), beside, bytes: b"x".to_vec() };
     assert_eq!(near.receive_from(2), Ok(come));
     let by = |from: &str| Sent { from: Some(at(from).ip()), ..PLAIN };
