@@ -13,7 +13,9 @@ use linux::errno::{
     EADDRINUSE, EAGAIN, ECONNREFUSED, ECONNRESET, EHOSTUNREACH, EINVAL, EIO, ENETDOWN, ENETUNREACH, ENOBUFS,
     ENOTCONN, Errno, Result,
 };
-use linux::network::{self, Ends, Network, Nowhere, Phase, Presence, Sending, Ways, readiness};
+use linux::network::{
+    self, Datagram, Ends, Network, Nowhere, Phase, Presence, Sending, Sent, Ways, readiness,
+};
 use net::sockets::{ANYWHERE, Entrance, Sockets, endpoint, packed, socket_address, unpacked};
 use rt::api::stub::{Failure, Inbox, View};
 use rt::door::Reference;
@@ -371,14 +373,15 @@ impl Network for Tern {
         self.with_datagrams(number, |datagrams| datagrams.set_sending(&packed(from), hops, loops))
     }
 
-    fn send_to(&self, number: u64, to: SocketAddr, bytes: &[u8]) -> Result<()> {
+    // The server says from where it sends, with how many hops, and knows no classes.
+    fn send_to(&self, number: u64, to: SocketAddr, bytes: &[u8], _: &Sent) -> Result<()> {
         if self.nowhere(|_| ()).is_some() {
             return Err(ENETUNREACH);
         }
         self.with_datagrams(number, |datagrams| datagrams.send(&endpoint(to), bytes))
     }
 
-    fn receive_from(&self, number: u64) -> Result<(SocketAddr, Vec<u8>)> {
+    fn receive_from(&self, number: u64) -> Result<Datagram> {
         if self.is_nowhere(number) {
             return Err(EAGAIN);
         }
@@ -386,7 +389,7 @@ impl Network for Tern {
         self.with_datagrams(number, |datagrams| {
             Inbox::open(&mut **spare, |inbox| {
                 let (bytes, from) = datagrams.receive(inbox)?;
-                Ok((socket_address(&from), bytes.to_vec()))
+                Ok(Datagram::new(socket_address(&from), bytes.to_vec()))
             })?
         })
     }

@@ -5,6 +5,7 @@
 //! ahead of the program: see [`Inet::fill`].
 
 mod address;
+mod beside;
 mod echo;
 pub mod groups;
 mod lines;
@@ -15,7 +16,7 @@ use crate::errno::{
     EAGAIN, ECONNREFUSED, ECONNRESET, EHOSTUNREACH, ENOTCONN, EPIPE, EPROTONOSUPPORT, ETIMEDOUT, Errno,
     Result,
 };
-use crate::network::{Network, Phase, readiness};
+use crate::network::{Beside, Datagram, Network, Phase, readiness};
 use crate::places::take_front;
 use crate::socket::{Kind, READABLE, SHUT_READ, SHUT_WRITE};
 use alloc::collections::VecDeque;
@@ -25,6 +26,7 @@ use core::net::SocketAddr;
 use linux_raw_sys::general::{POLLERR, POLLHUP, POLLOUT, POLLRDHUP, POLLWRBAND, POLLWRNORM};
 
 pub use address::{Family, address_bytes, parse};
+pub use beside::Asked;
 pub use echo::request;
 pub use groups::Groups;
 pub use lines::head;
@@ -71,7 +73,7 @@ struct Ahead {
     /// Bytes of a stream.
     bytes: VecDeque<u8>,
     /// A datagram.
-    datagram: Option<(SocketAddr, Vec<u8>)>,
+    datagram: Option<Datagram>,
 }
 
 /// Something received.
@@ -83,6 +85,8 @@ pub struct Arrived {
     pub whole: usize,
     /// The sender of a datagram.
     pub from: Option<SocketAddr>,
+    /// Facts about it.
+    pub beside: Beside,
     /// Whether nothing more will come.
     pub is_end: bool,
 }
@@ -94,6 +98,8 @@ pub enum Protocol {
     Tcp,
     /// Datagrams.
     Udp,
+    /// Datagrams whose checksums may leave bytes out. They stay within the sandbox.
+    Lite,
     /// Echo requests, each a datagram with a message of ICMP.
     Echo,
 }
@@ -101,9 +107,10 @@ pub enum Protocol {
 impl Protocol {
     /// Protocol of a kind of sockets of a family; number 0: the usual one. `EPROTONOSUPPORT`: there is no such.
     pub fn of(family: Family, kind: Kind, number: u32) -> Result<Protocol> {
-        let all = [Protocol::Tcp, Protocol::Udp, Protocol::Echo];
+        let all = [Protocol::Tcp, Protocol::Udp, Protocol::Lite, Protocol::Echo];
         let fits = |protocol: &&Protocol| {
-            let is_meant = number == 0 && **protocol != Protocol::Echo || number == protocol.number(family);
+            let is_usual = matches!(protocol, Protocol::Tcp | Protocol::Udp);
+            let is_meant = number == 0 && is_usual || number == protocol.number(family);
             is_meant && (**protocol == Protocol::Tcp) == (kind == Kind::Stream)
         };
         all.iter().find(fits).copied().ok_or(EPROTONOSUPPORT)
@@ -114,6 +121,7 @@ impl Protocol {
         match (self, family) {
             (Protocol::Tcp, _) => 6,
             (Protocol::Udp, _) => 17,
+            (Protocol::Lite, _) => 136,
             (Protocol::Echo, Family::Four) => 1,
             (Protocol::Echo, Family::Six) => 58,
         }
@@ -196,6 +204,11 @@ impl Inet {
     /// Whether it is for echo requests.
     pub fn is_echo(&self) -> bool {
         self.protocol == Protocol::Echo
+    }
+
+    /// Whether it is one of UDP-Lite.
+    pub fn is_lite(&self) -> bool {
+        self.protocol == Protocol::Lite
     }
 
     /// Whether it listens.
@@ -296,7 +309,7 @@ impl Inet {
             return Err(EAGAIN);
         }
         for _ in 0..STRANGERS_MAX {
-            let (from, bytes) = match self.receive_from(network) {
+            let mut datagram = match self.receive_from(network) {
                 Err(error @ (ECONNREFUSED | EHOSTUNREACH)) => {
                     self.error.set(Some(error));
                     return Err(EAGAIN);
@@ -307,9 +320,14 @@ impl Inet {
                 }
                 received => received?,
             };
+            let from = datagram.from;
             let is_known = self.peer.get().is_none_or(|peer| self.is_same(peer, from));
-            if is_known && self.family.has(from.ip(), self.options.is_six_only()) {
-                self.ahead.borrow_mut().datagram = Some((from, bytes));
+            let is_covered = self.options.takes(datagram.beside.covered);
+            if is_known && is_covered && self.family.has(from.ip(), self.options.is_six_only()) {
+                // The address of a socket that has one says where a datagram was sent to.
+                let own = self.local.get().map(|local| local.ip()).filter(|own| !own.is_unspecified());
+                datagram.beside.to = datagram.beside.to.or(own);
+                self.ahead.borrow_mut().datagram = Some(datagram);
                 return Ok(());
             }
         }
@@ -317,13 +335,13 @@ impl Inet {
     }
 
     /// Takes a datagram from below, or the answer to an echo request.
-    fn receive_from(&self, network: &dyn Network) -> Result<(SocketAddr, Vec<u8>)> {
+    fn receive_from(&self, network: &dyn Network) -> Result<Datagram> {
         if !self.is_echo() {
             return network.receive_from(self.number);
         }
         let (from, number, bytes) = network.answer(self.number)?;
         let port = self.local.get().map_or(0, |local| local.port());
-        Ok((SocketAddr::new(from, 0), echo::answer(self.family, port, number, &bytes)))
+        Ok(Datagram::new(SocketAddr::new(from, 0), echo::answer(self.family, port, number, &bytes)))
     }
 
     /// Whether a sender is the other end. Those that answer echo requests have no ports.
@@ -355,7 +373,7 @@ impl Inet {
             return self.ahead.borrow().bytes.len();
         }
         let _ = self.fill(network);
-        self.ahead.borrow().datagram.as_ref().map_or(0, |(_, bytes)| bytes.len())
+        self.ahead.borrow().datagram.as_ref().map_or(0, |datagram| datagram.bytes.len())
     }
 
     /// Reads so many bytes of a stream ahead, if there are as many.
@@ -521,9 +539,9 @@ impl Inet {
         }
         let ahead = &mut self.ahead.borrow_mut().datagram;
         let found = if peeks { ahead.clone() } else { ahead.take() };
-        let (from, mut bytes) = found.ok_or(EAGAIN)?;
+        let Datagram { from, beside, mut bytes } = found.ok_or(EAGAIN)?;
         let whole = bytes.len();
         bytes.truncate(room);
-        Ok(Arrived { bytes, whole, from: Some(from), is_end: false })
+        Ok(Arrived { bytes, whole, from: Some(from), beside, is_end: false })
     }
 }

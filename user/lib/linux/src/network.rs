@@ -2,19 +2,21 @@
 //!
 //! An operation that cannot be done now is `EAGAIN`, and [`Network::watch`] asks to be told when it can: then [`crate::system::System::network_happened`] is called.
 
-use crate::errno::{EADDRNOTAVAIL, EAGAIN, ENETUNREACH, ENOBUFS, ENODEV, ENOTCONN, Result};
+use crate::errno::{EADDRNOTAVAIL, EAGAIN, ENETUNREACH, ENOBUFS, ENODEV, ENOTCONN, EPROTONOSUPPORT, Result};
 use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+pub mod datagram;
 pub mod layout;
 #[cfg(test)]
 pub mod loopback;
 mod near;
 mod source;
 
+pub use datagram::{Beside, Datagram, Head, Sent};
 pub use layout::{Interface, Layout};
 pub use near::Near;
 pub use source::{Ways, source};
@@ -115,6 +117,11 @@ pub trait Network: core::fmt::Debug {
     /// `EADDRINUSE`: somebody has the port.
     fn bind(&self, number: u64, at: SocketAddr, is_shared: bool) -> Result<()>;
 
+    /// Makes a socket for datagrams of UDP-Lite, whose ports are none of UDP's. `EPROTONOSUPPORT`: the network has no such.
+    fn bind_lite(&self, _: u64, _: SocketAddr) -> Result<()> {
+        Err(EPROTONOSUPPORT)
+    }
+
     /// Makes a socket that listens at an address and a port, and keeps so many connections that nobody has accepted, or fewer.
     fn listen(&self, number: u64, at: SocketAddr, backlog: u16) -> Result<()>;
 
@@ -154,11 +161,11 @@ pub trait Network: core::fmt::Debug {
         DATAGRAM_MAX[usize::from(to.is_ipv6())]
     }
 
-    /// Sends a datagram. `ECONNREFUSED`, `EHOSTUNREACH`: an earlier one was refused or dropped, and this one is not sent.
-    fn send_to(&self, number: u64, to: SocketAddr, bytes: &[u8]) -> Result<()>;
+    /// Sends a datagram, as far as the network can so. `ECONNREFUSED`, `EHOSTUNREACH`: an earlier one was refused or dropped, and this one is not sent.
+    fn send_to(&self, number: u64, to: SocketAddr, bytes: &[u8], sent: &Sent) -> Result<()>;
 
-    /// Takes a datagram: from whom, and what. `ECONNREFUSED`, `EHOSTUNREACH`: one that was sent was refused or dropped.
-    fn receive_from(&self, number: u64) -> Result<(SocketAddr, Vec<u8>)>;
+    /// Takes a datagram. `ECONNREFUSED`, `EHOSTUNREACH`: one that was sent was refused or dropped.
+    fn receive_from(&self, number: u64) -> Result<Datagram>;
 
     /// Makes a socket for echo requests.
     fn open_echo(&self, number: u64) -> Result<()>;
@@ -246,10 +253,10 @@ impl Network for Nowhere {
     fn set_sending(&self, _: u64, _: Sending) -> Result<()> {
         Err(ENETUNREACH)
     }
-    fn send_to(&self, _: u64, _: SocketAddr, _: &[u8]) -> Result<()> {
+    fn send_to(&self, _: u64, _: SocketAddr, _: &[u8], _: &Sent) -> Result<()> {
         Err(ENETUNREACH)
     }
-    fn receive_from(&self, _: u64) -> Result<(SocketAddr, Vec<u8>)> {
+    fn receive_from(&self, _: u64) -> Result<Datagram> {
         Err(EAGAIN)
     }
     fn open_echo(&self, number: u64) -> Result<()> {

@@ -4,6 +4,7 @@
 //! it has been read, as in Linux, so a sender has a limit and not a receiver. Beside that, sockets and messages have shares of the budget.
 //! Descriptors on the way are in `flight`.
 
+pub mod beside;
 mod flight;
 mod listening;
 mod stuck;

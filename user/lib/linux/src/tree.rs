@@ -55,7 +55,7 @@ pub const IPC: usize = 58;
 pub const NET: usize = 75;
 
 /// All entries, by number. A directory stands in front of what is in it.
-static ALL: [Entry; 83] = [
+static ALL: [Entry; 85] = [
     Entry(SYSTEM, "", Directory),
     Entry(CHOICES, "", Directory),
     // /sys
@@ -144,6 +144,8 @@ static ALL: [Entry; 83] = [
     Entry(NET, "udp", Told(Teller::Inet(Protocol::Udp, Family::Four))),
     Entry(NET, "udp6", Told(Teller::Inet(Protocol::Udp, Family::Six))),
     Entry(NET, "unix", Told(Teller::Unix)),
+    Entry(NET, "udplite", Told(Teller::Inet(Protocol::Lite, Family::Four))),
+    Entry(NET, "udplite6", Told(Teller::Inet(Protocol::Lite, Family::Six))),
 ];
 
 /// Entries of a directory with their numbers.

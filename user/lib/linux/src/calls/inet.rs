@@ -58,11 +58,13 @@ fn reached(to: SocketAddr) -> SocketAddr {
     SocketAddr::new(address, to.port())
 }
 
-/// Makes a socket for datagrams or for echo requests below. A port that its program has not named is nobody else's, which is only told by asking for it alone; then others may come to it who
+/// Makes a socket for datagrams or for echo requests below, or one of UDP-Lite, which is in front of that. A port that its program has not named is nobody else's, which is only told by asking for it alone; then others may come to it who
 /// say so, as if it had been named.
 fn bind_below(network: &dyn Network, inet: &Inet, at: SocketAddr, is_named: bool) -> Result<()> {
-    if inet.is_echo() {
-        return network.open_echo(inet.number);
+    match inet.protocol {
+        Protocol::Echo => return network.open_echo(inet.number),
+        Protocol::Lite => return network.bind_lite(inet.number, at),
+        Protocol::Tcp | Protocol::Udp => {}
     }
     let is_shared = inet.options.shares().contains(&true);
     if is_shared && !is_named {

@@ -10,6 +10,7 @@ use crate::netlink;
 use crate::open::{Object, Open};
 use crate::process::Event;
 use crate::signal::Cause;
+use crate::socket::beside::{Control, HEAD_BYTES, half, things};
 use crate::socket::{Credentials, Enclosed, Kind, READABLE, Received, Socket, SocketName};
 use crate::system::{Answer, Outcome, System};
 use alloc::rc::Rc;
@@ -37,9 +38,6 @@ const CONTROL_MAX: u64 = 20 << 10;
 /// Descriptors of one message, at most.
 const RIGHTS_MAX: usize = 253;
 
-/// Bytes of the head of something beside a message: length, level, type.
-const HEAD_BYTES: usize = 16;
-
 /// Bytes of `struct ucred`.
 const CREDENTIALS_BYTES: usize = 12;
 
@@ -53,7 +51,7 @@ pub(super) struct Header {
     /// Addresses and lengths.
     pub(super) pieces: Vec<(u64, u64)>,
     /// Where the things beside the message are, and their bytes.
-    control: (u64, u64),
+    pub(super) control: (u64, u64),
 }
 
 impl Header {
@@ -63,7 +61,8 @@ impl Header {
 
     /// Nothing beside the message yet, and the room that there is for it.
     pub(super) fn beside(&self) -> Control {
-        Control { room: self.control.1.min(CONTROL_MAX) as usize, ..Control::default() }
+        let (at, len) = self.control;
+        Control::with_room(if at == 0 { 0 } else { len.min(CONTROL_MAX) as usize })
     }
 }
 
@@ -80,11 +79,6 @@ pub fn address_bytes(name: Option<&SocketName>) -> Vec<u8> {
     bytes
 }
 
-/// A number of 32 bits in bytes.
-fn half(bytes: &[u8], at: usize) -> u32 {
-    bytes.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_le_bytes)
-}
-
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(super) fn header(&mut self, tid: Tid, at: u64) -> Result<Header> {
         let [name, name_len, pieces, count, control, control_len, _] = self.words(tid, at)?;
@@ -99,7 +93,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             at: Some(at),
             name: if name == 0 { (0, 0) } else { (name, name_len) },
             pieces: Vec::new(),
-            control: if control == 0 { (0, 0) } else { (control, control_len) },
+            control: (control, control_len),
         };
         let mut total = 0u64;
         for index in 0..count {
@@ -147,22 +141,25 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(())
     }
 
-    /// Things that go with a message.
-    fn enclosed(&mut self, tid: Tid, (address, len): (u64, u64)) -> Result<Enclosed> {
-        let files_max = self.process(tid)?.limits[RLIMIT_NOFILE as usize][0];
-        let files_max = usize::try_from(files_max).unwrap_or(usize::MAX);
-        let mut enclosed = Enclosed { files: Vec::new(), files_max, credentials: self.credentials(tid)? };
+    /// Bytes beside a message that is sent.
+    pub(super) fn beside(&mut self, tid: Tid, (address, len): (u64, u64)) -> Result<Vec<u8>> {
         if len > CONTROL_MAX {
             return Err(ENOBUFS);
         }
         let mut bytes = vec![0; len as usize];
         self.read(tid, address, &mut bytes)?;
-        let mut rest = bytes.as_slice();
-        while rest.len() >= HEAD_BYTES {
-            let len = u64::from(half(rest, 0)) | u64::from(half(rest, 4)) << 32;
-            let len = usize::try_from(len).map_err(|_| EINVAL)?;
-            let body = rest.get(HEAD_BYTES..len).ok_or(EINVAL)?;
-            match (half(rest, 8), half(rest, 12)) {
+        Ok(bytes)
+    }
+
+    /// Things that go with a message.
+    fn enclosed(&mut self, tid: Tid, control: (u64, u64)) -> Result<Enclosed> {
+        let files_max = self.process(tid)?.limits[RLIMIT_NOFILE as usize][0];
+        let files_max = usize::try_from(files_max).unwrap_or(usize::MAX);
+        let mut enclosed = Enclosed { files: Vec::new(), files_max, credentials: self.credentials(tid)? };
+        let bytes = self.beside(tid, control)?;
+        for thing in things(&bytes) {
+            let (which, body) = thing?;
+            match which {
                 (SOL_SOCKET, SCM_RIGHTS) => self.enclose_files(tid, body, &mut enclosed)?,
                 (SOL_SOCKET, SCM_CREDENTIALS) => {
                     let own = enclosed.credentials;
@@ -179,7 +176,6 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                 (SOL_SOCKET, _) => return Err(EINVAL),
                 _ => {}
             }
-            rest = rest.get(len.next_multiple_of(8)..).unwrap_or_default();
         }
         Ok(enclosed)
     }
@@ -376,7 +372,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let told = flags & MSG_CMSG_CLOEXEC | if is_cut { MSG_TRUNC } else { 0 };
         let mut control = header.beside();
         if let Some(credentials) = received.credentials.filter(|_| socket.tells_sender.get()) {
-            control.put(SOL_SOCKET, SCM_CREDENTIALS, &credentials.bytes());
+            control.put((SOL_SOCKET, SCM_CREDENTIALS), &credentials.bytes());
         }
         self.put_files(tid, flags, &mut control, &mut received.files);
         let name = received.from.as_ref().map(|name| address_bytes(Some(name))).unwrap_or_default();
@@ -425,7 +421,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             }
         }
         if !numbers.is_empty() {
-            control.put(SOL_SOCKET, SCM_RIGHTS, &numbers);
+            control.put((SOL_SOCKET, SCM_RIGHTS), &numbers);
         }
     }
 
@@ -492,36 +488,5 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let header = self.header(tid, at)?;
         let done = self.thread(tid)?.done;
         self.receive_whole(tid, &open, &header, flags as u32, done)
-    }
-}
-
-/// Things beside a message, as a process sees them.
-#[derive(Debug, Default)]
-pub(super) struct Control {
-    bytes: Vec<u8>,
-    room: usize,
-    /// Whether something had no room.
-    is_cut: bool,
-}
-
-impl Control {
-    fn left(&self) -> usize {
-        self.room.saturating_sub(self.bytes.len())
-    }
-
-    pub(super) fn put(&mut self, level: u32, kind: u32, body: &[u8]) {
-        let left = self.left();
-        if left < HEAD_BYTES {
-            self.is_cut = true;
-            return;
-        }
-        let len = HEAD_BYTES + body.len();
-        self.is_cut |= len > left;
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(&(len.min(left) as u64).to_le_bytes());
-        self.bytes.extend_from_slice(&level.to_le_bytes());
-        self.bytes.extend_from_slice(&kind.to_le_bytes());
-        self.bytes.extend_from_slice(body);
-        self.bytes.resize(start + len.next_multiple_of(8).min(left), 0);
     }
 }

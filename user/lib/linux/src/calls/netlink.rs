@@ -253,10 +253,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let mut control = header.beside();
         if socket.has(NETLINK_PKTINFO) {
             // Its only number is that of a group, and answers are for none.
-            control.put(SOL_NETLINK, NETLINK_PKTINFO, &[0; 4]);
+            control.put((SOL_NETLINK, NETLINK_PKTINFO), &[0; 4]);
         }
         if socket.tells_sender.get() {
-            control.put(SOL_SOCKET, SCM_CREDENTIALS, &SENDER.bytes());
+            control.put((SOL_SOCKET, SCM_CREDENTIALS), &SENDER.bytes());
         }
         let told = flags & MSG_CMSG_CLOEXEC | if is_cut { MSG_TRUNC } else { 0 };
         let (port, groups) = KERNEL;

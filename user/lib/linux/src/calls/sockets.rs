@@ -64,6 +64,8 @@ pub struct Sockets {
     pub(super) ports: Ports,
     /// The next port for a socket that does not say which; 0: none has asked yet.
     pub(super) next_port: u16,
+    /// Whether a socket of the network has ever wanted to know when datagrams come.
+    pub(super) wants_dates: bool,
     /// Ports of sockets of netlink.
     pub(super) netlinks: crate::netlink::Ports,
 }

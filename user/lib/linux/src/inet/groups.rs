@@ -2,7 +2,7 @@
 //!
 //! A socket is not there below before it has a port. What it has joined by then is joined below when it has one.
 
-use super::{Family, Inet};
+use super::{Asked, Family, Inet};
 use crate::errno::{EADDRINUSE, EADDRNOTAVAIL, EINVAL, ENOBUFS, ENODEV, Result};
 use crate::network::layout::{CARD, LOOPBACK};
 use crate::network::{Network, Sending};
@@ -117,10 +117,18 @@ impl Inet {
         Ok(())
     }
 
-    /// Tells the network how the socket sends to groups, if that is not known there.
-    pub fn tell_sending(&self, network: &dyn Network) -> Result<()> {
+    /// Tells the network how the socket sends a datagram to a group, if that is not known there.
+    pub fn tell_sending(&self, network: &dyn Network, asked: &Asked) -> Result<()> {
         let (hops, loops) = self.options.to_groups(self.family);
-        let from = self.groups.way.get().source(network, self.family)?;
+        let hops = asked.hops.unwrap_or(hops);
+        let way = match asked.interface {
+            0 => self.groups.way.get(),
+            interface => Way { interface, address: None },
+        };
+        let from = match asked.from {
+            Some(from) => from,
+            None => way.source(network, self.family)?,
+        };
         let sending = Sending { from, hops, loops };
         if self.groups.told.get() != Some(sending) {
             network.set_sending(self.number, sending)?;

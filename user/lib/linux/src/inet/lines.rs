@@ -92,7 +92,7 @@ impl Inet {
     /// Bytes that are here and that its program has not received.
     fn queued(&self) -> usize {
         let ahead = self.ahead.borrow();
-        ahead.bytes.len() + ahead.datagram.as_ref().map_or(0, |(_, bytes)| bytes.len())
+        ahead.bytes.len() + ahead.datagram.as_ref().map_or(0, |datagram| datagram.bytes.len())
     }
 
     /// Its line at a place of its table. None: it is not in it.

@@ -1,6 +1,6 @@
 //! A network in memory for tests: whatever is sent comes back to this machine. Nothing happens by itself; [`Loopback::due`] says what is to be told.
 
-use super::{DATAGRAM_MAX, Ends, Network, Phase, Presence, Sending, readiness};
+use super::{DATAGRAM_MAX, Datagram, Ends, Network, Phase, Presence, Sending, Sent, readiness};
 use crate::errno::{
     EADDRINUSE, EADDRNOTAVAIL, EAGAIN, ECONNREFUSED, ECONNRESET, EHOSTUNREACH, EINVAL, EMSGSIZE, ENETUNREACH,
     ENOBUFS, ENOTCONN, Errno, Result,
@@ -426,7 +426,7 @@ impl Network for Loopback {
         Ok(())
     }
 
-    fn send_to(&self, number: u64, to: SocketAddr, bytes: &[u8]) -> Result<()> {
+    fn send_to(&self, number: u64, to: SocketAddr, bytes: &[u8], _: &Sent) -> Result<()> {
         if to.ip().is_multicast() {
             return self.send_to_group(number, to, bytes);
         }
@@ -455,13 +455,14 @@ impl Network for Loopback {
         Ok(())
     }
 
-    fn receive_from(&self, number: u64) -> Result<(SocketAddr, Vec<u8>)> {
+    fn receive_from(&self, number: u64) -> Result<Datagram> {
         let state = &mut *self.state.borrow_mut();
         let socket = state.datagrams.get_mut(&number).ok_or(EINVAL)?;
         if let Some(error) = socket.failure.take() {
             return Err(error);
         }
-        socket.queue.pop_front().ok_or(EAGAIN)
+        let (from, bytes) = socket.queue.pop_front().ok_or(EAGAIN)?;
+        Ok(Datagram::new(from, bytes))
     }
 
     fn open_echo(&self, number: u64) -> Result<()> {

@@ -6,9 +6,9 @@
 
 mod datagrams;
 
-use super::{Ends, NEAR_DATAGRAM_MAX, Network, Phase, Presence, Sending, readiness};
+use super::{Datagram, Ends, NEAR_DATAGRAM_MAX, Network, Phase, Presence, Sending, Sent, readiness};
 use crate::budget::{Budget, Share};
-use crate::errno::{EADDRINUSE, EAGAIN, ECONNREFUSED, ECONNRESET, EHOSTUNREACH, Result};
+use crate::errno::{EADDRINUSE, EAGAIN, ECONNREFUSED, ECONNRESET, EHOSTUNREACH, ENETUNREACH, Result};
 use crate::places::take_front;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::rc::{Rc, Weak};
@@ -17,7 +17,7 @@ use core::cell::{Cell, RefCell};
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::ops::Range;
-use datagrams::Datagrams;
+use datagrams::{Datagrams, Turn};
 
 /// Bytes that wait in one direction, at most.
 pub const ROOM: usize = 64 << 10;
@@ -272,20 +272,48 @@ impl Near {
     }
 
     /// The socket here that a datagram is for, and its sender as that sees it. Other addresses of this machine than those of loopback are the network's to know.
-    fn way(&self, number: u64, to: SocketAddr) -> Option<(u64, SocketAddr)> {
-        let is_loopback = to.ip().is_loopback() && self.below.has(to.ip());
-        is_loopback.then(|| self.state.borrow().datagrams.way(number, to)).flatten()
+    fn way(&self, number: u64, named: Option<IpAddr>, to: SocketAddr) -> Option<(u64, SocketAddr)> {
+        let is_here = (to.ip().is_loopback() || self.is_lite(number)) && self.below.has(to.ip());
+        is_here.then(|| self.state.borrow().datagrams.way(number, named, to)).flatten()
+    }
+
+    /// Whether a socket is one of UDP-Lite, which there is here alone.
+    fn is_lite(&self, number: u64) -> bool {
+        self.state.borrow().datagrams.is_lite(number)
+    }
+
+    /// A datagram of UDP-Lite that nobody has here: it is refused, or no way leads to where it goes.
+    fn refuse(&self, number: u64, to: SocketAddr) -> Result<()> {
+        if !self.below.has(to.ip()) {
+            return Err(ENETUNREACH);
+        }
+        let state = &mut *self.state.borrow_mut();
+        let told = state.datagrams.refuse(number, to)?;
+        if told != 0 {
+            state.push((number, told));
+        }
+        Ok(())
     }
 
     /// Gives a datagram to the socket here that it is for. Whether there is one; if it has no room, the datagram is lost.
-    fn send_here(&self, number: u64, to: SocketAddr, bytes: &[u8]) -> bool {
-        let Some((receiver, from)) = self.way(number, to) else { return false };
+    fn send_here(&self, number: u64, to: SocketAddr, bytes: &[u8], sent: &Sent) -> bool {
+        let Some((receiver, from)) = self.way(number, sent.from, to) else { return false };
         let state = &mut *self.state.borrow_mut();
-        let told = state.datagrams.push(receiver, from, bytes, self.datagram_room);
+        let told = state.datagrams.push(receiver, (from, to), (bytes, sent), self.datagram_room);
         if told != 0 {
             state.push((receiver, told));
         }
         true
+    }
+
+    /// Whether datagrams that the network below sends go from an address anyway. It takes none from a program.
+    fn is_source_below(&self, number: u64, from: IpAddr, to: SocketAddr) -> bool {
+        match self.state.borrow().datagrams.address(number) {
+            // It was told so.
+            _ if to.ip().is_multicast() => true,
+            Some(own) if !own.is_unspecified() && !own.is_multicast() => own == from,
+            _ => self.below.source(to.ip()) == Some(from),
+        }
     }
 
     /// An outcome of the network below: if it tells of a failure, it is known what has become of the datagrams that went there.
@@ -322,6 +350,11 @@ impl Network for Near {
     fn bind(&self, number: u64, at: SocketAddr, is_shared: bool) -> Result<()> {
         self.below.bind(number, at, is_shared)?;
         self.state.borrow_mut().datagrams.bind(number, at, is_shared, &self.budget);
+        Ok(())
+    }
+
+    fn bind_lite(&self, number: u64, at: SocketAddr) -> Result<()> {
+        self.state.borrow_mut().datagrams.bind_lite(number, at, &self.budget);
         Ok(())
     }
 
@@ -423,7 +456,9 @@ impl Network for Near {
     }
 
     fn connect_datagrams(&self, number: u64, to: Option<SocketAddr>) -> Result<()> {
-        self.below.connect_datagrams(number, to)?;
+        if !self.is_lite(number) {
+            self.below.connect_datagrams(number, to)?;
+        }
         self.state.borrow_mut().datagrams.connect(number, to);
         Ok(())
     }
@@ -435,26 +470,41 @@ impl Network for Near {
     }
     fn datagram_max(&self, number: u64, to: SocketAddr) -> usize {
         let least = self.below.datagram_max(number, to);
-        if self.way(number, to).is_some() { NEAR_DATAGRAM_MAX[usize::from(to.is_ipv6())] } else { least }
+        if self.way(number, None, to).is_some() || self.is_lite(number) {
+            NEAR_DATAGRAM_MAX[usize::from(to.is_ipv6())]
+        } else {
+            least
+        }
     }
-    fn send_to(&self, number: u64, to: SocketAddr, bytes: &[u8]) -> Result<()> {
-        if self.send_here(number, to, bytes) {
+    fn send_to(&self, number: u64, to: SocketAddr, bytes: &[u8], sent: &Sent) -> Result<()> {
+        if self.send_here(number, to, bytes, sent) {
             return Ok(());
         }
+        if self.is_lite(number) {
+            return self.refuse(number, to);
+        }
+        if sent.from.is_some_and(|from| !self.is_source_below(number, from, to)) {
+            return Err(ENETUNREACH);
+        }
         self.state.borrow_mut().datagrams.send_below(number, to);
-        self.settled(number, self.below.send_to(number, to, bytes))
+        self.settled(number, self.below.send_to(number, to, bytes, sent))
     }
-    fn receive_from(&self, number: u64) -> Result<(SocketAddr, Vec<u8>)> {
-        let is_turn_of_below = self.state.borrow_mut().datagrams.is_turn_of_below(number);
-        if is_turn_of_below && self.below.ready(number) & readiness::READ != 0 {
-            match self.below.receive_from(number) {
-                Err(EAGAIN) => {}
-                outcome => return self.settled(number, outcome),
+    fn receive_from(&self, number: u64) -> Result<Datagram> {
+        let turn = self.state.borrow_mut().datagrams.turn(number);
+        match turn {
+            Turn::Refused => return Err(ECONNREFUSED),
+            Turn::Below if self.below.ready(number) & readiness::READ != 0 => {
+                match self.below.receive_from(number) {
+                    Err(EAGAIN) => {}
+                    outcome => return self.settled(number, outcome),
+                }
             }
+            Turn::Here | Turn::Below => {}
         }
         let taken = self.state.borrow_mut().datagrams.take(number);
         match taken {
             Some(taken) => Ok(taken),
+            None if self.is_lite(number) => Err(EAGAIN),
             None => self.settled(number, self.below.receive_from(number)),
         }
     }
@@ -473,8 +523,8 @@ impl Network for Near {
         if let Some(end) = state.ends.get(&number) {
             return end.ready(self.room);
         }
-        if state.datagrams.is_waiting(number) {
-            return readiness::READ | self.below.ready(number);
+        if let Some(ready) = state.datagrams.ready(number, || self.below.ready(number)) {
+            return ready;
         }
         let has_waiting = state.listeners.get(&number).is_some_and(|listener| !listener.waiting.is_empty());
         if has_waiting { readiness::READ } else { self.below.ready(number) }
@@ -492,11 +542,10 @@ impl Network for Near {
             }
             listener.watched |= events;
         }
-        let told = state.datagrams.watch(number, events);
+        let [told, left] = state.datagrams.watch(number, events);
         if told != 0 {
             state.push((number, told));
         }
-        let left = events & !told;
         if left != 0 {
             self.below.watch(number, left);
         }

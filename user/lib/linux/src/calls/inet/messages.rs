@@ -8,7 +8,7 @@ use crate::errno::{
     Result,
 };
 use crate::frames::Bytes;
-use crate::inet::{Arrived, Inet, address_bytes, request};
+use crate::inet::{Arrived, Asked, Family, Inet, Protocol, address_bytes};
 use crate::machine::{Machine, Tid};
 use crate::network::{DATAGRAM_MAX, ECHO_MAX, NEAR_DATAGRAM_MAX, readiness};
 use crate::open::Open;
@@ -19,9 +19,9 @@ use crate::system::{Answer, Outcome, System};
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
-use linux_raw_sys::general::{O_NONBLOCK, SIGPIPE};
+use linux_raw_sys::general::{CAP_NET_ADMIN, CAP_NET_RAW, O_NONBLOCK, SIGPIPE};
 use linux_raw_sys::net::{
-    MSG_DONTWAIT, MSG_ERRQUEUE, MSG_NOSIGNAL, MSG_OOB, MSG_PEEK, MSG_TRUNC, MSG_WAITALL,
+    MSG_CMSG_CLOEXEC, MSG_DONTWAIT, MSG_ERRQUEUE, MSG_NOSIGNAL, MSG_OOB, MSG_PEEK, MSG_TRUNC, MSG_WAITALL,
 };
 use vfs::FileSystem;
 
@@ -54,7 +54,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             return self.write_stream(inet, from);
         }
         let to = inet.peer.get().ok_or(EDESTADDRREQ)?;
-        self.send_datagram(inet, to, from)?;
+        self.send_datagram(inet, to, from, &Asked::default())?;
         Ok(from.len())
     }
 
@@ -91,16 +91,16 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     }
 
     /// Sends a datagram.
-    fn send_datagram(&mut self, inet: &Rc<Inet>, to: SocketAddr, bytes: &[u8]) -> Result<()> {
+    fn send_datagram(&mut self, inet: &Rc<Inet>, to: SocketAddr, bytes: &[u8], asked: &Asked) -> Result<()> {
         if let Some(error) = inet.error.take() {
             return Err(error);
         }
         if inet.is_shut(SHUT_WRITE) {
             return Err(EPIPE);
         }
-        let asked = match inet.is_echo() {
+        let request = match inet.is_echo() {
             true if bytes.len() > ECHO_MAX => return Err(EMSGSIZE),
-            true => Some(request(inet.family, bytes)?),
+            true => Some(crate::inet::request(inet.family, bytes)?),
             false => None,
         };
         let network = self.network();
@@ -108,15 +108,18 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             self.address_of_inet(inet)?;
         }
         let is_usual = bytes.len() <= DATAGRAM_MAX[usize::from(to.is_ipv6())];
-        if asked.is_none() && !is_usual && bytes.len() > network.datagram_max(inet.number, to) {
+        if request.is_none() && !is_usual && bytes.len() > network.datagram_max(inet.number, to) {
             return Err(EMSGSIZE);
         }
-        if to.ip().is_multicast() && !inet.is_echo() {
-            inet.tell_sending(&*network)?;
+        if to.ip().is_multicast() && inet.protocol == Protocol::Udp {
+            inet.tell_sending(&*network, asked)?;
         }
-        let outcome = match asked {
-            Some(asked) => network.ask(inet.number, to.ip(), asked),
-            None => network.send_to(inet.number, to, bytes),
+        let outcome = match request {
+            Some(request) => network.ask(inet.number, to.ip(), request),
+            None => {
+                let date = if self.sockets.wants_dates { self.machine.date() } else { 0 };
+                network.send_to(inet.number, to, bytes, &asked.sent(inet, to.ip(), bytes.len(), date))
+            }
         };
         if outcome == Err(EAGAIN) {
             network.watch(inet.number, readiness::WRITE);
@@ -144,6 +147,18 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok(to)
     }
 
+    /// How a datagram is to be sent by what is beside it.
+    fn asked(&mut self, tid: Tid, inet: &Inet, to: SocketAddr, beside: &[u8]) -> Result<Asked> {
+        if beside.is_empty() {
+            return Ok(Asked::default());
+        }
+        let may_mark = self.can(tid, CAP_NET_ADMIN) || self.can(tid, CAP_NET_RAW);
+        let family = if to.is_ipv4() { Family::Four } else { Family::Six };
+        let asked = Asked::parse(beside, inet.family, family, may_mark)?;
+        asked.check(&*self.network(), to.ip())?;
+        Ok(asked)
+    }
+
     /// Sends a message. `done`: bytes of it that are sent.
     pub(in crate::calls) fn send_by_inet(
         &mut self,
@@ -160,7 +175,9 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if inet.is_stream() {
             return self.send_by_stream(tid, inet, header, (is_brief, flags & MSG_NOSIGNAL != 0), done);
         }
+        let beside = self.beside(tid, header.control)?;
         let to = self.datagram_target(tid, inet, header.name)?;
+        let asked = self.asked(tid, inet, to, &beside)?;
         if header.len() > NEAR_DATAGRAM_MAX[1] as u64 {
             return Err(EMSGSIZE);
         }
@@ -168,7 +185,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         if !is_there {
             return Err(EFAULT);
         }
-        match self.send_datagram(inet, to, &bytes) {
+        match self.send_datagram(inet, to, &bytes, &asked) {
             Err(EAGAIN) if !is_brief => self.wait_for_inet(tid, inet, readiness::WRITE),
             outcome => outcome.map(|()| Outcome::Value(bytes.len() as u64)),
         }
@@ -264,7 +281,7 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         Ok((Outcome::Value(if is_told_whole { arrived.whole as u64 } else { all }), arrived))
     }
 
-    /// Receives a message, and tells its sender and its flags.
+    /// Receives a message, and tells its sender, what is known beside it, and its flags.
     pub(in crate::calls) fn receive_whole_by_inet(
         &mut self,
         tid: Tid,
@@ -274,17 +291,14 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         done: u64,
     ) -> Answer {
         let (outcome, arrived) = self.receive_by_inet(tid, (open, inet), header, flags, done)?;
-        let Some(at) = header.at.filter(|_| matches!(outcome, Outcome::Value(_))) else { return Ok(outcome) };
-        let name = sender_bytes(inet, &arrived);
-        if header.name.0 != 0 {
-            let count = name.len().min(header.name.1 as usize);
-            self.write(tid, header.name.0, name.get(..count).unwrap_or_default())?;
-            self.write(tid, at.wrapping_add(8), &(name.len() as u32).to_le_bytes())?;
+        if !matches!(outcome, Outcome::Value(_)) {
+            return Ok(outcome);
         }
+        let mut control = header.beside();
+        inet.tell_beside(&*self.network(), &arrived, self.machine.date(), &mut control);
         let is_cut = !inet.is_stream() && arrived.whole > arrived.bytes.len();
-        let told = if is_cut { MSG_TRUNC } else { 0 };
-        self.write_words(tid, at.wrapping_add(40), &[0])?;
-        self.write(tid, at.wrapping_add(48), &told.to_le_bytes())?;
+        let told = flags & MSG_CMSG_CLOEXEC | if is_cut { MSG_TRUNC } else { 0 };
+        self.write_back(tid, header, &sender_bytes(inet, &arrived), &control, told)?;
         Ok(outcome)
     }
 }

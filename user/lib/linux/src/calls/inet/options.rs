@@ -4,7 +4,7 @@ use crate::calls::sockets::time_bytes;
 use crate::errno::{EINVAL, ENOPROTOOPT, ENOTCONN, Result};
 use crate::frames::Bytes;
 use crate::inet::groups::{self, Way};
-use crate::inet::options::{LEVEL_IP, LEVEL_IPV6};
+use crate::inet::options::{LEVEL_IP, LEVEL_IPV6, LEVEL_LITE, LEVEL_UDP, RECEIVE_COVERAGE, SEND_COVERAGE};
 use crate::inet::{Family, Inet, Protocol, Stage};
 use crate::machine::{Machine, Tid};
 use crate::socket::{Credentials, SIZES_MIN, buffer_bytes};
@@ -92,6 +92,11 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
                     return Err(ENOTCONN);
                 }
             }
+            (LEVEL_UDP | LEVEL_LITE, SEND_COVERAGE | RECEIVE_COVERAGE)
+                if matches!(inet.protocol, Protocol::Udp | Protocol::Lite) =>
+            {
+                inet.options.coverage(name)
+            }
             (LEVEL_IP, IP_MULTICAST_IF) => {
                 let address = inet.groups.way.get().address.map_or([0; 4], |address| address.octets());
                 return Ok(address.to_vec());
@@ -140,9 +145,15 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
             (SOL_SOCKET, SO_TYPE | SO_DOMAIN | SO_PROTOCOL | SO_ERROR | SO_ACCEPTCONN) => {
                 return Err(ENOPROTOOPT);
             }
+            (LEVEL_UDP | LEVEL_LITE, SEND_COVERAGE | RECEIVE_COVERAGE) if inet.is_lite() => {
+                inet.options.set_coverage(name, value);
+                return crate::system::DONE;
+            }
             (LEVEL_IPV6, IPV6_V6ONLY) if inet.local.get().is_some() => return Err(EINVAL),
             (_, name) => (name, value),
         };
-        super::done(inet.options.set(inet.family, inet.is_stream(), (level, name), value))
+        inet.options.set(inet.family, inet.is_stream(), (level, name), value)?;
+        self.sockets.wants_dates |= inet.options.date_option().is_some();
+        crate::system::DONE
     }
 }

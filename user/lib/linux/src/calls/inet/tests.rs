@@ -1,8 +1,10 @@
 //! Sockets of networks as programs see them, over a network in memory.
 
+mod beside;
 mod echoes;
 mod groups;
 mod harm;
+mod lite;
 mod near;
 mod options;
 mod ports;

@@ -77,7 +77,7 @@ fn without_a_network_there_is_loopback() {
     assert!(dev.lines().count() == 3 && dev.lines().nth(2).unwrap().starts_with("    lo:       0 "), "{dev}");
     let route = text(&mut rig, "/proc/net/route");
     assert!(route.len() == 128 && route.starts_with("Iface\tDestination\tGateway \tFlags\t"), "{route}");
-    for name in ["tcp", "tcp6", "udp", "udp6"] {
+    for name in ["tcp", "tcp6", "udp", "udp6", "udplite", "udplite6"] {
         assert_eq!(text(&mut rig, &["/proc/net/", name].concat()).lines().count(), 1, "{name}");
     }
     // It is a directory behind a link, in which nothing is made.
@@ -88,5 +88,5 @@ fn without_a_network_there_is_loopback() {
     assert!(rig.call(nr::__NR_open, &[at, O_DIRECTORY.into(), 0]) > 0);
     assert!(rig.call(nr::__NR_unlink, &[at + 10]) < 0);
     let names: Vec<&str> = crate::tree::names(crate::tree::NET).collect();
-    assert_eq!(names, ["dev", "route", "tcp", "tcp6", "udp", "udp6", "unix"]);
+    assert_eq!(names, ["dev", "route", "tcp", "tcp6", "udp", "udp6", "unix", "udplite", "udplite6"]);
 }

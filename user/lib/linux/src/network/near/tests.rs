@@ -2,6 +2,7 @@ use super::*;
 use crate::errno::{ECONNREFUSED, ENETUNREACH};
 use crate::network::loopback::{DATAGRAMS, Loopback, OWN, STREAM_BYTES};
 use crate::network::near::datagrams::{HEAD, IN_A_ROW};
+use crate::network::{Beside, Head};
 use std::format;
 use std::string::String;
 use std::vec;
@@ -287,11 +288,11 @@ fn act_by_datagrams(network: &dyn Network, random: &mut Random) -> String {
         2 if !is_free && byte < 128 => {
             format!("{:?}", network.connect_datagrams(socket, Some(end).filter(|_| byte > 32)))
         }
-        3..8 if !is_free => format!("{:?}", network.send_to(socket, end, &[byte; 8])),
+        3..8 if !is_free => format!("{:?}", network.send_to(socket, end, &[byte; 8], &PLAIN)),
         8 | 9 if !is_free => {
             let mut all: Vec<_> = core::iter::from_fn(|| match network.receive_from(socket) {
                 Err(EAGAIN) => None,
-                received => Some(format!("{received:?}")),
+                received => Some(format!("{:?}", received.map(|datagram| (datagram.from, datagram.bytes)))),
             })
             .collect();
             // Those from near and far come in no order.
@@ -336,6 +337,14 @@ fn near_datagrams_are_like_those_below() {
     assert!(received > 1000 && near_ones > 1000, "{received} received, {near_ones} times one was near");
 }
 
+/// A datagram without anything beside it.
+const PLAIN: Sent = Sent { from: None, head: Head { hops: 64, class: 0 }, date: 0, covered: 0 };
+
+/// Takes a datagram: from whom, and what.
+fn taken(near: &Near, number: u64) -> Result<(SocketAddr, Vec<u8>)> {
+    near.receive_from(number).map(|datagram| (datagram.from, datagram.bytes))
+}
+
 /// Two sockets for datagrams, at ports 81 and 82 of loopback.
 fn bound(near: &Near) {
     near.bind(1, at("127.0.0.1:81"), false).unwrap();
@@ -355,15 +364,15 @@ fn datagrams_are_charged_to_their_receiver() {
     }
     budget.serve(7);
     for byte in 0..6 {
-        assert_eq!(near.send_to(1, at("127.0.0.1:82"), &[byte; 200]), Ok(()));
+        assert_eq!(near.send_to(1, at("127.0.0.1:82"), &[byte; 200], &PLAIN), Ok(()));
     }
     let whole = 200 + HEAD;
     assert_eq!([7, 8].map(|process| budget.used_by(process)), [0, 3 * whole]);
     for byte in 0..3 {
-        assert_eq!(near.receive_from(2), Ok((at("127.0.0.1:81"), vec![byte; 200])));
+        assert_eq!(taken(&near, 2), Ok((at("127.0.0.1:81"), vec![byte; 200])));
     }
-    assert_eq!((near.receive_from(2), budget.used()), (Err(EAGAIN), 0));
-    near.send_to(1, at("127.0.0.1:82"), &[4; 200]).unwrap();
+    assert_eq!((taken(&near, 2), budget.used()), (Err(EAGAIN), 0));
+    near.send_to(1, at("127.0.0.1:82"), &[4; 200], &PLAIN).unwrap();
     near.close(2);
     assert_eq!(budget.used(), 0);
 }
@@ -381,9 +390,9 @@ fn datagrams_from_below_have_their_turn() {
     let mut answers = 0;
     for port in (0..2 * IN_A_ROW).flat_map(|_| [82, 83]) {
         for _ in 0..2 {
-            near.send_to(1, SocketAddr::new(at("127.0.0.1:1").ip(), port), b"flood").unwrap();
+            near.send_to(1, SocketAddr::new(at("127.0.0.1:1").ip(), port), b"flood", &PLAIN).unwrap();
         }
-        answers += usize::from(near.receive_from(u64::from(port) - 80).unwrap().1 == b"answer");
+        answers += usize::from(taken(&near, u64::from(port) - 80).unwrap().1 == b"answer");
     }
     assert_eq!(answers, 2);
 }
@@ -394,12 +403,12 @@ fn a_refusal_is_told_of_first() {
     let (near, _) = near(ROOM, &Budget::new(1 << 20));
     near.bind(1, at("127.0.0.1:81"), false).unwrap();
     near.connect_datagrams(1, Some(at("127.0.0.1:82"))).unwrap();
-    near.send_to(1, at("127.0.0.1:82"), b"too early").unwrap();
+    near.send_to(1, at("127.0.0.1:82"), b"too early", &PLAIN).unwrap();
     near.bind(2, at("127.0.0.1:82"), false).unwrap();
-    near.send_to(2, at("127.0.0.1:81"), b"answer").unwrap();
+    near.send_to(2, at("127.0.0.1:81"), b"answer", &PLAIN).unwrap();
     assert_eq!(near.receive_from(1), Err(ECONNREFUSED));
-    assert_eq!(near.receive_from(1).map(|(_, bytes)| bytes), Ok(b"answer".to_vec()));
-    near.send_to(1, at("127.0.0.1:82"), b"again").unwrap();
+    assert_eq!(taken(&near, 1).map(|(_, bytes)| bytes), Ok(b"answer".to_vec()));
+    near.send_to(1, at("127.0.0.1:82"), b"again", &PLAIN).unwrap();
     assert!(near.state.borrow().datagrams.is_waiting(2));
 }
 
@@ -410,11 +419,11 @@ fn a_connected_socket_keeps_what_its_peer_has_sent() {
     let (near, _) = near(ROOM, &budget);
     bound(&near);
     near.bind(3, at("127.0.0.1:83"), false).unwrap();
-    near.send_to(1, at("127.0.0.1:82"), b"one").unwrap();
-    near.send_to(3, at("127.0.0.1:82"), b"other").unwrap();
+    near.send_to(1, at("127.0.0.1:82"), b"one", &PLAIN).unwrap();
+    near.send_to(3, at("127.0.0.1:82"), b"other", &PLAIN).unwrap();
     near.connect_datagrams(2, Some(at("127.0.0.1:83"))).unwrap();
     assert_eq!(budget.used(), 5 + HEAD);
-    assert_eq!(near.receive_from(2), Ok((at("127.0.0.1:83"), b"other".to_vec())));
+    assert_eq!(taken(&near, 2), Ok((at("127.0.0.1:83"), b"other".to_vec())));
 }
 
 /// A sender has an address of loopback for those that it reaches by it, whatever it is bound to.
@@ -430,9 +439,9 @@ fn senders_have_addresses_of_loopback() {
         (14, "127.0.0.1:94", "127.0.0.1:82", "127.0.0.1:94"),
     ] {
         near.bind(number, at(from), false).unwrap();
-        near.send_to(number, at(to), b"?").unwrap();
+        near.send_to(number, at(to), b"?", &PLAIN).unwrap();
         assert!(near.state.borrow().datagrams.is_waiting(2), "{from}");
-        assert_eq!(near.receive_from(2), Ok((at(seen), b"?".to_vec())));
+        assert_eq!(taken(&near, 2), Ok((at(seen), b"?".to_vec())));
     }
 }
 
@@ -441,8 +450,31 @@ fn senders_have_addresses_of_loopback() {
 fn places_of_datagrams_are_given_back() {
     let (near, _) = near(ROOM, &Budget::new(1 << 20));
     bound(&near);
-    let send = || near.send_to(1, at("127.0.0.1:82"), b"").unwrap();
+    let send = || near.send_to(1, at("127.0.0.1:82"), b"", &PLAIN).unwrap();
     (0..1000).for_each(|_| send());
     (0..999).for_each(|_| assert!(near.receive_from(2).is_ok()));
     assert!(near.state.borrow().datagrams.places(2) <= 16);
+}
+
+/// A datagram says how it was sent. Its sender may name another address of loopback, and no address that the network below does not send from anyway.
+#[test]
+fn heads_of_datagrams_come_with_them() {
+    let (near, _) = near(ROOM, &Budget::new(1 << 20));
+    bound(&near);
+    let (to, head) = (at("127.0.0.1:82"), Head { hops: 7, class: 0xb8 });
+    near.send_to(1, to, b"x", &Sent { from: Some(at("127.0.0.9:1").ip()), head, date: 5, covered: 9 })
+        .unwrap();
+    let beside = Beside { to: Some(to.ip()), head: Some(head), date: 5, covered: 9 };
+    let come = Datagram { from: at("127.0.0.9:81"), beside, bytes: b"x".to_vec() };
+    assert_eq!(near.receive_from(2), Ok(come));
+    let by = |from: &str| Sent { from: Some(at(from).ip()), ..PLAIN };
+    assert_eq!(near.send_to(1, to, b"x", &by(&format!("{OWN}:1"))), Err(ENETUNREACH));
+    // Nobody has this port here.
+    let nobody = at("127.0.0.1:99");
+    assert_eq!(near.send_to(1, nobody, b"x", &by("127.0.0.9:1")), Err(ENETUNREACH));
+    assert_eq!(near.send_to(1, nobody, b"x", &by("127.0.0.1:1")), Ok(()));
+    // Those from below say nothing.
+    near.bind(3, at("0.0.0.0:83"), true).unwrap();
+    near.send_to(1, at("127.0.0.1:83"), b"x", &PLAIN).unwrap();
+    assert_eq!(near.receive_from(3).map(|datagram| datagram.beside), Ok(Beside::default()));
 }

@@ -216,7 +216,10 @@ fn a_port_that_is_chosen_is_free() {
         let second = for_datagrams(&mut net, "127.0.0.1:0", options).unwrap();
         assert_ne!(net.own(second), chosen);
         net.network.deliver("10.0.2.2:9".parse().unwrap(), at, b"for another");
-        assert_eq!(net.network.receive_from(u64::MAX).map(|(_, bytes)| bytes), Ok(b"for another".to_vec()));
+        assert_eq!(
+            net.network.receive_from(u64::MAX).map(|datagram| datagram.bytes),
+            Ok(b"for another".to_vec())
+        );
         // A program that names it shares it, as it shares the other program's.
         assert!(for_datagrams(&mut net, &chosen, options).is_ok());
         assert!(for_datagrams(&mut net, "0.0.0.0:40000", options).is_ok());

@@ -4,7 +4,7 @@ use super::*;
 
 impl Net {
     /// Lines of a file behind the first one, without the spaces at their ends.
-    fn table(&mut self, name: &str) -> Vec<String> {
+    pub(super) fn table(&mut self, name: &str) -> Vec<String> {
         let path = self.rig.put(format!("/proc/net/{name}\0").as_bytes());
         let fd = self.rig.call(nr::__NR_open, &[path, 0, 0]);
         assert!(fd >= 0, "{name}: {fd}");
