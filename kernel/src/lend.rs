@@ -34,7 +34,6 @@
 
 pub mod word;
 
-use crate::ipc::foreign;
 use crate::kernel::Kernel;
 use crate::object::ThreadRef;
 use crate::object::shuttle::ShuttleRef;
@@ -238,7 +237,7 @@ impl Kernel {
     #[inline(never)]
     fn resolve_claim(&self, thread: ThreadRef, lent: Uid, by: Option<ThreadRef>) -> bool {
         let claim = thread.hot.shuttle.get();
-        foreign::call_ends(self, thread, lent);
+        self.foreign_call_ends(thread, lent);
         self.end_claim_from(thread, lent);
         self.shrinks(claim);
         thread.lent_to.set(Uid::NIL);
@@ -258,6 +257,18 @@ impl Kernel {
             },
         }
         false
+    }
+
+    /// A thread that may wait for `handler` to return from its foreign call takes its shuttle back. If that is the call which the handler does now, its return goes to nobody;
+    /// by the shuttle alone it would find another caller on the same one, whose call it has left unanswered.
+    fn foreign_call_ends(&self, caller: ThreadRef, handler: Uid) {
+        let handler = if caller.waits_for_return() { self.thread(handler) } else { None };
+        let Some(handler) = handler else { return };
+        let (held, claim) = (handler.hot.shuttle.get(), caller.hot.shuttle.get());
+        let on = if held.same_owner(handler.home_ref()) { handler.lost.get() } else { held };
+        if on.same_owner(claim) {
+            handler.unwanted.set(claim);
+        }
     }
 
     /// Owner of the shuttle that `thread` claims by an older reference, if `by` holds it, and `thread` is in the chain that it carries: that was
@@ -293,7 +304,7 @@ impl Kernel {
         self.shrinks(thread.hot.shuttle.get());
         let stake = thread.stake();
         if let Stake::Claims(lent) = stake {
-            foreign::call_ends(self, thread, lent);
+            self.foreign_call_ends(thread, lent);
             self.end_claim_from(thread, lent);
         }
         thread.lent_to.set(Uid::NIL);

@@ -242,18 +242,6 @@ fn takes_call(handler: ThreadRef, thread: ThreadRef) -> bool {
     is_call && handler.takes_foreign() && handler.may_do_calls_of(thread)
 }
 
-/// Whether a thread waits for the return from a foreign call. Its registers do not say so: they may have been changed since.
-pub(super) fn waits_for_return(thread: ThreadRef) -> bool {
-    let has_called = thread.errand.get() == Errand::Exception
-        && thread.fault.exception.get() == vector::SYSCALL
-        && thread.fault.is_foreign.get();
-    match thread.wait() {
-        Wait::Foreign(_) => true,
-        Wait::Answer(_) => has_called,
-        _ => false,
-    }
-}
-
 /// Gives the foreign call of a thread to a handler that takes it, which is ready afterwards, and makes the thread wait.
 #[cold]
 fn deliver_foreign(handler: ThreadRef, thread: ThreadRef, passed: Passed) {

@@ -72,7 +72,7 @@ pub fn answer_later(k: &Kernel, current: ThreadRef, caller: ThreadRef) -> Next {
 
 /// Whether a thread waits for the current one to return from its foreign call.
 pub fn waits_for(current: ThreadRef, caller: ThreadRef) -> bool {
-    caller.wait() == Wait::Answer(current.uid()) && fault::waits_for_return(caller)
+    caller.wait() == Wait::Answer(current.uid()) && caller.waits_for_return()
 }
 
 /// Goes on with a return whose caller was not known yet.
@@ -81,27 +81,13 @@ pub fn continue_answer(k: &Kernel, current: ThreadRef) -> Next {
     answer(k, current)
 }
 
-/// A thread waits no longer for `handler` to return from its foreign call, and takes its shuttle back. If that is the call which the handler does now, its return goes to nobody;
-/// by the shuttle alone it would find another caller on the same one, whose call it has left unanswered.
-pub fn call_ends(k: &Kernel, caller: ThreadRef, handler: Uid) {
-    if !fault::waits_for_return(caller) {
-        return;
-    }
-    let Some(handler) = k.thread(handler) else { return };
-    let (held, claim) = (handler.hot.shuttle.get(), caller.hot.shuttle.get());
-    let on = if held.same_owner(handler.home_ref()) { handler.lost.get() } else { held };
-    if on.same_owner(claim) {
-        handler.unwanted.set(claim);
-    }
-}
-
 /// The thread whose foreign call the current thread does: the last before it in the chain of calls that begins at the owner of its shuttle.
 fn caller_in_chain(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
     let mut thread = k.shuttle_of(current);
     for _ in 0..CHAIN_MAX {
         match thread.stake() {
             Stake::Claims(to) if to == current.uid() => {
-                return Some(thread).filter(|&thread| fault::waits_for_return(thread));
+                return Some(thread).filter(|&thread| thread.waits_for_return());
             }
             Stake::Claims(to) => thread = k.thread(to)?,
             _ => return None,
@@ -118,7 +104,7 @@ fn caller_cut_off(current: ThreadRef) -> Option<ThreadRef> {
     let callers = callers.filter(|&caller| {
         caller.hot.shuttle.get().same_owner(lost)
             && caller.stake() == Stake::Claims(current.uid())
-            && fault::waits_for_return(caller)
+            && caller.waits_for_return()
     });
     // The current thread itself may have taken the shuttle back, from somebody whom it had called, under a newer reference than that of its caller.
     let cuts = |claim: ShuttleRef| lost.cuts_since(claim);

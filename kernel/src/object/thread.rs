@@ -175,7 +175,7 @@ pub struct Cold {
     pub fault: Fault,
     /// The shuttle that was taken from it last, while it was on that; none since it took foreign calls again.
     pub lost: Cell<ShuttleRef>,
-    /// The shuttle that the caller had lent whose foreign call it does, if that caller waits no longer: see [`call_ends`](crate::ipc::foreign::call_ends).
+    /// The shuttle that the caller had lent whose foreign call it does, if that caller waits no longer: its return goes to nobody.
     pub unwanted: Cell<ShuttleRef>,
     /// Words for foreign calls.
     pub foreign: Foreign,

@@ -301,6 +301,18 @@ impl Tcb {
         }
     }
 
+    /// Whether the thread waits for the return from a foreign call.
+    pub fn waits_for_return(&self) -> bool {
+        let has_called = self.errand.get() == Errand::Exception
+            && self.fault.exception.get() == vector::SYSCALL
+            && self.fault.is_foreign.get();
+        match self.wait() {
+            Wait::Foreign(_) => true,
+            Wait::Answer(_) => has_called,
+            _ => false,
+        }
+    }
+
     /// Things that the thread, which waits or is about to, takes from its partner, of [`TAKING`].
     #[inline(always)]
     fn taking(&self) -> u64 {

@@ -138,7 +138,7 @@ fn classes_are_kept_and_none_comes_before_all_others() {
     assert_eq!((ends(&mut rig, SCHED_RR), ends(&mut rig, SCHED_NORMAL)), ([1, 99], [0, 0]));
     assert_eq!(ends(&mut rig, 9), [error(EINVAL); 2]);
     assert_eq!(rig.call(__NR_sched_rr_get_interval, &[0, none]), 0);
-    // Whoever is idle gets no more by a class, and nobody sheds the mark.
+    // An idle thread gets no more by a class, and nobody sheds the mark.
     leave_root(&mut rig, child, SOMEBODY);
     assert_eq!(rig.call(__NR_sched_setscheduler, &[child.into(), SCHED_IDLE.into(), none]), 0);
     assert_eq!(rig.system.machine.shares[&child], IDLE_SHARE);

@@ -60,7 +60,7 @@ fn place(is_lite: bool, at: SocketAddr) -> Place {
     (is_lite, at.ip(), at.port())
 }
 
-/// Who is asked first for a datagram.
+/// The one that is asked first for a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Turn {
     /// Those that wait here.
@@ -187,7 +187,7 @@ impl Datagrams {
         Some(datagram)
     }
 
-    /// Who is asked for the next datagram of a socket. A refusal is told once.
+    /// The one that is asked for the next datagram of a socket. A refusal is told once.
     pub fn turn(&mut self, number: u64) -> Turn {
         let Some(socket) = self.sockets.get_mut(&number) else { return Turn::Here };
         if socket.is_lite {
