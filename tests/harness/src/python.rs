@@ -1,6 +1,7 @@
 //! Python's own tests, on Tern: those that Debian has in the package `libpython3.11-testsuite`.
 //!
-//! They are no part of a plain test: `./tern linux install libpython3.11-testsuite` fetches them, and who has them has these trials. `linux/python.txt` says of each module how
+//! They are no part of a plain test: `./tern linux install libpython3.11-testsuite netbase` fetches them, and who has them has these trials. Of `netbase` they want the names of services,
+//! `/etc/services`. Programs that they begin are those of this machine; who runs them on a disk of his own installs `coreutils`, too. `linux/python.txt` says of each module how
 //! many of its tests pass, and which do not; the plain test runs the first ones of the list alone.
 
 use crate::debian::{bring, bring_folder, fetched};
@@ -13,11 +14,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Beginning of the name of the package's file.
-const PACKAGE: &str = "libpython3.11-testsuite_";
+/// Beginnings of the names of the packages' files.
+const PACKAGES: [&str; 2] = ["libpython3.11-testsuite_", "netbase_"];
 
 /// How it is fetched.
-const FETCH: &str = "./tern linux install libpython3.11-testsuite fetches Python's tests";
+const FETCH: &str =
+    "./tern linux install libpython3.11-testsuite netbase fetches Python's tests, and the names of services";
 
 /// Modules of the list that the plain test runs.
 const FEW: usize = 2;
@@ -38,23 +40,23 @@ const LIBRARY: &str = "/usr/lib/python3.11";
 pub fn trials(world: &'static World) -> Vec<Trial> {
     let mut list = modules();
     list.truncate(if world.full { usize::MAX } else { FEW });
-    let Some(package) = package() else {
+    let Some(packages) = packages() else {
         for module in list {
             world.skip(&format!("python::{}", module.name), FETCH);
         }
         return Vec::new();
     };
     let trial = |module: Module| {
-        let package = package.clone();
+        let packages = packages.clone();
         let name = format!("python::{}", module.name);
-        world.trial("linux", name, move |world| module_passes(world, &package, &module))
+        world.trial("linux", name, move |world| module_passes(world, &packages, &module))
     };
     list.into_iter().map(trial).collect()
 }
 
-/// The package, if somebody has fetched it.
-fn package() -> Option<PathBuf> {
-    fetched("packages", |name| name.starts_with(PACKAGE))
+/// The packages, if somebody has fetched them.
+fn packages() -> Option<Vec<PathBuf>> {
+    PACKAGES.iter().map(|package| fetched("packages", |name| name.starts_with(package))).collect()
 }
 
 /// A module of the list.
@@ -87,7 +89,7 @@ fn modules() -> Vec<Module> {
 }
 
 /// A disk with Python, its library and its tests.
-fn disk(scratch: &Scratch, package: &Path) -> Result<String, Failed> {
+fn disk(scratch: &Scratch, packages: &[PathBuf]) -> Result<String, Failed> {
     let root = scratch.0.join("disk/linux");
     let mut known = BTreeSet::new();
     for folder in ["tmp/place", "bin", "lists", "etc", "root", "usr/bin", "var/tmp"] {
@@ -105,7 +107,9 @@ fn disk(scratch: &Scratch, package: &Path) -> Result<String, Failed> {
         fs::copy(file, root.join(file.trim_start_matches('/')))?;
     }
     fs::write(root.join("etc/hosts"), "127.0.0.1 localhost\n::1 localhost\n")?;
-    tool("/usr/bin/dpkg-deb", &["-x", &package.display().to_string(), &root.display().to_string()])?;
+    for package in packages {
+        tool("/usr/bin/dpkg-deb", &["-x", &package.display().to_string(), &root.display().to_string()])?;
+    }
     // No script of a package has compiled what it brings, and there each program would. Some files are wrong on purpose, so the status says nothing.
     let library = root.join(LIBRARY.trim_start_matches('/'));
     let how = ["-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"];
@@ -116,9 +120,9 @@ fn disk(scratch: &Scratch, package: &Path) -> Result<String, Failed> {
 }
 
 /// Runs a module, whose tests all pass but those of the list.
-fn module_passes(world: &World, package: &Path, module: &Module) -> Verdict {
+fn module_passes(world: &World, packages: &[PathBuf], module: &Module) -> Verdict {
     let scratch = Scratch::create()?;
-    let disk = disk(&scratch, package)?;
+    let disk = disk(&scratch, packages)?;
     let mut command = world.tern_command();
     command.args(["run", "--disk", &disk, "--memory", "640", "--script", "-"]);
     let tests = format!("cd /tmp/place; exec python3.11 /lists/tests.py {}", module.name);
