@@ -1,6 +1,6 @@
 //! Things beside datagrams: how a program says how one is sent, and what it is told of one that has come.
 //!
-//! What the network does not tell of a datagram is left out, as if the program had not asked for it.
+//! Parts that the network does not tell of a datagram are left out, as if the program had not asked for them.
 
 use super::options::{LEVEL_IP, LEVEL_IPV6, LEVEL_UDP};
 use super::{Arrived, Family, Inet};
