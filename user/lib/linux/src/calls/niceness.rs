@@ -105,9 +105,10 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
         let own = self.process(tid)?;
         let (group, owner) = (own.group, own.owners.owner[0]);
         let all = |is_meant: &dyn Fn(&crate::process::Process) -> bool| {
-            let threads = self.threads.iter().filter(|(_, thread)| {
-                self.processes.get(&thread.process).is_some_and(|process| is_meant(process))
-            });
+            let threads = self
+                .threads
+                .iter()
+                .filter(|(_, thread)| self.processes.get(&thread.process).is_some_and(is_meant));
             threads.map(|(tid, _)| *tid).collect()
         };
         let meant: Vec<Tid> = match kind {
