@@ -25,7 +25,8 @@ pub fn trials(world: &'static World) -> Vec<Trial> {
 const PROGRAMS: &str = "dash env cat ls cp mv rm mkdir rmdir ln chmod touch sort uniq head tail wc cut tr seq tee split comm join paste od stat date dd expr factor fold nl \
     numfmt printf readlink realpath shuf sha256sum md5sum cksum base64 sleep sum tac test timeout truncate tsort expand true id fmt pr mkfifo nice nohup echo grep sed mawk find \
     xargs diff cmp gzip tar bzip2 perl python3.11 lua5.4 sqlite3 git tcc bash make patch xz as ld ar nm objdump strings strip readelf getopt flock setsid prlimit \
-    getconf install basename dirname link unlink mktemp tty csplit sha1sum b2sum du sync false";
+    getconf install basename dirname link unlink mktemp tty csplit sha1sum b2sum du sync false \
+    renice ionice chrt taskset";
 
 /// Folders that programs read from.
 const FOLDERS: [&str; 5] = [
