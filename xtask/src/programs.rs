@@ -11,7 +11,7 @@ use quill::build::Build;
 use quill::kernel::{KernelPart, TernDoor, TernIpc};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -98,6 +98,7 @@ pub fn build_all(system: &str) -> Result<Vec<Entry>> {
 
 /// Builds like [`build_all`], with an environment variable for the build scripts.
 pub fn build_all_with(system: &str, variable: Option<(&str, &Path)>) -> Result<Vec<Entry>> {
+    let _lock = lock()?;
     let packages = packages()?;
     // The C library's own configure script is a single thread for most of its time.
     let (c, rust) = build::side_by_side(build_c, || build_rust(&packages, variable));
@@ -113,6 +114,17 @@ pub fn build_all_with(system: &str, variable: Option<(&str, &Path)>) -> Result<V
     let description = system::read(system, &files)?.pack();
     entries.push(Entry { name: description::FILE.into(), data: description });
     Ok(entries)
+}
+
+/// Keeps other builds of this tree waiting as long as it lives: cargo does so for its own part, and compilers and linkers of C know of nobody else.
+fn lock() -> Result<File> {
+    let path = paths::out()?.join("build.lock");
+    let file = File::create(&path).context(|| format!("create {}", path.display()))?;
+    if file.try_lock().is_err() {
+        eprintln!("tern: waiting for another build of this tree");
+        file.lock().context(|| format!("lock {}", path.display()))?;
+    }
+    Ok(file)
 }
 
 /// Names of all files of the boot archive but the system description, without building any.

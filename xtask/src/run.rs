@@ -20,6 +20,9 @@ const BOOT_LIMIT: Duration = Duration::from_secs(300);
 /// Byte that ends the input of a guest.
 const END_OF_INPUT: u8 = 4;
 
+/// How long until a guest is told again that its script has ended.
+const END_PAUSE: Duration = Duration::from_secs(1);
+
 const CTRL_A: u8 = 1;
 const CTRL_C: u8 = 3;
 const SIGINT: i32 = 2;
@@ -157,7 +160,7 @@ fn run_script(
                 begun = true;
                 guest.limit(None);
                 if let (Some(script), Some(input)) = (script.take(), guest.take_input()) {
-                    thread::spawn(move || feed(script, input));
+                    thread::spawn(move || feed(script, input, END_PAUSE));
                 }
             }
             Event::Text(text) if begun => print(&without_carriage_returns(&text))?,
@@ -180,21 +183,25 @@ fn end_unseen(end: End, guest: &Guest) -> Result<u8> {
     }
 }
 
-/// Copies a script to the guest, and ends it as a script ends: with a newline and the end of input.
+/// Copies a script to the guest, and ends it as a script ends: with a newline and the end of input. The end lasts, as that of a file does: it is told again after each `pause`, since
+/// a program that the script has started may have heard of it in the shell's place.
 ///
-/// The guest's end of the line may go away at any time; then there is nobody left to feed.
-fn feed(mut script: impl Read, mut input: ChildStdin) {
+/// The guest's end of the line may go away at any time; then there is nobody left to feed. Until then it stays open: a closed one looks like a broken cable to some
+/// emulators.
+fn feed(mut script: impl Read, mut input: impl Write, pause: Duration) {
     let mut buffer = [0; 4096];
     let mut last = b'\n';
     while let Ok(len @ 1..) = script.read(&mut buffer) {
-        if input.write_all(&buffer[..len]).is_err() {
+        if input.write_all(&buffer[..len]).and_then(|()| input.flush()).is_err() {
             return;
         }
         last = buffer[len - 1];
     }
-    let _ = input.write_all(end_of_input(last)).and_then(|()| input.flush());
-    // The line stays open until the guest ends: a closed one looks like a broken cable to some emulators.
-    thread::park();
+    let mut end = end_of_input(last);
+    while input.write_all(end).and_then(|()| input.flush()).is_ok() {
+        end = &[END_OF_INPUT];
+        thread::sleep(pause);
+    }
 }
 
 /// Bytes that follow the last byte of an input: the end of the line, if that is missing, and of the input.
@@ -287,4 +294,37 @@ fn forward_keys(mut input: ChildStdin, begun: &AtomicBool) {
 fn print(text: &[u8]) -> Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text).and_then(|()| out.flush()).context(|| "write to standard output".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A guest that takes so many pieces, and then goes away.
+    struct Line {
+        taken: Vec<u8>,
+        pieces_left: usize,
+    }
+
+    impl Write for &mut Line {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.pieces_left = self.pieces_left.checked_sub(1).ok_or(io::ErrorKind::BrokenPipe)?;
+            self.taken.extend(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_script_lasts() {
+        for (script, taken) in
+            [("run a\n", "run a\n\x04\x04\x04"), ("run a", "run a\n\x04\x04\x04"), ("", "\x04\x04\x04\x04")]
+        {
+            let mut line = Line { taken: Vec::new(), pieces_left: 4 };
+            feed(script.as_bytes(), &mut line, Duration::ZERO);
+            assert_eq!(line.taken, taken.as_bytes(), "{script:?}");
+        }
+    }
 }
