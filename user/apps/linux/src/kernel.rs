@@ -22,8 +22,8 @@ use rt::{eprintln, io, time};
 const QUOTA: u64 = 24;
 /// See [`QUOTA`].
 const QUOTA_MORE: u64 = 16;
-/// Most kernel memory of a process, in frames: tables for some 2 GiB.
-const QUOTA_MAX: u64 = 1024;
+/// Most kernel memory of a process, in frames: nodes of mappings and tables for some 2 GiB in small pages. 63 nodes are a frame, and two more are tables for 512 pages.
+const QUOTA_MAX: u64 = (512 << 10) / 63 + 2 * 1024;
 
 /// How much later than it says a time may come, in nanoseconds: Linux's slack for ordinary threads. Times that are close together come at once, and a process that
 /// waits for a few microseconds at a time leaves some to others.
