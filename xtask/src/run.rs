@@ -197,7 +197,11 @@ fn feed(mut script: impl Read, mut input: impl Write, pause: Duration) {
         }
         last = buffer[len - 1];
     }
-    let mut end = end_of_input(last);
+    keep_ended(input, end_of_input(last), pause);
+}
+
+/// Ends an input by these bytes, and tells of its end again after each `pause`, for as long as there is a guest.
+fn keep_ended(mut input: impl Write, mut end: &[u8], pause: Duration) {
     while input.write_all(end).and_then(|()| input.flush()).is_ok() {
         end = &[END_OF_INPUT];
         thread::sleep(pause);
@@ -285,9 +289,7 @@ fn forward_keys(mut input: ChildStdin, begun: &AtomicBool) {
         last = key;
     }
     // The shell asks a person who ends the input whether that is meant. Nobody is there to answer any more.
-    let end = [end_of_input(last), &[END_OF_INPUT]].concat();
-    let _ = input.write_all(&end).and_then(|()| input.flush());
-    thread::park();
+    keep_ended(input, &[end_of_input(last), &[END_OF_INPUT]].concat(), END_PAUSE);
 }
 
 /// Prints at once. A reader that went away ends the run.

@@ -48,17 +48,13 @@ pub fn perform(options: SelftestOptions) -> Result<u8> {
     if tests.is_empty() {
         return Err(Error::usage("there is no interface in these files, so there is nothing to test"));
     }
+    let kernel = build::kernel()?;
     let mut exit_code = 0;
     for (number, batch) in batches(tests).iter().enumerate() {
         let directory = all.join(format!("batch-{number}"));
         collect(batch, &directory.join(&options.kernel))?;
-        let system = System {
-            kernel: build::kernel()?,
-            archive: build::archive(&programs::build_all_with(
-                build::DEFAULT,
-                Some((VARIABLE, &directory)),
-            )?)?,
-        };
+        let entries = programs::build_all_with(build::DEFAULT, Some((VARIABLE, &directory)))?;
+        let system = System { kernel: kernel.clone(), archive: build::archive(&entries)? };
         let found = run(&system, &options)?;
         exit_code = if exit_code == 0 { found } else { exit_code };
     }

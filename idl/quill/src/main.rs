@@ -45,7 +45,7 @@ struct Arguments {
     /// What to write; nothing but messages if not given
     #[arg(long, value_enum)]
     emit: Option<Emit>,
-    /// What carries the messages; `linux` if not given, and for --plot `tern-ipc` and `tern-door`
+    /// Carrier of the messages; `linux` if not given, and for --plot `tern-ipc` and `tern-door`
     #[arg(long, value_name = "NAME")]
     kernel: Option<String>,
     /// Where to write code: DIR/FILE.rs or DIR/FILE.h; standard output if not given

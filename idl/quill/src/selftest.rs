@@ -23,7 +23,7 @@ struct Arguments {
     /// Defines a macro
     #[arg(short = 'D', value_name = "NAME[=VALUE]")]
     define: Vec<String>,
-    /// What carries the messages; `linux` and `l4-v4` run here, those over Tern are written
+    /// Carrier of the messages; `linux` and `l4-v4` run here, those over Tern are written
     #[arg(long, value_name = "NAME", default_value = "linux")]
     kernel: String,
     /// How often each method is called

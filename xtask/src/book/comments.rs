@@ -9,7 +9,7 @@ use std::path::Path;
 const RIDDLES: [&str; 7] = ["What", "Who", "Whom", "Whose", "Whoever", "Which", "As"];
 
 /// Folders in which comments begin so, and how many do. The figures only fall: who mends a comment writes the new one down.
-const RIDDLES_LEFT: [(&str, usize); 2] = [("idl/", 300), ("tests/", 238)];
+const RIDDLES_LEFT: [(&str, usize); 2] = [("idl/", 298), ("tests/", 238)];
 
 /// Ends of the names of files with code.
 const CODE: [&str; 6] = [".rs", ".c", ".h", ".s", ".S", ".ld"];

@@ -28,9 +28,6 @@ const SLICE_NS: u64 = 4_000_000;
 /// Bytes of `struct sched_attr` in its first form.
 const ATTRIBUTES_BYTES: u64 = 48;
 
-/// Class of `ioprio_set`, in front of a level: none, before all others, the usual one, behind all others.
-const IO_CLASSES: [u64; 4] = [0, 1, 2, 3];
-
 /// Bit of a priority of I/O at which its class begins.
 const IO_CLASS_SHIFT: u32 = 13;
 
@@ -90,7 +87,7 @@ struct Asked {
 
 impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     /// The thread of a number, 0 for the caller.
-    pub(super) fn named_thread(&self, tid: Tid, named: u64) -> Result<Tid> {
+    fn named_thread(&self, tid: Tid, named: u64) -> Result<Tid> {
         let named = named as i32;
         match u32::try_from(named).map_err(|_| EINVAL)? {
             0 => Ok(tid),
@@ -187,11 +184,13 @@ impl<M: Machine, B: Bytes, F: FileSystem> System<M, B, F> {
     pub(crate) fn sys_ioprio_set(&mut self, tid: Tid, [kind, who, priority, ..]: [u64; 6]) -> Answer {
         let priority = u64::from(priority as u32);
         let (class, level) = (priority >> IO_CLASS_SHIFT, priority & ((1 << IO_CLASS_SHIFT) - 1));
-        match IO_CLASSES.iter().position(|known| *known == class).ok_or(EINVAL)? {
+        // Classes: none, before all others, the usual one, behind all others.
+        match class {
             0 if level > 0 => return Err(EINVAL),
             1 if !self.can(tid, CAP_SYS_NICE) => return Err(EPERM),
             1 | 2 if level >= IO_LEVELS => return Err(EINVAL),
-            _ => {}
+            0..=3 => {}
+            _ => return Err(EINVAL),
         }
         // Kinds of threads are numbered from 1 here.
         for of in self.scheduled(tid, (kind as u32).wrapping_sub(1), who)? {
